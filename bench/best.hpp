@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shortest time of repeated samples, the most reliable measure on a shared machine.
+// Measures the shortest time of repeated samples, which is the most reliable measure on a shared machine.
 #pragma once
 #include <time.h>
 
@@ -15,7 +15,7 @@ inline double seconds(clockid_t clock) {
     return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
 
-/// Keeps the shortest time of one call over all samples.
+/// Measures samples and keeps the shortest time per call.
 class Best {
   public:
     template <class F>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures casts, and memcpy of the same array in the same process. Unit of work: one fp32 number read and one written,
-// so GB/s counts 8 bytes per element for casts and memcpy alike. Before a row is timed, its result is compared with the
-// definition. A row that differs reports an error, not a time.
+// Measures casts. For comparison, memcpy of the same array is measured in the same process. Unit of work: one element,
+// of which 4 bytes are read and 4 bytes are written. GB/s therefore counts 8 bytes per element for casts and for
+// memcpy. Before a row is timed, its result is compared with the definition. A row that differs reports an error, not a
+// time.
 #include "core/format_table.hpp"
 #include "emulation/cpu/ops/casts/codes.hpp"
 #include "emulation/cpu/ops/stats.hpp"
@@ -85,7 +86,7 @@ void cast_numbers(benchmark::State& state, std::int64_t n, Simd simd, int thread
             return state.SkipWithError("wrong result");
     }
     if (checked == n && !(tally == wanted)) return state.SkipWithError("wrong tally");
-    // In place, the first call rounds the numbers and later calls keep them. The work is the same.
+    // If the cast is in place, the first call rounds the numbers. Later calls do the same work but change nothing.
     const float* in = in_place ? a.out.get() : a.in.get();
     for (auto _ : state) {
         cast_array(simd, pool, in, a.out.get(), n, cast, tallied ? &tally : nullptr);
@@ -101,7 +102,7 @@ std::vector<Code>& codes_of(std::int64_t n) {
     return n == in_cache ? small : large;
 }
 
-/// Encodes the operands. Returns whether the codes are those of the definition.
+/// Encodes the operands. Returns whether the codes match the definition.
 template <class Code>
 bool encode_and_check(std::int64_t n, Simd simd, ThreadPool& pool, Cast cast) {
     Arrays& a = arrays(n);

@@ -13,7 +13,7 @@ HWY_BEFORE_NAMESPACE();
 namespace macheps::HWY_NAMESPACE {
 #if MACHEPS_SIMD_TARGET
 
-/// Runs twelve chains, which hide the latency of two units (3 to 5 cycles each).
+/// Runs twelve independent chains of fma. They are enough to hide the latency of two FMA units (3 to 5 cycles each).
 double fma_rounds_of_target(std::int64_t rounds) {
     const F32 factor(0.75f), term(0.25f);
     F32 a, b, c, d, e, f, g, h, i, j, k, l;
@@ -21,7 +21,7 @@ double fma_rounds_of_target(std::int64_t rounds) {
         a = fma(a, factor, term), b = fma(b, factor, term), c = fma(c, factor, term), d = fma(d, factor, term);
         e = fma(e, factor, term), f = fma(f, factor, term), g = fma(g, factor, term), h = fma(h, factor, term);
         i = fma(i, factor, term), j = fma(j, factor, term), k = fma(k, factor, term), l = fma(l, factor, term);
-        // The chains are equal; without a barrier the compiler would keep one of them.
+        // All chains compute the same values. Without this barrier, the compiler would merge them into one chain.
         asm volatile("" : "+v"(a.v.raw), "+v"(b.v.raw), "+v"(c.v.raw), "+v"(d.v.raw), "+v"(e.v.raw), "+v"(f.v.raw));
         asm volatile("" : "+v"(g.v.raw), "+v"(h.v.raw), "+v"(i.v.raw), "+v"(j.v.raw), "+v"(k.v.raw), "+v"(l.v.raw));
     }

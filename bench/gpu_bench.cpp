@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench_gpu compares the engine on a GPU with cuBLASLt and with the copy bandwidth of the same run. At run time it
-// needs neither Google Benchmark nor a CUDA toolkit, so it can be copied to any machine with a driver.
+// bench_gpu compares the GPU engine with cuBLASLt and with the copy bandwidth, which it measures in the same run. At
+// run time it needs neither Google Benchmark nor a CUDA toolkit, so it can be copied to any machine with a driver.
 #include "bench/gpu_rows.hpp"
 #include "core/codec.hpp"
 #include "core/error.hpp"
@@ -24,7 +24,7 @@ std::vector<float> bench_values(std::int64_t count, std::uint32_t seed, const Fo
     std::vector<float> values(static_cast<std::size_t>(count));
     std::uint32_t state = seed * 0x9e3779b9u + 1;
     for (float& v : values) {
-        // Two steps of a 32-bit xorshift generator. The times do not depend on its quality.
+        // Makes one step of a 32-bit xorshift generator. Its statistical quality does not affect the times.
         const auto next = [&state] {
             state ^= state << 13;
             state ^= state >> 17;
@@ -42,9 +42,9 @@ namespace {
 
 constexpr const char* help =
     "usage: bench_gpu [--list] [--only PATTERN] [--device N] [--repetitions N] [--host]\n"
-    "Prints rows as CSV on stdout. ratio: time of the yardstick / our time. Times are medians. A spread is half the\n"
-    "distance of the quartiles divided by the median. --host: run everything on the CPU with small sizes, to try the\n"
-    "program.\n"
+    "Prints rows as CSV on stdout. yardstick: the work that ours is compared with. ratio: time of the yardstick / our\n"
+    "time. Times are medians. A spread is half of the interquartile range, divided by the median. --host: try the\n"
+    "program without a GPU; everything runs on the CPU with small sizes.\n"
     "Exit codes: 1, a result differs from its definition; 2, wrong usage; 4, no device.\n";
 
 struct Arguments {
@@ -69,7 +69,7 @@ Arguments parse(int argc, char** argv) {
             const std::string text = value();
             char* end = nullptr;
             const long n = std::strtol(text.c_str(), &end, 10);
-            if (text.empty() || *end != '\0' || n < least || n > 1000) throw usage(word + " " + text);
+            if (text.empty() || *end != '\0' || n < least || n > 1000) throw usage(word + ": invalid value " + text);
             return static_cast<int>(n);
         };
         if (word == "--list") {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Casts 1 GiB of fp32 with a Tally. The yardstick is a copy from device to device.
+// Measures casts of 1 GiB of fp32 with a Tally. The yardstick is a copy of the same bytes from device to device.
 #include "bench/gpu_rows.hpp"
 #include "core/error.hpp"
 #include "core/format_table.hpp"
@@ -38,7 +38,7 @@ void check_cast(Backend& backend, const Tensor& out, const std::vector<float>& i
 
 Row cast_row(Bench& bench, const std::string& name, const Cast& cast) {
     const std::int64_t count = bench.small ? 1 << 18 : std::int64_t{1} << 28;
-    // The input repeats one pattern, so that the host makes at most 4 Mi numbers.
+    // The input repeats one pattern, so that the host has to generate at most 4 Mi numbers.
     const std::vector<float> pattern = bench_values(std::min<std::int64_t>(count, 1 << 22), 1, fp32);
     Backend& backend = *bench.native;
     const Tensor in = backend.empty({count}), out = backend.empty({count});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matmuls on a device. Its matrix units and its fp32 arithmetic are compared with cuBLASLt, emulated units with our own
-// fp32.chain.
+// Measures matmuls on a GPU. Matmuls on the GPU's own matrix units, and fp32.chain on its fp32 arithmetic, are compared
+// with cuBLASLt. Matmuls on emulated matrix units are compared with our fp32.chain.
 #include "bench/gpu_rows.hpp"
 #include "core/error.hpp"
 #include "core/format_table.hpp"
@@ -23,11 +23,12 @@ struct Case {
     MatmulRule rule{};
     Format out = fp32;
     bool is_emulated = false;
-    bool is_fast = false;  ///< cuBLASLt's fast accumulation
+    bool is_fast = false;  ///< whether cuBLASLt uses fast accumulation
     double target = 0;
 };
 
-/// The product of a [n,n], stored by rows, and b [n,n], stored by columns, as in the forward product of a layer.
+/// The product of two n x n matrices. The first is stored by rows and the second by columns, as in the forward matmul
+/// of a linear layer.
 class Product {
   public:
     Product(Backend& backend, const Case& c, std::int64_t n) : backend_(backend), case_(c), n_(n) {
@@ -102,7 +103,8 @@ class Product {
     OperandScales layout_{};
 };
 
-/// Returns cuBLASLt's product of the same operands, or the reason why there is none.
+/// Prepares cuBLASLt's product of the operands of `ours`. The result holds the plan, or the reason why there is no
+/// plan.
 evidence::LibraryAnswer library_product(Bench& bench, const Case& c, const Product& ours, std::int64_t n) {
     if (bench.library == nullptr) return {nullptr, bench.no_library};
     const evidence::LibraryProblem problem{
@@ -111,7 +113,7 @@ evidence::LibraryAnswer library_product(Bench& bench, const Case& c, const Produ
     if (answer.plan == nullptr) return answer;
     evidence::LibraryOperands operands{
         .name = "bench", .a = ours.host_a(), .b = std::vector<float>(ours.host_b().size())};
-    for (std::int64_t j = 0; j < n; ++j) {  // ours is stored by columns
+    for (std::int64_t j = 0; j < n; ++j) {  // `ours` stores b by columns
         for (std::int64_t t = 0; t < n; ++t) {
             operands.b[static_cast<std::size_t>(t * n + j)] = ours.host_b()[static_cast<std::size_t>(j * n + t)];
         }

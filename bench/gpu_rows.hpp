@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows of bench_gpu and their yardsticks. Host only.
+// The rows of bench_gpu. Each row compares our work with a yardstick, such as cuBLASLt. Host only.
 #pragma once
 #include "bench/gpu_timing.hpp"
 #include "emulation/evidence/library/matmul.hpp"
@@ -11,12 +11,13 @@
 
 namespace macheps::bench {
 
-/// The environment of the rows. On a host, everything is small, and the yardsticks that need a device are missing.
+/// The engines and yardsticks that all rows share. With --host, `small` is set and the yardsticks that need a GPU are
+/// missing.
 struct Bench {
     std::shared_ptr<Backend> native{}, emulated{};  ///< the same engine with and without the device's matrix units
-    void *native_stream = nullptr, *emulated_stream = nullptr;  ///< the streams that they launch on
-    std::shared_ptr<evidence::MatmulLibrary> library{};         ///< null: no yardstick for matmuls
-    std::string no_library{};
+    void *native_stream = nullptr, *emulated_stream = nullptr;  ///< the CUDA streams of these engines
+    std::shared_ptr<evidence::MatmulLibrary> library{};         ///< cuBLASLt; null if it is missing
+    std::string no_library{};                                   ///< the reason why `library` is null
     /// Copies bytes between device arrays on the default stream, without waiting.
     std::function<void(void* to, const void* from, std::size_t bytes)> copy{};
     Turns turns{};
@@ -25,11 +26,11 @@ struct Bench {
 
 struct Row {
     std::string what, yardstick;
-    double target = 0;        ///< target of the ratio
+    double target = 0;        ///< value that theirs.median / ours.median should reach
     std::string work;         ///< description of one call
     double amount = 0;        ///< amount of work of one call in `unit`
     std::string_view unit{};  ///< `Gmac`, `GB`
-    Times ours{}, theirs{};   ///< theirs.median is 0 if there is no yardstick
+    Times ours{}, theirs{};   ///< theirs.median is 0 in rows without a yardstick
     std::string note{};
 };
 
@@ -43,7 +44,8 @@ struct RowMaker {
 std::vector<RowMaker> cast_rows();
 std::vector<RowMaker> matmul_rows();
 
-/// Returns `count` ordinary numbers, rounded to the format. They are cheap to make and the same every time.
+/// Returns `count` pseudo-random numbers of magnitude below 4, rounded to `format`. The same seed gives the same
+/// numbers.
 std::vector<float> bench_values(std::int64_t count, std::uint32_t seed, const Format& format);
 
 }  // namespace macheps::bench

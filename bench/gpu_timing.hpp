@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures work on a device. Our work and the yardstick's alternate.
+// Measures the time of work on a GPU. Samples of our work alternate with samples of the yardstick, the work that it is
+// compared with.
 #pragma once
 #include <algorithm>
 #include <functional>
@@ -10,19 +11,19 @@ namespace macheps::bench {
 /// A piece of work to be timed.
 struct Work {
     std::function<void()> start;  ///< may return before the work is done
-    void* stream = nullptr;       ///< the cudaStream_t that it is launched on
+    void* stream = nullptr;       ///< the cudaStream_t on which `start` launches the work
 };
 
-/// The time of one call in milliseconds.
+/// Statistics of the time of one call.
 struct Times {
-    double median = 0;
+    double median = 0;  ///< in milliseconds
     double spread = 0;  ///< half of the interquartile range, divided by the median
 };
 
 struct Turns {
     int repetitions = 11;
     double sample_ms = 5;  ///< calls are repeated until a sample takes this long
-    /// Returns the milliseconds that all calls take together, from an idle device to the end of the last call.
+    /// Runs the work `calls` times. Returns the milliseconds from an idle device to the end of the last call.
     std::function<double(const Work&, int calls)> time;
 };
 
@@ -33,8 +34,8 @@ inline Times times_of(std::vector<double> samples) {
     return {median, median > 0 ? (samples[n * 3 / 4] - samples[n / 4]) / (2 * median) : 0};
 }
 
-/// Measures all works alternately, and returns the medians of the samples. A sample makes several calls in a row, which
-/// hides their launch overhead, as in a program.
+/// Measures all works alternately. Returns the median and the spread of the samples of each work. A sample makes
+/// several calls in a row, which hides their launch overhead. Real programs hide it in the same way.
 inline std::vector<Times> in_turns(const std::vector<Work>& works, const Turns& turns) {
     const auto sample = [&](const Work& work, int calls) { return turns.time(work, calls) / calls; };
     std::vector<int> calls;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares matmuls on emulated matrix units, including packing, with OpenBLAS's sgemm. Unit of work: one matmul. One
-// thread is measured in its own processor time. Two threads are compared with one in wall time. `openblas_core` reports
-// which kernels ran. For AVX-512, leave OPENBLAS_CORETYPE unset; for AVX2, set MACHEPS_SIMD=avx2
-// OPENBLAS_CORETYPE=Haswell.
+// Compares matmuls on emulated matrix units, including packing, with OpenBLAS's sgemm. Unit of work: one matmul. The
+// rows openblas/ use one thread and measure its processor time. The rows scaling/ compare two threads with one in wall
+// time. `openblas_core` in the context of the output names the OpenBLAS kernels that ran. To measure AVX-512, leave
+// OPENBLAS_CORETYPE unset. To measure AVX2, set MACHEPS_SIMD=avx2 and OPENBLAS_CORETYPE=Haswell.
 #include "bench/best.hpp"
 #include "core/codec.hpp"
 #include "core/error.hpp"
@@ -55,8 +55,9 @@ constexpr Work works[] = {
     {"cdna3.mfma.fp8", e4m3fnuz, e4m3fnuz},
 };
 
-/// Returns the rows above, and one row for every other machine, with its first format. Machines that cannot run a
-/// matmul of fp32 tensors are left out: fp64 machines, and instructions whose result and addend have different formats.
+/// Returns `works`, and one more entry for each machine that `works` lacks, with the first operand format of that
+/// machine. Machines that cannot run a matmul of fp32 tensors are left out: fp64 machines, and instructions whose
+/// result and addend have different formats.
 std::vector<Work> all_works() {
     std::vector<Work> all(std::begin(works), std::end(works));
     for (const Machine* machine : all_machines) {
@@ -75,7 +76,7 @@ std::vector<Work> all_works() {
     return all;
 }
 
-/// Returns sums of four uniform numbers, which are approximately normal, rounded to `format`.
+/// Returns approximately normal numbers (sums of four uniform numbers), rounded to `format`.
 std::vector<float> values(std::int64_t count, const Format& format, std::uint32_t site) {
     std::vector<float> x(static_cast<std::size_t>(count));
     for (std::size_t i = 0; i < x.size(); ++i) {
@@ -121,7 +122,7 @@ struct Contest {
         cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, size, size, size, 1, a.data(), size, b.data(), size, 0,
                     theirs.data(), size);
     }
-    /// Compares the bits of some elements with the definition. Returns an empty text if they agree.
+    /// Compares the bits of some elements with the definition. Returns an error text, or an empty text if all agree.
     std::string fault() const {
         for (std::int64_t sample = 0; sample < 20; ++sample) {
             const std::int64_t i = sample * 31 % n, j = sample * 17 % n;

@@ -29,7 +29,8 @@ struct Work {
     std::int64_t batch = 1;
 };
 
-/// Weights are [out, in]: forward is x w^T, input_grad dy w, weight_grad dy^T x.
+/// The matmuls of a linear layer whose weights w have the shape [out, in] are x w^T (forward), dy w (input_grad) and
+/// dy^T x (weight_grad).
 constexpr Work works[] = {
     {.name = "square", .m = 256, .n = 256, .k = 256},
     {.name = "square", .m = 512, .n = 512, .k = 512},
@@ -66,7 +67,7 @@ std::vector<float> random_values(std::int64_t count, std::uint32_t site) {
     return values;
 }
 
-/// Operands, and their product as computed by us and by OpenBLAS.
+/// Operands, and their product computed by macheps (`ours`) and by OpenBLAS (`theirs`).
 struct Contest {
     Work work;
     std::vector<float> a, b, ours, theirs;
@@ -106,9 +107,10 @@ struct Contest {
         }
     }
 
-    /// Compares the bits of samples of our product with the definition, and all of OpenBLAS's product with ours. Each
-    /// of the two products is within the error bound of any order of summation, |error| <= k u / (1 - k u) * sum |a b|
-    /// (Higham, Accuracy and Stability, 3.1), and |a|, |b| <= 1. Returns an empty text if both comparisons succeed.
+    /// Compares the bits of some elements of our product with the definition, and every element of OpenBLAS's product
+    /// with ours. Because OpenBLAS adds in another order, the two products may differ by twice the error bound of any
+    /// order of summation: |error| <= k u / (1 - k u) * sum |a b| (Higham, Accuracy and Stability, 3.1), where
+    /// |a|, |b| <= 1. Returns an error text, or an empty text if both comparisons succeed.
     std::string fault() const {
         const double bound = 2.0 * static_cast<double>(work.k * work.k) * 0x1.001p-24;
         for (std::size_t i = 0; i < ours.size(); ++i) {
@@ -127,7 +129,8 @@ struct Contest {
     }
 };
 
-/// Takes a sample of register-only fma. Returns the highest speed so far, in operations per second of one thread.
+/// Measures the speed of register-only fma once more. Returns the highest speed so far, in operations per second of one
+/// thread.
 double sample_peak(Simd simd) {
     static Best best;
     double operations = 0;
@@ -135,7 +138,7 @@ double sample_peak(Simd simd) {
     return operations / best.least();
 }
 
-/// Alternates our product and OpenBLAS's. The counters hold the best sample of each.
+/// Measures our product and OpenBLAS's alternately. The counters are computed from the best sample of each.
 void against_openblas(benchmark::State& state, const Work& work, Simd simd, int threads) {
     ThreadPool pool(threads);
     openblas_set_num_threads(threads);
@@ -145,7 +148,7 @@ void against_openblas(benchmark::State& state, const Work& work, Simd simd, int 
     if (const std::string fault = contest.fault(); !fault.empty()) return state.SkipWithError(fault.c_str());
 
     const clockid_t clock = threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
-    const auto calls = static_cast<std::int64_t>(std::max(1.0, 1e8 / contest.operations()));  // half a millisecond
+    const auto calls = static_cast<std::int64_t>(std::max(1.0, 1e8 / contest.operations()));  // about 0.5 ms
     Best ours, theirs;
     double peak = 0;
     for (auto _ : state) {
@@ -159,7 +162,7 @@ void against_openblas(benchmark::State& state, const Work& work, Simd simd, int 
     state.counters["peak_share"] = contest.operations() / ours.least() / (peak * threads);
 }
 
-/// Measures the speedup of several threads over one, in wall time. Both alternate.
+/// Measures the speedup of several threads over one thread in wall time. The two measurements alternate.
 void against_one_thread(benchmark::State& state, const Work& work, Simd simd, int threads) {
     ThreadPool one(1), several(threads);
     Contest contest(work);

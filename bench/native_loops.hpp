@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The yardstick of emulated arithmetic: the processor's own fp32 instruction in the same loop.
+// Loops over native fp32 instructions. The speed of emulated arithmetic is compared with them.
 #pragma once
 #include "core/arithmetic.hpp"
 #include "emulation/cpu/simd/simd.hpp"

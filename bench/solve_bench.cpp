@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares LU in emulated formats with OpenBLAS's dgetrf (rows lu/), and blocked LU on an emulated matrix unit with
-// that unit's own matmul (rows lu_on/). Unit of work: one factorisation. In rows lu/, the factors of a small matrix are
-// first compared with loops over Float. Our work and the yardstick alternate in the processor time of one thread, and
-// the shortest time of each counts. In rows lu/, `ratio` is our time divided by that of dgetrf. In rows lu_on/, it is
-// the rate of LU's n^3 / 3 multiply-adds divided by the rate of the matmul.
+// Measures LU factorisations in emulated formats. Unit of work: one factorisation.
+//
+// The rows lu/ compare LU with OpenBLAS's dgetrf, and `ratio` is our time divided by the time of dgetrf. Before the
+// timing, the factors of a small matrix are compared with plain loops over Float.
+//
+// The rows lu_on/ compare blocked LU on an emulated matrix unit with a matmul on the same unit. `ratio` is the rate of
+// LU's n^3 / 3 multiply-adds divided by the rate of the matmul's.
+//
+// Our work and the work that it is compared with alternate on one thread. The shortest processor time of each counts.
 #include "bench/best.hpp"
 #include "core/format_table.hpp"
 #include "core/types/float.hpp"
@@ -51,7 +55,7 @@ bool is_right(Simd simd) {
     return same;
 }
 
-/// Alternates both pieces of work and records the shortest time of each.
+/// Runs `our_work` and `their_work` alternately, and records the shortest time of each.
 struct Turns {
     bench::Best ours{}, theirs{};
 
@@ -85,8 +89,7 @@ void against_dgetrf(benchmark::State& state, Simd simd, std::int64_t n) {
     state.counters["ratio"] = turns.ours.least() / turns.theirs.least();
 }
 
-/// Compares the rate of the n^3 / 3 products of LU with that of the n^3 products of a square matmul on the same
-/// machine.
+/// Compares two rates of multiply-adds on the same machine: LU does n^3 / 3 of them, and a square matmul does n^3.
 void against_gemm(benchmark::State& state, const char* name, const Format& format, Simd simd, std::int64_t n) {
     ThreadPool pool(1);
     const Machine* machine = find_machine(name);
@@ -99,7 +102,7 @@ void against_gemm(benchmark::State& state, const char* name, const Format& forma
     args.a = args.b = {.data = x.data(), .ld = n, .format = format};
     args.out = out.data();
     args.ld_out = n;
-    Factors factors;  // its memory is reused, like that of `out`
+    Factors factors;  // every call reuses its memory, as the matmul reuses `out`
     const Turns turns(
         state, [&] { factors = factor_lu(a, plan, pool, simd, std::move(factors)); }, [&] { engine.matmul(args); });
     state.counters["ratio"] = turns.theirs.least() / (3 * turns.ours.least());

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures sums in a format, with sixteen trials or seeds in parallel, and the processor's own fp64 recursive sum of as
-// many terms in the same process. Unit of work: one term of one sum. Before a row is timed, its first sum is compared
-// with plain loops. A row that differs reports an error, not a time.
+// Measures emulated sums. One call computes sixteen sums in parallel, each with its own random bits for stochastic
+// rounding. For comparison, a native fp64 sum of the same number of terms is measured in the same process. Unit of
+// work: one term of one sum. Before a row is timed, its first sum is compared with plain loops. A row that differs
+// reports an error, not a time.
 #include "core/format_table.hpp"
 #include "core/host/float_environment.hpp"
 #include "core/rounding_names.hpp"
@@ -52,7 +53,7 @@ void run_sum(benchmark::State& state, Simd simd, const Format& format, Round rou
         return sum_in_lanes(arithmetic, method, 128, terms);
     };
     test::CodeSteps steps{.format = format, .mode = round, .key = keys[0]};
-    // Small formats overflow to NaN, which is a valid result.
+    // Sums in small formats may overflow to NaN. Then both results have to be NaN.
     const double got = sums().value.lane[0], expected = test::PlainSum(steps, x, none).run(method, 128);
     if (got != expected && (got == got || expected == expected)) {
         state.SkipWithError("differs from the definition");

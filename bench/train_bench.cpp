@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures training steps: forward, backward, clip, AdamW. Unit of work: a token. The loss is checked before the steps
-// are timed.
+// Measures training steps (forward, backward, gradient clipping, AdamW). Unit of work: one token. Before the steps are
+// timed, the first loss is compared with log(vocabulary).
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/configs/import.hpp"
 #include "experiments/policy/language/recipes.hpp"
@@ -24,7 +24,7 @@ using namespace macheps::policy;
 using namespace macheps::configs;
 using namespace macheps::training;
 
-/// A policy that is not a preset. It is imported from the config of a framework, which is given as overrides.
+/// A policy that is imported from the config of a framework. `overrides` are the settings of that config.
 struct BenchConfig {
     const char *name, *framework;
     std::vector<std::string> overrides;
@@ -53,11 +53,11 @@ const BenchConfig configs[] = {
     {"megatron-bf16", "megatron", {"bf16=true"}},
 };
 
-/// A recipe whose linears run on an emulated matrix unit: `te-mxfp8@sm100.tcgen05.mxfp8`. All other matmuls of the
-/// model stay on fp32.chain.
+/// A recipe whose linear layers run on an emulated matrix unit. All other matmuls of the model stay on fp32.chain. The
+/// name of the row is, for example, `te-mxfp8@sm100.tcgen05.mxfp8`.
 struct RecipeOnMachine {
     const char *recipe, *machine,
-        *weight_grad = nullptr;  ///< machine of weight gradients, if their operands have other formats
+        *weight_grad = nullptr;  ///< machine of weight-gradient matmuls, if it differs from `machine`
 };
 const RecipeOnMachine recipes_on_machines[] = {
     {"te-delayed", "sm90.wgmma.fp8"},
@@ -112,7 +112,7 @@ Policy policy_called(const std::string& name) {
     return load_policy(name);
 }
 
-/// A model that takes training steps on one batch like the trainer, but without rows and evaluations.
+/// A model that takes training steps on one batch. Unlike the trainer, it does not evaluate the model or write output.
 struct Steps {
     Steps(const ModelSize& size, const std::string& policy_name, int threads)
         : backend(threads),
@@ -156,9 +156,10 @@ double seconds(clockid_t clock) {
     return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
 
-/// The counter tokens_per_second is the speed of the fastest step, which other programs disturb least. One thread is
-/// measured in its own processor time, several threads in wall time. `of_fp32` is the time of the fastest step divided
-/// by that of the fastest fp32 step. Steps of both policies alternate.
+/// Measures steps with `policy` and steps with the policy fp32 alternately. The counter tokens_per_second is the speed
+/// of the fastest step of `policy`, because other programs disturb the fastest step least. The counter of_fp32 is the
+/// time of that step divided by the time of the fastest fp32 step. One thread is measured in its own processor time,
+/// several threads in wall time.
 void train_step(benchmark::State& state, const char* size_name, const std::string& policy) {
     const ModelSize& size = named_size(size_name);
     const int threads = static_cast<int>(state.range(0));

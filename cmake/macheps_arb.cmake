@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# Finds Arb, a library for ball arithmetic. It is part of FLINT 3 (Ubuntu 24.04: libflint-dev) and was a separate
+# Finds Arb, a library for ball arithmetic. Arb is part of FLINT 3 (Ubuntu 24.04: libflint-dev) and was a separate
 # library before (Debian 12: libflint-arb-dev). Sets MACHEPS_HAS_ARB, and sets macheps_arb_libraries to the names of the
-# libraries to link, which include gmp because inline functions of FLINT call it. Without Arb, `macheps eval` reports
-# which package to install.
-option(MACHEPS_ARB "Use Arb (FLINT), which `macheps eval` needs, where it is found" ON)
+# libraries to link. They include gmp, because inline functions of FLINT call gmp. Without Arb, `macheps eval` only
+# reports which package to install.
+option(MACHEPS_ARB "Use Arb (FLINT) if it is found; `macheps eval` needs it" ON)
 set(MACHEPS_HAS_ARB OFF)
 set(macheps_arb_libraries)
 if(MACHEPS_ARB)
@@ -25,5 +25,5 @@ if(MACHEPS_ARB)
     endif()
 endif()
 if(NOT MACHEPS_HAS_ARB)
-    message(STATUS "macheps: no Arb: `macheps eval` will ask for it (Debian 12: libflint-arb-dev; Ubuntu 24.04: libflint-dev)")
+    message(STATUS "macheps: Arb not found; `macheps eval` needs it (Debian 12: libflint-arb-dev; Ubuntu 24.04: libflint-dev)")
 endif()

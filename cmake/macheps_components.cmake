@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# The components in build order, and the components that each one needs. Checks MACHEPS_COMPONENTS, adds the components
-# that are needed, and sorts it into build order. This file is also installed, because machepsConfig.cmake includes it.
+# Defines the components in build order, and the components that each component needs. Checks the list
+# MACHEPS_COMPONENTS, adds the components that its members need, and sorts the list into build order. This file is also
+# installed, because machepsConfig.cmake includes it.
 set(macheps_all_components core emulation reports files study check policy configs training experiments)
 set(macheps_core_needs)
 set(macheps_emulation_needs core)
@@ -33,7 +34,7 @@ if(DEFINED MACHEPS_COMPONENTS)
     macheps_close("${MACHEPS_COMPONENTS}" closed)
     foreach(component IN LISTS closed)
         if(NOT component IN_LIST macheps_all_components)
-            message(FATAL_ERROR "MACHEPS_COMPONENTS: no component '${component}'; there are ${macheps_all_components}")
+            message(FATAL_ERROR "MACHEPS_COMPONENTS: unknown component '${component}'; the components are ${macheps_all_components}")
         endif()
     endforeach()
     set(MACHEPS_COMPONENTS ${closed})

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Sets MACHEPS_HAS_CUDA. With MACHEPS_CUDA=AUTO, CUDA is used if nvcc is found: through CUDACXX, on the path, or in
 # /usr/local/cuda/bin.
-option(MACHEPS_CUDA_QUICK "Compile device code in a tenth of the time; it has the same bits and runs slower" OFF)
+option(MACHEPS_CUDA_QUICK "Compile device code ten times faster. It runs slower but gives bit-identical results" OFF)
 set(MACHEPS_HAS_CUDA FALSE)
 if(NOT MACHEPS_CUDA STREQUAL "OFF")
     include(CheckLanguage)
@@ -34,9 +34,10 @@ if(NOT MACHEPS_CUDA STREQUAL "OFF")
 endif()
 message(STATUS "macheps: CUDA parts ${MACHEPS_HAS_CUDA}")
 
-# macheps_cuda(target): sets the compile options of files with kernels. Kernels are lambdas
-# (emulation/gpu/device/threads.hpp). Warning 554 is about a conversion that views of constants do not need. Errors name
-# source files relative to the source tree, wherever the tree is.
+# macheps_cuda(target): sets the compile options of files with kernels. --extended-lambda is needed because kernels are
+# lambdas (emulation/gpu/device/threads.hpp). --diag-suppress=554 silences the warning that a conversion operator can
+# never be called (from a view of constants to itself, core/tensor.hpp). -fmacro-prefix-map shortens the file names in
+# error messages to paths relative to the source tree.
 function(macheps_cuda target)
     target_compile_options(${target} PRIVATE
         $<$<COMPILE_LANGUAGE:CXX>:-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=>

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# Compile flags of every target. The bits contract forbids contraction and fast-math. The flags therefore come with the
-# headers, also in the installed package (macheps::flags). CMake 3.25 does not know nvcc's option for C++20, so it is
-# written out for targets that do not set CUDA_STANDARD themselves.
+# Compile flags of every target. Results have to be the same bits everywhere (README, "The bits contract"), so the
+# compiler must not contract a * b + c to fma (and core/hd.hpp rejects -ffast-math). The headers contain arithmetic too.
+# Every user of the headers therefore gets the flags, also from the installed package (macheps::flags). CMake 3.25 does
+# not know nvcc's option for C++20, so -std=c++20 is added for targets that do not set CUDA_STANDARD themselves.
 add_library(macheps_flags INTERFACE)
 add_library(macheps::flags ALIAS macheps_flags)
 target_compile_features(macheps_flags INTERFACE cxx_std_20)
@@ -10,7 +11,7 @@ target_compile_options(macheps_flags INTERFACE
     $<$<COMPILE_LANGUAGE:CUDA>:--fmad=false -Xcompiler=-ffp-contract=off>
     $<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<NOT:$<BOOL:$<TARGET_PROPERTY:CUDA_STANDARD>>>>:-std=c++20>)
 
-# Additional flags for the targets of this tree. Users of the headers do not get them.
+# Additional flags for the targets of this source tree. Users of the headers do not get these flags.
 add_library(macheps_own_flags INTERFACE)
 target_link_libraries(macheps_own_flags INTERFACE macheps_flags)
 target_compile_options(macheps_own_flags INTERFACE

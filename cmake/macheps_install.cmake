@@ -33,8 +33,8 @@ if(IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}")
 else()
     set(macheps_pc_prefix "\${pcfiledir}/${macheps_up}")
 endif()
-# macheps_pc(component requires flags libraries...): writes and installs the .pc file of a component. The flags of the
-# bits contract are in the file of core, which all other files require.
+# macheps_pc(component requires flags libraries...): writes and installs the .pc file of a component. The flags of
+# macheps_flags are in the .pc file of core, which all other .pc files require.
 function(macheps_pc component requires flags)
     list(TRANSFORM ARGN PREPEND " -l" OUTPUT_VARIABLE libraries)
     list(JOIN libraries "" MACHEPS_PC_LIBRARIES)

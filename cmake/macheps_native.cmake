@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# macheps_native(out): sets `out` to the definition that restricts the kernels to one set of vector instructions, the
-# best that this machine supports. Sets it to an empty string if the compiler does not report such instructions. On a
-# machine without these instructions, the program runs the scalar definition and computes the same results.
+# macheps_native(out): sets `out` to the preprocessor definition that restricts the kernels to one set of vector
+# instructions: the best that this machine supports (MACHEPS_ONLY_AVX2 or MACHEPS_ONLY_AVX512). If the machine supports
+# neither, `out` is empty. If the program later runs on a machine without these instructions, it uses the scalar code,
+# which computes the same results.
 function(macheps_native out)
     execute_process(COMMAND ${CMAKE_CXX_COMPILER} -march=native -dM -E -x c++ /dev/null OUTPUT_VARIABLE macros ERROR_QUIET)
     set(avx2 AVX2 FMA BMI BMI2 F16C LZCNT)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# Precompiles external headers that nearly every file includes. Reading them takes a third of the compile time. This
-# gains nothing with a compiler cache, which would also need special settings to accept such files. No file may rely on
-# it: each file includes what it uses, and compiles alone when the option is off.
-option(MACHEPS_PRECOMPILE "Compile headers that nearly every file includes once (not with a compiler cache)" OFF)
+# Precompiles external headers that nearly every file includes. Reading these headers takes a third of the compile time.
+# With a compiler cache, precompiling saves no time, and the cache would need special settings to accept precompiled
+# headers. No file may rely on this option: each file includes the headers that it uses, and compiles without the
+# option.
+option(MACHEPS_PRECOMPILE "Precompile the external headers that nearly every file includes (not useful with a compiler cache)" OFF)
 
 set(macheps_common_headers <algorithm> <array> <atomic> <chrono> <cmath> <condition_variable> <cstdint> <filesystem> <fstream> <functional> <map>
     <memory> <mutex> <optional> <set> <span> <sstream> <string> <string_view> <thread> <utility> <vector>)

@@ -1,20 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-# For scripts that build everything once. Several files of a target are compiled together (CMake's UNITY_BUILD), and
-# code that runs once is hardly optimised. Turn this off while editing: then each file is compiled alone, and a change
-# recompiles only its own file.
-option(MACHEPS_UNITY "Compile files of a target several at a time (builds twice as fast, rebuilds slower)" OFF)
+# MACHEPS_UNITY is for scripts that build everything once. Several files of a target are compiled together (CMake's
+# UNITY_BUILD), and code that runs once is hardly optimised. Turn the option off while editing. Each file is then
+# compiled alone, and a change recompiles only the changed file.
+option(MACHEPS_UNITY "Compile several files of a target together (full builds are twice as fast, rebuilds are slower)" OFF)
 
-# For editing, as the preset `dev` has it: `check` and code that runs once are compiled with -Og, in two thirds of the time.
-option(MACHEPS_EDIT "Hardly optimise what is edited most: check, files, policy (compiles faster, runs slower)" OFF)
+# MACHEPS_EDIT is for editing, and the preset `dev` sets it. The component `check` and code that runs once are compiled
+# with -Og, which takes two thirds of the compile time.
+option(MACHEPS_EDIT "Hardly optimise the code that is edited most: check, files, policy (compiles faster, runs slower)" OFF)
 
-# Options for files that read, print and arrange, whose run time does not matter. GCC needs a third less time for -Og
-# than for -O3. Without MACHEPS_UNITY, code that runs once is compiled with -O1, and the rest with -O3.
+# Compile options for code that runs once: files that read, print and arrange data, whose run time does not matter. By
+# default, this code is compiled with -O1, and all other code with -O3. MACHEPS_UNITY and MACHEPS_EDIT use -Og, for
+# which GCC needs a third less time than for -O3.
 set(macheps_once_options "$<$<CONFIG:Release>:-O1>")
 set(macheps_cold_options)
 set(macheps_test_options ${macheps_once_options})
 set(macheps_loop_test_options)
-# At -Og, GCC 12 wrongly reports that parts of std::regex are uninitialised, and that a literal followed by a std::string
-# is larger than memory.
+# At -Og, GCC 12 reports false warnings: that parts of std::regex are uninitialised, and that the sum of a string
+# literal and a std::string is larger than memory.
 set(macheps_debuggable "$<$<CONFIG:Release>:-Og>" "$<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized;-Wno-stringop-overflow>")
 set(macheps_edit_options)
 if(MACHEPS_EDIT)
@@ -67,7 +69,7 @@ function(macheps_unity target)
     set(kb 0)
     foreach(file IN LISTS files)
         file(SIZE ${CMAKE_CURRENT_SOURCE_DIR}/${file} bytes)
-        math(EXPR kb "${kb} + (${bytes} + 4095) / 4096 * 4")  # rounded up, so that edits rarely move files
+        math(EXPR kb "${kb} + (${bytes} + 4095) / 4096 * 4")  # rounded up, so that an edit rarely moves a file to another unit
         if(unit EQUAL 0 OR kb GREATER limit)
             math(EXPR unit "${unit} + 1")
             math(EXPR kb "(${bytes} + 4095) / 4096 * 4")

@@ -11,7 +11,7 @@ enum class Operation : std::uint8_t { add, sub, mul, div, sqrt, fma };
 
 /// The five exceptions of IEEE 754-2019 7 with default handling: raising a flag never changes a result.
 struct Flags {
-    bool invalid = false;         ///< 7.2: there is no useful result, or an operand is a signaling NaN
+    bool invalid = false;         ///< 7.2: no result can be defined, or an operand is a signaling NaN
     bool divide_by_zero = false;  ///< 7.3: an exact infinite result from finite operands
     bool overflow = false;        ///< 7.4: rounded with unbounded exponent, the result exceeds the largest finite value
     bool underflow = false;       ///< 7.5: tiny and inexact
@@ -33,7 +33,7 @@ struct Flags {
 enum class Tininess : std::uint8_t { before_rounding, after_rounding };
 
 struct Rounded {
-    std::uint64_t bits = 0;  ///< in the format's container
+    std::uint64_t bits = 0;  ///< code of the result, in the format's container
     Flags flags{};
 
     constexpr bool operator==(const Rounded&) const = default;
@@ -48,8 +48,9 @@ MACHEPS_HD constexpr int bit_length128(uint128 x) {
     return high != 0 ? 64 + bit_length(high) : bit_length(static_cast<std::uint64_t>(x));
 }
 
-/// Returns x / 2^count. If nonzero bits are shifted out, the last bit is set ("jamming"). This preserves the leading
-/// bits of the discarded part and every comparison of that part with one half.
+/// Returns x / 2^count. If nonzero bits are shifted out, the last bit of the result is set ("jamming"). A later
+/// rounding that discards at least two bits of the result still decides correctly, because its leading discarded bits
+/// and the comparison of its discarded part with one half are preserved.
 MACHEPS_HD constexpr uint128 shift_right_jam(uint128 x, int count) {
     if (count <= 0) return x << -count;
     if (count >= 128) return x != 0 ? 1 : 0;
@@ -57,15 +58,16 @@ MACHEPS_HD constexpr uint128 shift_right_jam(uint128 x, int count) {
     return (kept << count) != x ? kept | 1 : kept;
 }
 
-/// The number (-1)^negative * significand * 2^exponent. The last bit may be jammed; it is far below every bit that a
-/// format keeps.
+/// The number (-1)^negative * significand * 2^exponent. The last bit of the significand may be jammed. That bit is far
+/// below every bit that a format keeps.
 struct Exact {
     bool negative = false;
     uint128 significand = 0;
     int exponent = 0;
 };
 
-/// Returns the exact value of a finite operand. Its leading one is at bit 52 unless it is zero.
+/// Returns the exact value of a finite operand. Unless the operand is zero, the leading one of the significand is at
+/// bit 52.
 MACHEPS_HD constexpr Exact exact(Unpacked x) {
     if (x.significand == 0) return {x.negative, 0, 0};
     const int up = 53 - bit_length(x.significand);
@@ -74,7 +76,7 @@ MACHEPS_HD constexpr Exact exact(Unpacked x) {
 
 /// Returns the sum of two nonzero numbers. Both are shifted until their leading one is at bit 125. The bits that the
 /// smaller number loses are jammed into bit 0, at least 70 bits below the last place that fp64 keeps. More than one bit
-/// cancels only if the exponents differ by at most one. Such numbers lose nothing, because their significands have at
+/// cancels only if the exponents differ by at most one. In that case no bits are lost, because the significands have at
 /// most 106 bits.
 MACHEPS_HD constexpr Exact sum(Exact a, Exact b) {
     const auto normalise = [](Exact& x) {
@@ -154,8 +156,9 @@ MACHEPS_HD constexpr Rounded zero_result(Format f, bool negative) {
     return {code << f.padding, {.underflow = !f.has_zero(), .inexact = !f.has_zero()}};
 }
 
-/// Rounds a nonzero number to a format that is not `binary`: codec.hpp rounds its first 63 bits. Overflow is raised
-/// beyond the largest finite value, and underflow below the smallest magnitude if the result is inexact.
+/// Rounds a nonzero number to a format whose encoding is not `binary`. codec.hpp rounds the first 63 bits of the
+/// number. `overflow` is raised if the number exceeds the largest finite value. `underflow` is raised if the number is
+/// below the smallest nonzero magnitude and the result is inexact.
 MACHEPS_HD constexpr Rounded round_other(Format f, Exact x, Round mode, Overflow overflow, RandomBits random) {
     const int down = bit_length128(x.significand) - 63;
     const Unpacked head{Unpacked::Kind::finite, x.negative,
@@ -188,8 +191,8 @@ MACHEPS_HD constexpr Rounded round_exact(Format f, Exact x, Round mode, Overflow
     const int top = bit_length128(x.significand) - 1 + x.exponent;
     const int quantum = max_of(top, f.emin()) - f.fraction_bits(), drop = quantum - x.exponent;
     const std::uint64_t ulps = round_shift128(x.significand, drop, mode, x.negative, random);
-    // As in encode, the leading one of `ulps` adds the last 1 to the exponent field, and a carry propagates into that
-    // field.
+    // As in encode_unpacked, the leading one of `ulps` adds 1 to the exponent field, and a carry from rounding
+    // propagates into that field.
     const std::uint64_t code =
         ulps + (static_cast<std::uint64_t>(max_of(top, f.emin()) - f.emin()) << f.fraction_bits());
 
@@ -201,7 +204,7 @@ MACHEPS_HD constexpr Rounded round_exact(Format f, Exact x, Round mode, Overflow
         if (tininess == Tininess::after_rounding && top == f.emin() - 1) {
             const int unbounded = top - f.fraction_bits() - x.exponent;
             const std::uint64_t rounded = round_shift128(x.significand, unbounded, mode, x.negative, random);
-            tiny = rounded >> f.precision == 0;  // no carry up to 2^emin
+            tiny = rounded >> f.precision == 0;  // not rounded up to 2^emin
         }
         flags.underflow = tiny;
     }
@@ -232,10 +235,11 @@ MACHEPS_HD constexpr bool is_signaling_nan(Format f, std::uint64_t container) {
 ///
 /// Special cases follow IEEE 754-2019 6 and 7. A NaN result is the canonical quiet NaN with a clear sign. If the format
 /// has no NaN (fp6, fp4, mxint8), the result is the largest finite value, as in encode, and `invalid` is raised. An
-/// infinite result is encoded like an infinity in encode, so there is none with Overflow::saturate or in a format
-/// without Inf. The fnuz formats have no -0 and give 0. e8m0fnu ignores signs; it has no zero and gives its smallest
-/// value instead. An exact zero difference is +0, or -0 with Round::down. `random` is read only by Round::stochastic,
-/// which uses the first random.bits discarded bits.
+/// infinite result is encoded in the same way as encode encodes an infinity. With Overflow::saturate it becomes the
+/// largest finite value. In a format without Inf it becomes NaN, or the largest finite value if the format has no NaN.
+/// The fnuz formats have no -0 and give +0 instead. e8m0fnu ignores signs. It has no zero and gives its smallest value
+/// instead. An exact zero difference is +0, or -0 with Round::down. `random` is read only by Round::stochastic, which
+/// adds it to the first random.bits discarded bits.
 MACHEPS_HD constexpr Rounded op(Operation operation, Format f, std::uint64_t a, std::uint64_t b, std::uint64_t c,
                                 Round mode, Overflow overflow = Overflow::nonsaturate, RandomBits random = {},
                                 Tininess tininess = Tininess::after_rounding) {
@@ -307,7 +311,7 @@ MACHEPS_HD constexpr Rounded op(Operation operation, Format f, std::uint64_t a, 
     return detail::invalid_result(f);
 }
 
-// The operations as separate functions.
+// Shorthands for op().
 MACHEPS_HD constexpr Rounded add(Format f, std::uint64_t a, std::uint64_t b, Round mode = Round::nearest_even) {
     return op(Operation::add, f, a, b, 0, mode);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Encoding and decoding with integer operations; CPU and GPU compile the same source.
+// Encodes numbers to codes and decodes codes, with integer operations only. CPU and GPU compile the same source.
 #pragma once
 #include "core/format.hpp"
 #include "core/rounding.hpp"
@@ -36,9 +36,9 @@ namespace detail {
 
 MACHEPS_HD constexpr int bit_length(std::uint64_t x) { return 64 - countl_zero(x); }
 
-/// Rounds to e8m0fnu. The sign is ignored. Zero gives the smallest scale, as in CUDA and PyTorch. A tie in nearest_even
-/// goes up, because every significand is 1, which is odd. PyTorch and ml_dtypes round up everything between the two
-/// smallest scales; see ScaleLeast in profile.hpp.
+/// Rounds to e8m0fnu. The sign is ignored. Zero gives the smallest scale, as in CUDA and PyTorch. In nearest_even, a
+/// tie goes up, because every significand is 1, which is odd. Unlike this function, PyTorch and ml_dtypes round up
+/// everything between the two smallest scales (ScaleLeast in profile.hpp).
 MACHEPS_HD constexpr std::uint64_t encode_power_of_two(Format f, Unpacked x, Round mode, Overflow overflow,
                                                        RandomBits random) {
     const std::uint64_t limit = overflow == Overflow::saturate ? f.max_finite_code() : f.nan_code();
@@ -74,13 +74,14 @@ MACHEPS_HD constexpr std::uint64_t encode_power_of_two(Format f, Unpacked x, Rou
     return rounds_inward(mode, false) ? f.max_finite_code() : limit;
 }
 
-/// Rounds to MXINT8. It always saturates, and symmetrically: like microxcaling, it never returns the code 0x80.
+/// Rounds to MXINT8. Always saturates. The range is symmetric: like microxcaling, the function never returns the code
+/// 0x80.
 MACHEPS_HD constexpr std::uint64_t encode_fixed_point(Format f, Unpacked x, Round mode, RandomBits random) {
     const std::uint64_t top = f.max_finite_code();
     std::uint64_t magnitude = top;
     if (x.kind == Unpacked::Kind::finite) {
         const int drop = -x.exponent - (f.precision - 1);
-        // Anything with a bit at 2^1 or above saturates; this also keeps the left shift in range.
+        // Magnitudes of 2 and above saturate. Excluding them here also keeps the left shift in round_shift in range.
         const bool large = x.significand != 0 && bit_length(x.significand) + x.exponent > 1;
         if (!large) magnitude = min_of(round_shift(x.significand, drop, mode, x.negative, random), top);
     }
@@ -98,31 +99,31 @@ MACHEPS_HD constexpr std::uint64_t encode_unpacked(Format f, Unpacked x, Round m
     if (x.kind == Unpacked::Kind::nan) {
         return (f.specials == Specials::inf_and_nan || f.specials == Specials::nan_only ? sign : 0) | f.nan_code();
     }
-    std::uint64_t code = f.max_finite_code() + 1;  // for an infinity: beyond the largest finite value
+    std::uint64_t code = f.max_finite_code() + 1;  // for an infinity: above the largest finite code
     bool inward = false;
     if (x.kind == Unpacked::Kind::finite) {
         // `quantum` is the exponent of the last place of the result; quantum - x.exponent source bits are below it.
         const int top = x.significand != 0 ? bit_length(x.significand) - 1 + x.exponent : f.emin();
         const int quantum = max_of(top, f.emin()) - f.fraction_bits();
         const std::uint64_t ulps = round_shift(x.significand, quantum - x.exponent, mode, x.negative, random);
-        // The leading one of `ulps` adds the last 1 to the exponent field, and a rounding carry propagates into that
-        // field. Exponents beyond the field are replaced by the first of them: every code with that exponent exceeds
-        // the largest finite code.
+        // The leading one of `ulps` adds 1 to the exponent field, and a carry from rounding propagates into that field.
+        // An exponent that does not fit into the field is replaced by the smallest exponent that does not fit, because
+        // every code with that exponent exceeds the largest finite code.
         const int field = min_of(max_of(top, f.emin()) - f.emin(), 1 << f.exponent_bits());
         code = ulps + (static_cast<std::uint64_t>(field) << f.fraction_bits());
         inward = rounds_inward(mode, x.negative);  // a finite value rounded inward stays finite, an infinity does not
     }
     if (code <= f.max_finite_code()) return code == 0 && !f.has_negative_zero() ? 0 : sign | code;
     if (overflow == Overflow::saturate || inward || !f.can_overflow()) return sign | f.max_finite_code();
-    return sign | f.overflow_code();  // fnuz: the NaN is the sign bit, so both signs give it
+    return sign | f.overflow_code();  // fnuz: the code of the NaN is the sign bit, so both signs give the NaN
 }
 
 }  // namespace detail
 
 /// Rounds `x`, a float or double, to format `f` once. Returns the code, right-aligned except for f.padding. Every input
-/// has a result: NaN gives the format's canonical quiet NaN with its sign (or the largest finite value if there is no
-/// NaN), and `overflow` determines the result of an overflow. `random` is read only by Round::stochastic, which
-/// requires it (require_random_bits). Source: IEEE 754-2019 4.3, OCP OFP8 1.0, OCP MX 1.0.
+/// has a result. A NaN gives the format's canonical quiet NaN with the sign of `x`, or the largest finite value if the
+/// format has no NaN. `overflow` determines the result of an overflow. `random` is read only by Round::stochastic,
+/// which requires it (require_random_bits). Source: IEEE 754-2019 4.3, OCP OFP8 1.0, OCP MX 1.0.
 template <class Source>
 MACHEPS_HD constexpr std::uint64_t encode64(Format f, Source x, Round mode, Overflow overflow, RandomBits random = {}) {
     return detail::encode_unpacked(f, unpack(x), mode, overflow, random) << f.padding;
@@ -134,8 +135,8 @@ MACHEPS_HD constexpr std::uint32_t encode(Format f, Source x, Round mode, Overfl
     return static_cast<std::uint32_t>(encode64(f, x, mode, overflow, random));
 }
 
-/// Returns the value of a code. Exact for every format. Bits of the container outside the code are ignored. A NaN
-/// becomes quiet, keeps its sign (fnuz: positive) and loses its payload.
+/// Returns the value of a code. The result is exact for every format. Bits of the container outside the code are
+/// ignored. A NaN becomes quiet, keeps its sign (fnuz: positive) and loses its payload.
 MACHEPS_HD constexpr double decode64(Format f, std::uint64_t container) {
     const std::uint64_t code = (container >> f.padding) & (f.sign_bit() | f.magnitude_mask());
     if (f.encoding == Encoding::fixed_point) {
@@ -158,7 +159,8 @@ MACHEPS_HD constexpr double decode64(Format f, std::uint64_t container) {
     const std::uint64_t fraction = magnitude & (f.min_normal_code() - 1), field = magnitude >> f.fraction_bits();
     if (f.bits == 64) return bit_cast<double>(sign | magnitude);
     if (field == 0 && fraction == 0) return bit_cast<double>(sign);
-    // Normalise a subnormal: its leading one becomes the hidden bit. fp64 has room for every narrower format.
+    // A subnormal is normalised: its leading one becomes the hidden bit. The exponent range of fp64 is wide enough for
+    // every narrower format.
     const int lead = field != 0 ? f.fraction_bits() : detail::bit_length(fraction) - 1;
     const std::uint64_t significand = field != 0 ? fraction | f.min_normal_code() : fraction;
     const int exponent = static_cast<int>(max_of(field, std::uint64_t{1})) - f.exponent_bias - f.fraction_bits() + lead;
@@ -166,7 +168,8 @@ MACHEPS_HD constexpr double decode64(Format f, std::uint64_t container) {
     return bit_cast<double>(sign | static_cast<std::uint64_t>(exponent + 1023) << 52 | aligned);
 }
 
-/// Returns the value of a code as fp32. Exact for every format except fp64, which is rounded to nearest even.
+/// Returns the value of a code as fp32. The result is exact for every format except fp64, which is rounded to nearest
+/// even.
 MACHEPS_HD constexpr float decode(Format f, std::uint64_t container) {
     const auto bits = encode(fp32, decode64(f, container), Round::nearest_even, Overflow::nonsaturate);
     return bit_cast<float>(bits);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Comparisons of codes with integer operations: IEEE 754-2019 5.6, 5.10, 5.11 and 9.6.
+// Compares codes with integer operations, as defined by IEEE 754-2019 5.6, 5.10, 5.11 and 9.6.
 #pragma once
 #include "core/arithmetic.hpp"
 #include "core/ulp.hpp"
@@ -8,7 +8,7 @@ namespace macheps {
 
 enum class Relation : std::uint8_t { less, equal, greater, unordered };
 
-/// Compares two codes as numbers. Zeros are equal whatever their signs, and a NaN is unordered with everything.
+/// Compares two codes as numbers. Zeros of either sign are equal, and a NaN is unordered with everything.
 MACHEPS_HD constexpr Relation compare(Format f, std::uint64_t a, std::uint64_t b) {
     if (is_nan(f, a) || is_nan(f, b)) return Relation::unordered;
     const std::int64_t x = ordinal(f, a), y = ordinal(f, b);
@@ -22,9 +22,9 @@ MACHEPS_HD constexpr Flags comparison_flags(Format f, std::uint64_t a, std::uint
     return {.invalid = signaling ? any : detail::is_signaling_nan(f, a) || detail::is_signaling_nan(f, b)};
 }
 
-/// Returns totalOrder(a, b): -NaN < -Inf < ... < -0 < +0 < ... < Inf < NaN. NaNs of the same sign are ordered like
-/// numbers with these codes: positive signaling NaNs are below quiet ones, negative ones above. The only NaN of an fnuz
-/// format is above everything, because its code has no sign.
+/// Returns totalOrder(a, b): -NaN < -Inf < ... < -0 < +0 < ... < Inf < NaN. NaNs of the same sign are ordered by their
+/// codes: positive signaling NaNs are below positive quiet NaNs, and negative signaling NaNs are above negative quiet
+/// NaNs. The only NaN of an fnuz format has no sign and is above everything.
 MACHEPS_HD constexpr bool total_order(Format f, std::uint64_t a, std::uint64_t b) {
     const auto place = [f](std::uint64_t container) {
         const std::uint64_t code = (container >> f.padding) & (f.sign_bit() | f.magnitude_mask());
@@ -60,8 +60,9 @@ MACHEPS_HD constexpr Rounded maximum_number(Format f, std::uint64_t a, std::uint
     return {is_nan(f, b) ? a : maximum(f, a, b).bits, flags};
 }
 
-/// Return the smallest code that compares greater (nextUp) or the largest that compares less (nextDown). The ends of
-/// the range are returned unchanged. A step from below onto zero gives -0 if the format has it.
+/// Return the smallest number that compares greater than `a` (nextUp) or the largest number that compares less
+/// (nextDown). The ends of the range are returned unchanged. A step from a negative number to zero gives -0 if the
+/// format has -0.
 MACHEPS_HD constexpr Rounded next_up(Format f, std::uint64_t a) {
     const Flags flags{.invalid = detail::is_signaling_nan(f, a)};
     if (is_nan(f, a) || ordinal(f, a) >= greatest_ordinal(f)) {

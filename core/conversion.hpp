@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Conversions between formats, to and from integers and to integral values, and the IEEE remainder. They return flags,
-// round once and use only integer operations (IEEE 754-2019 5.3.1, 5.4.1, 5.8, 5.9).
+// Converts codes between formats, to and from integers and to integral values, and computes the IEEE remainder. All
+// functions return flags, round once and use only integer operations (IEEE 754-2019 5.3.1, 5.4.1, 5.8, 5.9).
 #pragma once
 #include "core/arithmetic.hpp"
 
 namespace macheps {
 
-/// Rounds a code of `from` to `to`. Unlike encode, it returns flags, and every NaN gives the canonical NaN. A signaling
-/// NaN raises `invalid`. Every NaN does so if `to` has none.
+/// Rounds a code of the format `from` to the format `to`. Unlike encode, returns flags, and gives the canonical NaN for
+/// every NaN. A signaling NaN raises `invalid`. If `to` has no NaN, every NaN raises `invalid`.
 MACHEPS_HD constexpr Rounded convert(Format from, Format to, std::uint64_t a, Round mode,
                                      Overflow overflow = Overflow::nonsaturate, RandomBits random = {},
                                      Tininess tininess = Tininess::after_rounding) {
@@ -29,9 +29,9 @@ MACHEPS_HD constexpr Rounded from_integer(Format to, std::uint64_t magnitude, bo
     return detail::round_exact(to, {negative, magnitude, 0}, mode, overflow, random, Tininess::after_rounding);
 }
 
-/// Rounds a code to an integer with `mode`, and returns it as a two's complement number of `width` bits (8 to 64). A
-/// value out of range gives the nearer end of the range, NaN gives 0, and both raise only `invalid`. `inexact` is
-/// raised only if `exact` is true (convertToIntegerExact...).
+/// Rounds a code to an integer with `mode`, and returns the integer as a two's complement number of `width` bits (8 to
+/// 64). A value out of range gives the nearer end of the range, and NaN gives 0. Both cases raise only `invalid`.
+/// `inexact` is raised only if `exact` is true (convertToIntegerExact...).
 MACHEPS_HD constexpr Rounded to_integer(Format f, std::uint64_t a, int width, bool is_signed, Round mode, bool exact,
                                         RandomBits random = {}) {
     require_random_bits(mode, random);
@@ -49,9 +49,9 @@ MACHEPS_HD constexpr Rounded to_integer(Format f, std::uint64_t a, int width, bo
     return {(x.negative ? ~result + 1 : result) & ones, {.invalid = !fits, .inexact = fits && exact && !whole}};
 }
 
-/// Rounds a code to an integral value of the same format. A zero keeps the sign. `inexact` is raised as in to_integer.
-/// If the largest finite value has a fraction (e3m4, e2m3fn, mxint8), rounding up can overflow as in any other
-/// operation.
+/// Rounds a code to an integral value of the same format. A zero result keeps the sign. `inexact` is raised as in
+/// to_integer. If the largest finite value has a fraction (e3m4, e2m3fn, mxint8), rounding up can overflow as in any
+/// other operation.
 MACHEPS_HD constexpr Rounded round_to_integral(Format f, std::uint64_t a, Round mode, bool exact,
                                                Overflow overflow = Overflow::nonsaturate, RandomBits random = {}) {
     require_random_bits(mode, random);
@@ -76,7 +76,8 @@ MACHEPS_HD constexpr Rounded round_to_integral(Format f, std::uint64_t a, Round 
 }
 
 /// Returns a - n b exactly, where n is the integer nearest to a / b, ties to even. A zero result has the sign of a. The
-/// operation is invalid if a is infinite or b is zero. The number of steps is the difference of the exponents.
+/// operation is invalid if a is infinite or b is zero. The run time is proportional to the difference of the exponents
+/// of a and b.
 MACHEPS_HD constexpr Rounded remainder(Format f, std::uint64_t a, std::uint64_t b) {
     using Kind = Unpacked::Kind;
     const Unpacked x = unpack(decode64(f, a)), y = unpack(decode64(f, b));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The exception type of macheps, and the exit codes of its program. Host only.
+// The exception type of macheps, and the exit codes of the program macheps. Host only.
 #pragma once
 #include <stdexcept>
 #include <string>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The part of the fp64 function e^x that scalar and vector code share. The including file defines MACHEPS_MATH_FN, the
-// qualifiers of a function, and MACHEPS_MATH_REAL, a double or a vector of doubles. The coefficients are our own
-// minimax fit.
+// The part of the fp64 function e^x that scalar and vector code share. The including file defines two macros:
+// MACHEPS_MATH_FN holds the qualifiers of a function, and MACHEPS_MATH_REAL is double or a vector of doubles. The
+// coefficients are our own minimax fit.
 namespace math {
 namespace detail {
 
-/// Returns y, where e^x = y 2^n and y is in (0.7, 1.5), for |x| up to 746. The low bits of `shifted` hold the integer
-/// n.
+/// Splits e^x into y 2^n with an integer n and y in (0.7, 1.5), for |x| up to 746. Returns y. The low bits of `shifted`
+/// hold n.
 MACHEPS_MATH_FN MACHEPS_MATH_REAL exp_mantissa(MACHEPS_MATH_REAL x, MACHEPS_MATH_REAL& shifted) {
     using Real = MACHEPS_MATH_REAL;
     const Real magic(macheps::math::detail::exp_magic), one(1.0);

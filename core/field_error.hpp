@@ -3,7 +3,8 @@
 //
 // The library cannot know what its caller calls a field: `kv_heads` of ModelConfig is --kv-heads on a command line and
 // a keyword in a script. `where` therefore contains the library's name of the field, and `what` and `fix` of every
-// Error put such names in backquotes. A caller replaces them by its own names before it shows them to a user.
+// Error put names of fields in backquotes. A caller replaces these names with its own before it shows the error to a
+// user.
 #pragma once
 #include "core/error.hpp"
 
@@ -15,8 +16,8 @@ namespace macheps {
 
 class FieldError : public Error {
   public:
-    /// `field` may be several names, joined by ", ". If the value of the field was read as text, `given` is that text,
-    /// and it follows the field in `where`.
+    /// `field` may be several names, joined by ", ". If the value of the field was read as text, `given` is that text.
+    /// `where` then contains the field, followed by `given`.
     FieldError(std::string field, std::string what, std::string fix, const std::string& given = {})
         : Error({.what = std::move(what),
                  .where = given.empty() ? field : field + " " + given,
@@ -30,7 +31,7 @@ class FieldError : public Error {
     std::string field_;
 };
 
-/// Throws FieldError with the limits if the value is outside them.
+/// Throws FieldError if `value` is outside [`least`, `greatest`]. The error names these limits.
 inline void check_range(const char* field, std::int64_t value, std::int64_t least, std::int64_t greatest) {
     if (value >= least && value <= greatest) return;
     throw FieldError(field, std::to_string(value) + " is out of range",

@@ -8,7 +8,7 @@ namespace macheps {
 /// Meaning of the codes above the largest finite value.
 enum class Specials : std::uint8_t {
     inf_and_nan,  ///< IEEE 754: the top exponent holds Inf and NaNs
-    nan_only,     ///< `fn`: no Inf; the only NaN is all ones (also in e8m0fnu)
+    nan_only,     ///< `fn`: no Inf; the only NaN is the code of all ones (also in e8m0fnu)
     fnuz,         ///< no Inf, no -0; the code of -0 is the NaN
     none,         ///< every code is a finite number
 };
@@ -67,8 +67,8 @@ struct Format {
     MACHEPS_HD constexpr std::uint64_t inf_code() const {
         return ((std::uint64_t{1} << exponent_bits()) - 1) << fraction_bits();
     }
-    /// Returns the canonical quiet NaN with a clear sign (fnuz: the only NaN). Without NaN, returns the largest finite
-    /// value, as CUDA does.
+    /// Returns the code of the canonical quiet NaN with a clear sign (fnuz: the only NaN). If the format has no NaN,
+    /// returns the code of the largest finite value, as CUDA does.
     MACHEPS_HD constexpr std::uint64_t nan_code() const {
         switch (specials) {
             case Specials::inf_and_nan:
@@ -81,7 +81,7 @@ struct Format {
                 return max_finite_code();
         }
     }
-    /// Returns the code of a magnitude beyond max_finite_code if it does not saturate.
+    /// Returns the code of the result of an overflow that does not saturate.
     MACHEPS_HD constexpr std::uint64_t overflow_code() const { return has_inf() ? inf_code() : nan_code(); }
     /// Returns the code of the smallest normal magnitude. Smaller nonzero codes are subnormal.
     MACHEPS_HD constexpr std::uint64_t min_normal_code() const {
@@ -117,8 +117,8 @@ inline constexpr Format e8m0fnu{.bits = 8,
 inline constexpr Format e2m3fn{.bits = 6, .precision = 4, .exponent_bias = 1, .specials = Specials::none};
 inline constexpr Format e3m2fn{.bits = 6, .precision = 3, .exponent_bias = 3, .specials = Specials::none};
 inline constexpr Format e2m1fn{.bits = 4, .precision = 2, .exponent_bias = 1, .specials = Specials::none};
-/// OCP MX element: two's complement times 2^-6. `precision` counts the bits below the sign. The bias of 1 makes emin()
-/// 0, so that the quantum is 2^-6 for all values.
+/// The integer element of OCP MX: two's complement times 2^-6. `precision` counts the bits below the sign. The bias of
+/// 1 makes emin() zero, so that the quantum is 2^-6 for all values.
 inline constexpr Format mxint8{
     .bits = 8, .precision = 7, .exponent_bias = 1, .specials = Specials::none, .encoding = Encoding::fixed_point};
 

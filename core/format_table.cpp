@@ -10,7 +10,7 @@ namespace macheps {
 
 namespace {
 
-// Names that mean different formats in different systems. They are rejected, never guessed.
+// A name that means different formats in different systems. Such a name is rejected, and the error lists both formats.
 struct Ambiguous {
     std::string_view name, reading, other_reading;
 };
@@ -36,7 +36,8 @@ constexpr Format of_widths(int exponent_bits, int fraction_bits) {
             .exponent_bias = (1 << (exponent_bits - 1)) - 1};
 }
 
-/// The name of a pair of widths, such as `e5m6`. All names are stored, so that functions can return views of them.
+/// A name that consists of two widths, such as `e5m6`. All such names are stored, so that functions can return views of
+/// them.
 struct WidthName {
     std::array<char, 5> text{};
     std::size_t length = 0;

@@ -11,8 +11,8 @@
 
 namespace macheps {
 
-/// Names of a format in other systems. Several names in one cell are separated by spaces. A cell without a name is
-/// empty.
+/// Names of a format in other systems. Several names in one cell are separated by spaces. A cell is empty if the system
+/// has no name for the format.
 struct Aliases {
     std::string_view pytorch{};
     std::string_view ml_dtypes{};       ///< also JAX
@@ -221,19 +221,21 @@ inline constexpr std::array<NamedFormat, 17> all_formats{{
 const NamedFormat* find_format(std::string_view name);
 
 /// Returns the format of a name such as `e5m6`: a sign, 2 to 8 exponent bits and 1 to 23 fraction bits, with the
-/// infinities, NaNs and bias of IEEE 754. fp32 holds its values. If a row of the table is the same format under another
-/// name (e5m10, e8m10), the format of that row is returned. Returns nothing for other names.
+/// infinities, NaNs and bias of IEEE 754. fp32 can represent every value of such a format. If all_formats contains the
+/// same format under another name (e5m10 is fp16, e8m10 is tf32), the format of that row is returned. Returns nothing
+/// for other names.
 std::optional<Format> ieee_format(std::string_view name);
 
-/// Returns the format called `name`, from the table or by its widths. Throws Error with the nearest name if there is
-/// none. `where` is the origin of the name (a file and line, an option).
+/// Returns the format called `name`. The name is looked up in all_formats, and then read as widths (ieee_format). If
+/// the name is unknown, throws an Error that suggests the nearest name. `where` is the origin of the name (a file and
+/// line, an option).
 Format format_named(std::string_view name, std::string_view where = {}, Exit exit = Exit::bad_input);
 
-/// Returns our name of `format`. If it is not in the table, returns its widths (e5m6) if they describe it, and "custom"
-/// otherwise.
+/// Returns the name of `format` in all_formats. If the format is not in the table, returns a name made of its widths
+/// (e5m6) if these describe the format, and "custom" otherwise.
 std::string_view format_name(const Format& format);
 
-/// Returns our names of the formats, in the order of the table.
+/// Returns the names of all_formats, in the order of the table.
 std::vector<std::string_view> format_names();
 
 /// Returns the names in one cell of `Aliases`.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Macros and functions for code that is compiled for host and device.
+// Macros and functions for code that is compiled both for the CPU (host) and the GPU (device).
 #pragma once
 #include <bit>
 #include <cstdint>
 
 #if defined(__FAST_MATH__)
-#error "macheps: -ffast-math breaks the bits contract; compile without it"
+#error "macheps: -ffast-math changes results, which must be the same bits everywhere; compile without it"
 #endif
 
 #if defined(__CUDACC__)
@@ -43,8 +43,8 @@ MACHEPS_HD constexpr T min_of(T a, T b) {
     return b < a ? b : a;
 }
 
-/// Returns a b + c with one rounding (IEEE 754 fusedMultiplyAdd). On a CPU without FMA the C library computes the same
-/// bits.
+/// Returns a b + c with one rounding (IEEE 754 fusedMultiplyAdd). On a CPU without FMA, the C library computes the same
+/// result in software.
 MACHEPS_HD inline float fma(float a, float b, float c) {
 #if defined(__CUDA_ARCH__)
     return __fmaf_rn(a, b, c);

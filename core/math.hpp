@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Our own fp32 functions. They use only + - * / sqrt fma and integer operations, so that every engine returns the same
-// bits.
+// fp32 functions of our own. They use only + - * / sqrt fma and integer operations, so that every engine returns the
+// same bits.
 #pragma once
 #include "core/hd.hpp"
 #include "core/math64.hpp"
@@ -30,17 +30,17 @@ MACHEPS_HD inline float abs(float x) { return from_bits(bits(x) & 0x7fffffff); }
 namespace math {
 namespace detail {
 
-/// Reduces a finite |x| of at least 2^20 by the method of Payne and Hanek. x = m 2^e. Only the 96 bits of 2/pi that
-/// affect x 2/pi modulo 4 are multiplied, which leaves 62 bits of fraction. They suffice, because no float is nearer
-/// than 2^-30 pi/2 to a multiple of pi/2.
+/// Reduces a finite |x| of at least 2^20 by the method of Payne and Hanek. |x| = m 2^e with an integer m. m is
+/// multiplied only by the 96 bits of 2/pi that affect |x| 2/pi modulo 4. The product has 62 bits of fraction. They
+/// suffice, because no float is nearer than 2^-30 pi/2 to a multiple of pi/2.
 MACHEPS_HD inline Reduced reduce_large(float x) {
-    // 2/pi in words of 32 bits. The first bit has the weight 2^-1.
+    // The bits of 2/pi in words of 32 bits. The first bit has the weight 2^-1.
     constexpr std::uint32_t two_over_pi[7] = {0xa2f9836e, 0x4e441529, 0xfc2757d1, 0xf534ddc0,
                                               0xdb629599, 0x3c439041, 0xfe5163ab};
     const auto u = bit_cast<std::uint32_t>(x);
     const std::uint64_t m = (u & 0x7fffff) | 0x800000;
-    // The window begins at the bit of weight 2^-(e - 1). Place 32 is the bit of weight 2^-1; the 32 places before it
-    // are zeros.
+    // The window of 96 bits begins at the bit of 2/pi that has the weight 2^-(e - 1). `place` is the position of that
+    // bit. Place 32 has the weight 2^-1, and the 32 places before it are zeros.
     const int place = static_cast<int>((u >> 23) & 0xff) - 150 + 30, word = place >> 5, shift = place & 31;
     std::uint64_t window[3] = {};
     for (int i = 0; i < 3; ++i) {
@@ -52,7 +52,7 @@ MACHEPS_HD inline Reduced reduce_large(float x) {
     const std::uint64_t quadrant = (product + (std::uint64_t{1} << 61)) >> 62;
     const auto fraction = static_cast<std::int64_t>(product - (quadrant << 62));
     const double r = static_cast<double>(fraction) * 0x1p-62 * 0x1.921fb54442d18p+0;
-    // So far the sign was ignored. The reduction of -x is that of x with `r` and the quadrant negated.
+    // The sign of x was ignored so far. If x is negative, `r` and the quadrant are negated.
     const bool negative = (u >> 31) != 0;
     return {negative ? -r : r, 0, static_cast<int>(negative ? 4 - quadrant : quadrant) & 3};
 }

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The implementation of the fp32 functions for scalars and vectors. The only branch is in erf, which skips a
-// computation that no lane needs. There is no include guard: core/math.hpp includes this file for float, and
-// emulation/cpu/simd/vec-inl.hpp includes it once per SIMD target for its vectors, so their bits agree by construction.
-// The including file is inside its namespace and has defined MACHEPS_MATH_FN, MACHEPS_MATH_REAL and MACHEPS_MATH_INT.
-// These operations are in scope: + - * / and comparisons, fma, sqrt, abs, select(mask, a, b), any(mask), bits,
-// from_bits, to_float, and for integers + - & | << >> (arithmetic). The coefficients are our own minimax fits. The
-// errors were measured on all 2^32 inputs (docs/math.md).
+// computation that no lane needs.
+//
+// This file has no include guard. core/math.hpp includes this file for float, and emulation/cpu/simd/vec-inl.hpp
+// includes it once per SIMD target for vectors. Scalar and vector code therefore give the same bits by construction.
+// The file is included inside a namespace, and the including file defines MACHEPS_MATH_FN, MACHEPS_MATH_REAL and
+// MACHEPS_MATH_INT. The including file also declares these operations: + - * / and comparisons, fma, sqrt, abs,
+// select(mask, a, b), any(mask), bits, from_bits, to_float, and for integers + - & | << >> (arithmetic).
+//
+// The coefficients are our own minimax fits. The errors were measured on all 2^32 inputs (docs/math.md).
 namespace math {
 
 /// The number e^x = (head + tail) * 2^n. `head` is in (0.7, 1.42) and is head + tail rounded to nearest.
@@ -46,7 +49,7 @@ MACHEPS_MATH_FN ExpParts exp_parts(MACHEPS_MATH_REAL x, MACHEPS_MATH_REAL low) {
     using Int = MACHEPS_MATH_INT;
     // Adding 1.5 2^23 rounds x / ln 2 to the nearest integer n and leaves it in the low bits.
     const Real magic(0x1.8p23f), shifted = fma(x, Real(0x1.715476p0f), magic), n = shifted - magic;
-    // ln 2 is split into two parts. n times the first part is exact, and so is the difference of x and that product.
+    // ln 2 is split into two parts. The product of n and the first part is exact, and so is x minus that product.
     const Real coarse = fma(n, Real(-0x1.62e4p-1f), x), fine = n * Real(-0x1.7f7d1cp-20f);
     const Real r = coarse + fine, lost = (fine - (r - coarse)) + low;
     Real q(0x1.6be702p-13f);
@@ -55,7 +58,7 @@ MACHEPS_MATH_FN ExpParts exp_parts(MACHEPS_MATH_REAL x, MACHEPS_MATH_REAL low) {
     q = fma(q, r, Real(0x1.5554f2p-5f));
     q = fma(q, r, Real(0x1.55553cp-3f));
     q = fma(q, r, Real(0.5f));
-    // 1 + r + (lost e^r + r^2 q), with the error of each addition carried along.
+    // Computes 1 + r + (lost e^r + r^2 q). The rounding error of each addition is added to the rest.
     const Real first = Real(1.0f) + r, rest = (r - (first - Real(1.0f))) + fma(lost, first, q * (r * r));
     const Real head = first + rest;
     return {head, rest - (head - first), bits(shifted) - Int(0x4b400000)};
@@ -82,7 +85,9 @@ MACHEPS_MATH_FN MACHEPS_MATH_REAL expm1(MACHEPS_MATH_REAL x) {
     // 2^128 is not a float. For n = 128, halve the power and double the result.
     const auto top = e.n > Int(127);
     const Real s = two_to(select(top, e.n - Int(1), e.n));
-    // head - 1 is exact, and so are these sums: a + a_low = s - 1, and big + (b - (big - a)) = a + s (head - 1).
+    // head - 1 is exact. Two equations hold exactly:
+    //   a + a_low = s - 1
+    //   big + (b - (big - a)) = a + s (head - 1)
     const Real a = s - one, back = a - s, a_low = (s - (a - back)) + (Real(-1.0f) - back);
     const Real b = s * (e.head - one), big = a + b, small = (b - (big - a)) + a_low;
     const Real y = (big + fma(s, e.tail, small)) * select(top, Real(2.0f), one);
@@ -139,7 +144,7 @@ MACHEPS_MATH_FN MACHEPS_MATH_REAL log1p(MACHEPS_MATH_REAL x) {
     const Real u = one + y, back = u - one, u_low = (one - (u - back)) + (y - back);
     const Int offset = bits(u) - Int(0x3f3504f3), field = offset >> 23;
     const Real m = from_bits((offset & Int(0x7fffff)) + Int(0x3f3504f3));
-    const auto near = field == Int(0);  // then x is itself the argument of the series
+    const auto near = field == Int(0);  // then the argument of the series is x itself
     const SplitSum sum = log_sum(to_float(field), select(near, y, m - one), select(near, zero, u_low / u));
     const Real value = select(y == zero, y, sum.big + sum.small);
     const Real above = select(x < infinity, value, infinity);
@@ -150,7 +155,7 @@ MACHEPS_MATH_FN MACHEPS_MATH_REAL log1p(MACHEPS_MATH_REAL x) {
 MACHEPS_MATH_FN MACHEPS_MATH_REAL tanh(MACHEPS_MATH_REAL x) {
     using Real = MACHEPS_MATH_REAL;
     const Real one(1.0f), size = clamp(abs(x), 0.0f, 10.0f);
-    // Small: x + x^3 p(x^2).
+    // For small |x|: x + x^3 p(x^2).
     const Real z = size * size;
     Real p(0x1.19a980p-9f);
     p = fma(p, z, Real(-0x1.0c9462p-7f));
@@ -159,7 +164,7 @@ MACHEPS_MATH_FN MACHEPS_MATH_REAL tanh(MACHEPS_MATH_REAL x) {
     p = fma(p, z, Real(0x1.111082p-3f));
     p = fma(p, z, Real(-0x1.555554p-2f));
     const Real near = fma(size * z, p, size);
-    // Large: 1 - 2 / (e^2x + 1); the quotient is corrected by its residual.
+    // For large |x|: 1 - 2 / (e^2x + 1). The quotient is corrected by its residual.
     const ExpParts e = exp_parts(size + size, Real(0.0f));
     const Real s = two_to(e.n), power = e.head * s, sum = power + one, sum_low = (one - (sum - power)) + e.tail * s;
     const Real quotient = Real(2.0f) / sum;
@@ -173,7 +178,7 @@ MACHEPS_MATH_FN MACHEPS_MATH_REAL tanh(MACHEPS_MATH_REAL x) {
 MACHEPS_MATH_FN MACHEPS_MATH_REAL erf(MACHEPS_MATH_REAL x) {
     using Real = MACHEPS_MATH_REAL;
     const Real one(1.0f), size = clamp(abs(x), 0.0f, 4.0f);
-    // Small: x + x q(x^2).
+    // For small |x|: x + x q(x^2).
     const Real z = size * size;
     Real q(0x1.49c996p-14f);
     q = fma(q, z, Real(-0x1.a4c674p-11f));
@@ -185,7 +190,7 @@ MACHEPS_MATH_FN MACHEPS_MATH_REAL erf(MACHEPS_MATH_REAL x) {
     const Real near = fma(size, q, size);
     const auto is_large = size >= Real(0.875f);
     if (!any(is_large)) return select(x == x, with_sign_of(near, x), canonical_nan());
-    // Large: 1 - e^-l(x), where l is a polynomial. The rounding error of its last step is kept.
+    // For large |x|: 1 - e^-l(x), where l is a polynomial. The rounding error of the last step of l is kept.
     Real l(-0x1.a6a988p-13f);
     l = fma(l, size, Real(0x1.95ff34p-9f));
     l = fma(l, size, Real(-0x1.6faa34p-6f));
@@ -211,7 +216,7 @@ MACHEPS_MATH_FN MACHEPS_MATH_REAL rsqrt(MACHEPS_MATH_REAL x) {
     const auto regular = x > zero;
     const Real a = select(regular, select(x < infinity, x, Real(1.0f)), Real(1.0f));
     // y (1 - e)^-1/2 = y (1 + e/2 + 3/8 e^2 + ...), where the residual e = 1 - a y^2 is computed to twice the
-    // precision. The term in e^2 matters just below powers of four, where the result is just above a tie.
+    // precision. The term in e^2 matters for x just below a power of four, where the result is just above a tie.
     const Real y = Real(1.0f) / sqrt(a), h = a * y, h_low = fma(a, y, -h);
     const Real residual = fma(-h, y, Real(1.0f)) - h_low * y;
     const Real root = fma(y, fma(Real(0.375f) * residual, residual, Real(0.5f) * residual), y);

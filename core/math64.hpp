@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// fp64 functions for schedules, initialisation and statistics. Like core/math.hpp, they use only + - * / sqrt fma and
-// integer operations. They are scalar. Except for pow_int, their errors are below 1 ulp (docs/math.md). The
-// coefficients are our own minimax fits.
+// Scalar fp64 functions for schedules, initialisation and statistics. Like core/math.hpp, they use only + - * / sqrt
+// fma and integer operations. The error of each function except pow_int is below 1 ulp (docs/math.md). The coefficients
+// are our own minimax fits.
 #pragma once
 #include "core/hd.hpp"
 
@@ -13,7 +13,8 @@ MACHEPS_HD inline std::int64_t bits(double x) { return bit_cast<std::int64_t>(x)
 MACHEPS_HD inline double from_bits(std::int64_t x) { return bit_cast<double>(x); }
 MACHEPS_HD inline double nan64() { return from_bits(0x7ff8000000000000); }
 MACHEPS_HD inline double infinity64() { return from_bits(0x7ff0000000000000); }
-/// If this constant is added to a number below 2^51, the low bits of the sum hold the nearest integer.
+/// Constant for rounding: if it is added to a number of magnitude below 2^51, the low bits of the sum hold the nearest
+/// integer.
 constexpr double exp_magic = 0x1.8p52;
 /// Returns 2^n for n in [-1022, 1023].
 MACHEPS_HD inline double two_to(std::int64_t n) { return from_bits((n + 1023) << 52); }
@@ -52,8 +53,8 @@ struct Reduced {
 /// Reduces |x| up to 2^20.
 MACHEPS_HD inline Reduced reduce_moderate(double x) {
     const double magic = 0x1.8p52, shifted = fma(x, 0x1.45f306dc9c883p-1, magic), n = shifted - magic;
-    // pi/2 is split into three parts of 53 bits. The first difference is exact. The rounding errors of the others are
-    // kept.
+    // pi/2 is split into three parts of 53 bits. The difference `first` is exact. The rounding errors of the later
+    // steps are kept.
     const double first = fma(n, -0x1.921fb54442d18p+0, x);
     const double second = n * 0x1.1a62633145c07p-54, second_low = fma(n, 0x1.1a62633145c07p-54, -second);
     const double r = first - second, back = r - first;
@@ -70,7 +71,7 @@ MACHEPS_HD inline double sin_quadrant(Reduced x) {
 
 }  // namespace macheps::math
 
-// The definitions that core/exp64.inl needs, for double.
+// Includes core/exp64.inl for double.
 namespace macheps {
 #define MACHEPS_MATH_FN MACHEPS_HD inline
 #define MACHEPS_MATH_REAL double

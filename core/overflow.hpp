@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Detects whether a rounding overflows, even if the result does not show it. A format without Inf and NaN saturates; so
-// does every format in a mode that rounds inward.
+// Detects whether a rounding overflows, even if the result does not show the overflow. An overflow gives the largest
+// finite value if the format has no Inf and NaN, or if the rounding mode rounds inward.
 #pragma once
 #include "core/codec.hpp"
 
@@ -15,14 +15,14 @@ MACHEPS_HD constexpr bool overflows(Format f, Unpacked x, Round mode, RandomBits
     const Unpacked most = unpack(largest);
     const int max_top = detail::bit_length(most.significand) - 1 + most.exponent;
     if (top != max_top) return top > max_top;
-    // In the top binade, the last place of every number is that of the largest number, in every encoding.
+    // In the top binade, every number has the same last place as the largest number. This holds for every encoding.
     const int quantum = (f.encoding == Encoding::fixed_point ? f.emin() : max_top) - f.fraction_bits();
     const std::uint64_t places = round_shift(x.significand, quantum - x.exponent, mode, x.negative, random);
     const int up = most.exponent - quantum;  // shift that gives `largest` the same quantum
     return places > (up >= 0 ? most.significand << up : most.significand >> -up);
 }
 
-/// Returns true if a finite result may hide an overflow.
+/// Returns true if an overflow may give a finite result.
 MACHEPS_HD constexpr bool hides_overflow(Format f, Round mode) {
     return !f.can_overflow() || rounds_inward(mode, false) || rounds_inward(mode, true);
 }

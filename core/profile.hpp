@@ -1,29 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// Choices of real implementations where IEEE 754 and OCP leave them open: NaN codes, infinities, overflow, special
-// cases of e8m0. A Profile holds the choices of one implementation as data for the generic codec. Host code finds the
-// profiles by name in profile_table.hpp.
+// Conventions of real implementations where IEEE 754 and OCP leave a choice: NaN codes, infinities, overflow, special
+// cases of e8m0. A Profile describes one implementation as data for the generic codec. Host code finds the profiles by
+// name in profile_table.hpp.
 #pragma once
 #include "core/codec.hpp"
 
 namespace macheps {
 
-/// The formats that a rule applies to.
+/// A set of formats to which a convention of a Profile applies.
 enum class Reach : std::uint8_t {
     no_format,
     e4m3fn_alone,
-    eight_bits,         ///< 8 bits and fewer
-    signed_eight_bits,  ///< 8 bits and fewer with a sign, which excludes e8m0fnu
+    eight_bits,         ///< formats of at most 8 bits
+    signed_eight_bits,  ///< formats of at most 8 bits that have a sign, which excludes e8m0fnu
     all_but_fp16,
     every_format,
 };
 
+/// The code that a NaN is converted to.
 enum class NanCodes : std::uint8_t {
     quiet,      ///< the canonical quiet NaN with the input's sign
     nvidia,     ///< all ones with a clear sign; cvt.rna to tf32 keeps the sign and the high payload (see nan_code_of)
-    cuda_host,  ///< as nvidia, but from fp64 the 8-bit formats keep the sign, and e5m2 also the top of the payload
-    ml_dtypes,  ///< quiet; fp6 and fp4, which have no NaN, give the zero of the opposite sign
-    torch,      ///< quiet; bf16 loses the sign, e5m2 has all ones
-    payload,    ///< quiet, with the sign and the top of the payload
+    cuda_host,  ///< as nvidia; but fp64 to e4m3fn keeps the sign, and fp64 to e5m2 the sign and the top of the payload
+    ml_dtypes,  ///< as quiet; but fp6 and fp4, which have no NaN, give a zero of the opposite sign
+    torch,      ///< as quiet; but bf16 loses the sign, and in e5m2 all bits except the sign are ones
+    payload,    ///< a quiet NaN with the sign and the top of the payload of the input
 };
 
 /// How e8m0fnu, which has no sign and no zero, converts negative numbers, zero and magnitudes below 2^-127.
@@ -34,10 +35,10 @@ enum class ScaleDomain : std::uint8_t {
     positive_or_min,  ///< negative numbers and zero give the smallest scale
 };
 
-/// How e8m0fnu rounds below 2^-126, where fp32 has subnormals, which have no hidden bit.
+/// How e8m0fnu rounds magnitudes below 2^-126. In fp32, these are subnormals, which have no hidden bit.
 enum class ScaleLeast : std::uint8_t {
     exact,        ///< as in every other binade: the tie between 2^-127 and 2^-126 is 1.5 * 2^-127
-    nearest_up,   ///< rounding to nearest moves everything strictly between the two up
+    nearest_up,   ///< rounding to nearest gives 2^-126 for everything strictly between 2^-127 and 2^-126
     fp32_fields,  ///< as nearest_up, and Round::up gives 2^-126 for every nonzero fp32 subnormal, even 2^-127 and below
 };
 
@@ -45,14 +46,14 @@ enum class ScaleLeast : std::uint8_t {
 struct Profile {
     Reach saturates = Reach::no_format;           ///< a finite overflow becomes the largest finite value
     Reach saturates_infinity = Reach::no_format;  ///< an infinity becomes the largest finite value
-    bool fnuz_infinity_is_nan = false;            ///< an exception: in fnuz formats an infinity gives NaN
-    bool truncation_overflows = false;            ///< toward_zero a step beyond the largest value gives Inf or NaN
+    bool fnuz_infinity_is_nan = false;            ///< exception: in fnuz formats, an infinity becomes NaN
+    bool truncation_overflows = false;            ///< toward_zero overflows from one step beyond the maximum on
     Reach fp64_via_fp32 = Reach::no_format;       ///< fp64 is rounded to fp32 first: two roundings
-    bool flushes_subnormals = false;              ///< magnitudes below 2^-126 (fp32 subnormals) read as signed zeros
+    bool flushes_subnormals = false;              ///< magnitudes below 2^-126 are read as signed zeros
     NanCodes nan = NanCodes::quiet;
     ScaleDomain scale_domain = ScaleDomain::magnitude;
     ScaleLeast scale_least = ScaleLeast::exact;
-    Round scale_round = Round::nearest_even;  ///< for e8m0fnu if the caller names no mode
+    Round scale_round = Round::nearest_even;  ///< default rounding mode of conversions to e8m0fnu
 
     /// Returns the rounding mode of a conversion to `f` if the caller names none.
     MACHEPS_HD constexpr Round default_round(Format f) const {
@@ -64,8 +65,8 @@ struct Profile {
 
 namespace detail {
 
-// Device code may not refer to the constants at namespace scope, such as fp16. As a template argument, their value may
-// be used.
+// Returns whether `f` is the format `known`. Device code may not refer to constants at namespace scope, such as fp16,
+// but it may use their values as template arguments.
 template <Format known>
 MACHEPS_HD constexpr bool is(Format f) {
     constexpr Format copy = known;
@@ -123,7 +124,8 @@ MACHEPS_HD constexpr std::uint64_t nan_code_of(NanCodes rule, Format f, bool neg
     }
 }
 
-/// Returns the e8m0fnu code of a number if the profile differs from the codec, and `none` otherwise. Not for NaN.
+/// Returns the e8m0fnu code of `x`, which is not NaN, if the profile and the generic codec differ for `x`. Returns
+/// `none` otherwise.
 MACHEPS_HD constexpr std::uint64_t scale_exception(Profile profile, Format f, Unpacked x, Round mode,
                                                    std::uint64_t none) {
     const bool infinite = x.kind == Unpacked::Kind::infinite, is_zero = !infinite && x.significand == 0;
@@ -177,8 +179,8 @@ MACHEPS_HD constexpr std::uint64_t encode64(Profile profile, Format f, Source x,
         infinite ? detail::within(profile.saturates_infinity, f) && !kept_nan : detail::within(profile.saturates, f);
     const auto overflow = saturate ? Overflow::saturate : Overflow::nonsaturate;
     if (profile.truncation_overflows && mode == Round::toward_zero && !saturate && !infinite && f.can_overflow()) {
-        // The implementation truncates on a grid that continues beyond the largest finite value. Values from the next
-        // grid point on overflow.
+        // The implementation truncates to a grid that continues beyond the largest finite value. Values at or beyond
+        // the next grid point overflow.
         const double top = decode64(f, f.max_finite_code() << f.padding);
         const double below = decode64(f, (f.max_finite_code() - 1) << f.padding);
         const double next = f.encoding == Encoding::power_of_two ? 2 * top : top + (top - below);
@@ -191,7 +193,7 @@ MACHEPS_HD constexpr std::uint64_t encode64(Profile profile, Format f, Source x,
     return encode64(f, x, mode, overflow, random);
 }
 
-/// Does the same for formats whose container has at most 32 bits.
+/// Does the same as encode64 for formats whose container has at most 32 bits.
 template <class Source>
 MACHEPS_HD constexpr std::uint32_t encode(Profile profile, Format f, Source x, Round mode, RandomBits random = {}) {
     return static_cast<std::uint32_t>(encode64(profile, f, x, mode, random));

@@ -14,9 +14,9 @@ namespace macheps {
 
 namespace {
 
-// Names whose meaning depends on the edition. They are rejected, never guessed.
+// A name whose meaning depends on the edition of ONNX. Such a name is rejected, and the error lists the editions.
 struct Undated {
-    std::string_view name, stem;  ///< `stem` is the common prefix of its editions
+    std::string_view name, stem;  ///< `stem` is the common prefix of the profiles that may be meant
 };
 constexpr Undated undated_names[] = {
     {"onnx", "onnx."},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The codec profiles by name, each with the edition of its implementation and the formats that it has. Host only.
-// docs/conversions.md shows how each profile converts NaN, infinities, overflow and zeros.
+// The table of codec profiles. A row names the edition of the implementation and the formats that it supports. Host
+// only. docs/conversions.md shows how each profile converts NaN, infinities, overflow and zeros.
 #pragma once
 #include "core/error.hpp"
 #include "core/profile.hpp"
@@ -51,7 +51,8 @@ inline constexpr std::string_view ml_dtypes_formats =
 
 }  // namespace profiles
 
-/// NaN codes may be compared only within one profile. Between two profiles, compare only whether both are NaN.
+/// The table of codec profiles. Do not compare the NaN codes of two different profiles: compare only whether both
+/// results are NaN.
 inline constexpr std::array<NamedProfile, 25> all_profiles{{
     {.name = "ieee",
      .profile = {},
@@ -234,17 +235,18 @@ inline constexpr std::array<NamedProfile, 25> all_profiles{{
      .source = "Arm ARM; captures of QEMU 7.2"},
 }};
 
-/// Returns the row with this name or alias. Throws Error with the nearest name if there is none. If the name means
-/// different conversions in different editions (`onnx`, `onnx_saturate`), the Error lists the names to choose from.
+/// Returns the row with this name or alias. If the name is unknown, throws an Error that suggests the nearest name. If
+/// the name means different conversions in different editions (`onnx`, `onnx_saturate`), throws an Error that lists the
+/// names to choose from.
 const NamedProfile& profile_row(std::string_view name, std::string_view where = {}, Exit exit = Exit::bad_input);
 
-/// Returns the profile of that row.
+/// Returns the profile of profile_row(name).
 Profile profile_named(std::string_view name, std::string_view where = {}, Exit exit = Exit::bad_input);
 
 /// Returns whether the implementation converts to `f`.
 bool has_format(const NamedProfile& row, const Format& f);
 
-/// Throws Error if the implementation does not convert to `f`. Its behaviour is then unknown.
+/// Throws Error if the implementation does not convert to `f`, because its behaviour is then unknown.
 void require_format(const NamedProfile& row, const Format& f, std::string_view where = {}, Exit exit = Exit::bad_input);
 
 }  // namespace macheps

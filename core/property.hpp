@@ -23,6 +23,7 @@ inline constexpr std::array<PropertyName, 5> property_names{{
     {"negative_zero", Property::negative_zero, "-0"},
 }};
 
+/// Returns whether `f` can represent numbers with this property.
 constexpr bool can_hold(const Format& f, Property property) {
     switch (property) {
         case Property::nan:
@@ -54,8 +55,9 @@ class PropertySet {
     unsigned bits_ = 0;
 };
 
-/// Returns the properties of `x` that `f` cannot hold. `sign` means a negative number or infinity. The sign of a NaN
-/// does not count, and -0 is a separate property. A format without zero has no -0 either.
+/// Returns the properties of `x` that `f` cannot represent. Negative nonzero numbers and -Inf have the property `sign`.
+/// A NaN never has this property, and -0 has the property `negative_zero` instead. A format without zero has no -0
+/// either.
 constexpr PropertySet unheld(const Format& f, const Unpacked& x) {
     using Kind = Unpacked::Kind;
     PropertySet properties;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Philox4x32-10 maps (key, counter) to 128 bits, without a state. Salmon, Moraes, Dror, Shaw: "Parallel random numbers:
-// as easy as 1, 2, 3", SC 2011. The tests use the known answers of Random123.
+// The random number generator Philox4x32-10. It has no state and maps a key and a counter to 128 random bits. Source:
+// Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3", SC 2011. The tests use the known answers
+// of Random123.
 #pragma once
 #include "core/hd.hpp"
 
@@ -25,7 +26,8 @@ MACHEPS_HD constexpr PhiloxBlock philox4x32_10(PhiloxBlock counter, std::uint32_
     return x;
 }
 
-/// Identifies one stream of random bits by the seed of a run, an optimiser step, and the site that draws the bits.
+/// Identifies one stream of random bits by the seed of a run, an optimiser step, and the site (a named place in the
+/// model) that draws the bits.
 struct RngKey {
     std::uint64_t seed = 0;
     std::uint32_t step = 0;
@@ -36,14 +38,14 @@ struct RngKey {
     MACHEPS_HD static constexpr RngKey none() { return {~std::uint64_t{0}, ~std::uint32_t{0}, ~std::uint32_t{0}}; }
 };
 
-/// Returns block `block` of a stream. The counter is (block low, block high, step, site).
+/// Returns block `block` of a stream. The words of the Philox counter are (block low, block high, step, site).
 MACHEPS_HD constexpr PhiloxBlock random_block(RngKey key, std::uint64_t block) {
     return philox4x32_10(
         {{static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32), key.step, key.site}},
         static_cast<std::uint32_t>(key.seed), static_cast<std::uint32_t>(key.seed >> 32));
 }
 
-/// Returns the 32 bits of an element: word element & 3 of block element >> 2.
+/// Returns the 32 random bits of an element. They are word `element & 3` of block `element >> 2`.
 MACHEPS_HD constexpr std::uint32_t random_bits(RngKey key, std::uint64_t element) {
     return random_block(key, element >> 2).word[element & 3];
 }

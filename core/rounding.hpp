@@ -6,9 +6,10 @@
 
 namespace macheps {
 
-/// Rounding modes: those of IEEE 754-2019 4.3, stochastic rounding, and round-to-odd (Boldo and Melquiond).
+/// Rounding modes: the five modes of IEEE 754-2019 4.3, stochastic rounding, and round-to-odd (Boldo and Melquiond).
 enum class Round : std::uint8_t { nearest_even, nearest_away, toward_zero, up, down, stochastic, to_odd };
-/// Result of a magnitude beyond the largest finite value: that value, or Inf or NaN (OCP OFP8 1.0).
+/// Result of an overflow (OCP OFP8 1.0). `saturate` gives the largest finite value. `nonsaturate` gives Inf, or NaN in
+/// a format without Inf.
 enum class Overflow : std::uint8_t { nonsaturate, saturate };
 
 /// Returns true if `mode` moves a magnitude of this sign towards zero, so that a finite value never overflows.
@@ -17,8 +18,8 @@ MACHEPS_HD constexpr bool rounds_inward(Round mode, bool negative) {
            (mode == Round::down && !negative);
 }
 
-/// The random bits that stochastic rounding adds to the first `bits` discarded bits: `value`, right-aligned in `bits`
-/// bits. There are none by default. Stochastic rounding without any would only truncate, so it is refused.
+/// Random bits for stochastic rounding: an integer `value` of `bits` bits, which is added to the first `bits` discarded
+/// bits. The default is zero bits. Stochastic rounding without random bits would always truncate, so it is an error.
 struct RandomBits {
     std::uint32_t value = 0;
     int bits = 0;  ///< 1 to 32
@@ -26,8 +27,9 @@ struct RandomBits {
 
 namespace detail {
 
-/// Throws Error; device code cannot throw, so it traps. The function is not constexpr, so that code that rounds like
-/// this at compile time does not compile.
+/// Reports stochastic rounding without random bits: throws Error on the host, and traps on the device, which cannot
+/// throw. The function is not constexpr, so that stochastic rounding without random bits does not compile in a constant
+/// expression.
 [[gnu::cold, gnu::noinline]] MACHEPS_HD inline void refuse_to_truncate() {
 #if defined(__CUDA_ARCH__)
     __trap();
@@ -41,16 +43,16 @@ namespace detail {
 
 }  // namespace detail
 
-/// Throws Error (device code traps) if `mode` needs random bits and there are none, even if the number needs no
-/// rounding.
+/// Throws Error (device code traps) if `mode` is stochastic and `random` has no random bits. It does so even for
+/// numbers that need no rounding.
 MACHEPS_HD constexpr void require_random_bits(Round mode, RandomBits random) {
     if (mode == Round::stochastic && (random.bits < 1 || random.bits > 32)) detail::refuse_to_truncate();
 }
 
 /// Returns `significand` / 2^drop rounded to an integer. Zero stays zero for any drop. Otherwise, a negative drop
-/// shifts left exactly; the caller ensures that there is room. Stochastic rounding goes away from zero if and only if
-/// floor(2^bits * discarded fraction) + random.value is at least 2^bits. Without random bits it fails as in
-/// require_random_bits().
+/// shifts left, and the caller ensures that no bit is lost. Stochastic rounding goes away from zero if and only if
+/// floor(2^bits * discarded fraction) + random.value is at least 2^bits. Without random bits, stochastic rounding fails
+/// as in require_random_bits().
 MACHEPS_HD constexpr std::uint64_t round_shift(std::uint64_t significand, int drop, Round mode, bool negative,
                                                RandomBits random = {}) {
     require_random_bits(mode, random);
@@ -63,7 +65,7 @@ MACHEPS_HD constexpr std::uint64_t round_shift(std::uint64_t significand, int dr
     switch (mode) {
         case Round::nearest_even:
         case Round::nearest_away: {
-            const std::uint64_t half = drop <= 64 ? std::uint64_t{1} << (drop - 1) : 0;  // 0: cannot be reached
+            const std::uint64_t half = drop <= 64 ? std::uint64_t{1} << (drop - 1) : 0;  // 0: one half is at least 2^64
             const bool tie_away = mode == Round::nearest_away || (kept & 1) != 0;
             away = half != 0 && (discarded > half || (discarded == half && tie_away));
             break;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts of the effects of a cast. Counts are exact. -0 counts as zero.
+// Exact counts of the effects of a cast, such as underflows and overflows. -0 counts as zero.
 #pragma once
 #include "core/codec.hpp"
 
@@ -7,7 +7,7 @@ namespace macheps {
 
 /// Counts over the elements of one cast of x, with
 ///   z = fl32(x * encode_scale), q = z rounded to the format, y = q * decode_scale.
-/// Except for count, nan_in and inf_in, they cover only finite x.
+/// All fields except count, nan_in and inf_in cover only finite x.
 struct Tally {
     std::uint64_t count = 0;
     std::uint64_t nan_in = 0, inf_in = 0, zero_in = 0;
@@ -20,7 +20,7 @@ struct Tally {
 
     constexpr bool operator==(const Tally&) const = default;
 
-    /// Counts one element: x before scaling, z after it, q its rounded value in the units of z.
+    /// Counts one element. `x` is its value before scaling, `z` its value after scaling, and `q` is `z` after rounding.
     MACHEPS_HD constexpr void add(Format f, float x, float z, float q) {
         ++count;
         const std::uint32_t magnitude = bit_cast<std::uint32_t>(x) & 0x7fffffffu;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A Tensor owns its memory, a TensorView does not. Both are row-major and contiguous. The memory may be on a device.
+// Tensors. A Tensor owns its memory, and a TensorView refers to the memory of another object. Both are row-major and
+// contiguous. The memory may be on a device.
 #pragma once
 #include <array>
 #include <cassert>
@@ -50,8 +51,8 @@ struct TensorView {
     constexpr std::int64_t count() const { return shape.count(); }
     constexpr std::int64_t rows() const { return shape.rows(); }
     constexpr std::int64_t columns() const { return shape.columns(); }
-    /// Converts to a view of constants. It is a template because nvcc would warn about a conversion of views of
-    /// constants to themselves.
+    /// Converts to a view of constants. The operator is a template, because otherwise nvcc would warn that a view of
+    /// constants has a conversion to its own type.
     template <class U>
     requires(!std::is_const_v<T> && std::is_same_v<U, const T>) constexpr operator TensorView<U>() const {
         return {data, shape};
@@ -62,7 +63,7 @@ using View = TensorView<float>;
 using ConstView = TensorView<const float>;
 using TokenView = TensorView<const std::int32_t>;
 
-/// Owns memory. The deleter of the shared_ptr frees it.
+/// A tensor that owns its memory. The deleter of the shared_ptr frees the memory.
 template <class T>
 class BasicTensor {
   public:

@@ -14,8 +14,8 @@ MACHEPS_HD constexpr int exponent_of(double x) {
 }
 
 /// Returns Goldberg's ulp, extended to the reals with gradual underflow: 2^(max(floor(log2 |x|), emin) - fraction
-/// bits). Use it at the exact reference, not at the computed value. Beyond the largest finite value and for infinity,
-/// it is the ulp of the top binade. At zero it is the ulp of emin. NaN gives NaN.
+/// bits). Pass the exact reference value, not the computed value. For infinity and magnitudes beyond the largest finite
+/// value, returns the ulp of the top binade. For zero, returns the ulp of the binade of emin. For NaN, returns NaN.
 MACHEPS_HD constexpr double ulp(Format f, double x) {
     const Unpacked parts = unpack(x);
     if (parts.kind == Unpacked::Kind::nan) return x;
@@ -35,8 +35,8 @@ MACHEPS_HD constexpr double ulp_error(Format f, double computed, double exact) {
     return (difference < 0 ? -difference : difference) / ulp(f, exact);
 }
 
-/// Maps a code to an integer. Neighbours differ by one and the order is kept; both zeros give 0. A NaN has no place in
-/// this order, and the caller must not pass one.
+/// Maps a code to an integer, so that neighbouring numbers differ by one and larger numbers have larger integers. Both
+/// zeros map to 0. The code must not be a NaN, because a NaN has no place in this order.
 MACHEPS_HD constexpr std::int64_t ordinal(Format f, std::uint64_t container) {
     const std::uint64_t code = (container >> f.padding) & (f.sign_bit() | f.magnitude_mask());
     const bool negative = (code & f.sign_bit()) != 0;
@@ -47,7 +47,7 @@ MACHEPS_HD constexpr std::int64_t ordinal(Format f, std::uint64_t container) {
     return negative ? -magnitude : magnitude;
 }
 
-/// Returns the container with this ordinal. 0 gives +0.
+/// Returns the container with this ordinal: the inverse of ordinal(). 0 gives +0.
 MACHEPS_HD constexpr std::uint64_t from_ordinal(Format f, std::int64_t n) {
     const auto magnitude = static_cast<std::uint64_t>(n < 0 ? -n : n);
     if (f.encoding == Encoding::fixed_point) {
@@ -56,8 +56,9 @@ MACHEPS_HD constexpr std::uint64_t from_ordinal(Format f, std::int64_t n) {
     return (n < 0 ? f.sign_bit() | magnitude : magnitude) << f.padding;
 }
 
-/// Return the greatest and the least ordinal. The greatest is that of +Inf, or of the largest finite value if there is
-/// no Inf. The least is its negative, except in e8m0fnu (0) and mxint8 (one below the negative).
+/// Return the largest and the smallest ordinal of a format. The largest is the ordinal of +Inf, or of the largest
+/// finite value if the format has no Inf. The smallest is the negative of the largest, except in two formats: it is 0
+/// in e8m0fnu, and one less than the negative in mxint8.
 MACHEPS_HD constexpr std::int64_t greatest_ordinal(Format f) {
     return static_cast<std::int64_t>(f.max_finite_code()) + (f.has_inf() ? 1 : 0);
 }
@@ -70,17 +71,17 @@ MACHEPS_HD constexpr bool is_nan(Format f, std::uint64_t container) {
     return unpack(decode64(f, container)).kind == Unpacked::Kind::nan;
 }
 
-/// Returns the number of steps between two codes: 0 for equal values (also for zeros of both signs), 1 for neighbours.
-/// Neither may be a NaN.
+/// Returns the number of steps between two codes: 0 for equal values (including zeros of opposite signs), 1 for
+/// neighbours. Neither code may be a NaN.
 MACHEPS_HD constexpr std::uint64_t code_distance(Format f, std::uint64_t a, std::uint64_t b) {
     assert(!is_nan(f, a) && !is_nan(f, b));
     const auto x = static_cast<std::uint64_t>(ordinal(f, a)), y = static_cast<std::uint64_t>(ordinal(f, b));
     return ordinal(f, a) < ordinal(f, b) ? y - x : x - y;
 }
 
-/// Returns the neighbour of `from` in the direction of `to`; all three are containers. A NaN operand gives the
-/// canonical NaN. Equal values give `to`. A step onto zero keeps the sign if the format has -0. Source: IEEE 754-2019
-/// 5.3.1 (nextUp), C17 7.12.11.3.
+/// Returns the neighbour of `from` in the direction of `to`. Arguments and result are containers. If an operand is a
+/// NaN, returns the canonical NaN. If the values are equal, returns `to`. A step onto zero keeps the sign if the format
+/// has -0. Source: IEEE 754-2019 5.3.1 (nextUp), C17 7.12.11.3.
 MACHEPS_HD constexpr std::uint64_t nextafter(Format f, std::uint64_t from, std::uint64_t to) {
     if (is_nan(f, from) || is_nan(f, to)) return f.nan_code() << f.padding;
     const std::int64_t x = ordinal(f, from), y = ordinal(f, to);

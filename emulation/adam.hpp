@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Adam with the rounding of torch's, Apex's and DeepSpeed's kernels: the arguments of Backend::adam and their
-// definition. The kernels are in emulation/adam.inl. (Backend::adamw is macheps's own variant.)
+// Arguments and scalar definition of Backend::adam, which rounds like the Adam kernels of torch, Apex and DeepSpeed.
+// The kernels are in emulation/adam.inl. (Backend::adamw is macheps's own variant.)
 #pragma once
 #include "emulation/definitions.hpp"
 
@@ -15,22 +15,22 @@ using elementwise::Operations;
 MACHEPS_HD inline double widen(float x) { return x; }
 MACHEPS_HD inline float narrow(double x) { return static_cast<float>(x); }
 
-/// Row of a kernel: `Kernel kernel = adam::Fused{}`.
+/// Identifies a kernel of emulation/adam.inl: `Kernel kernel = adam::Fused{}`.
 struct Kernel;
 
 }  // namespace adam
 
-/// Constants that a kernel derives from the arguments of a step, once per tensor. They are fp32 if the kernel keeps
-/// them in fp32. Fields without a comment are those of Adam, below.
+/// Constants of one step, computed once per tensor from struct Adam. Constants that a framework keeps in fp32 are
+/// floats. Fields without a comment have the same meaning as in struct Adam.
 struct AdamConstants {
     double lr, beta1, beta2, eps, weight_decay;
-    bool adds_decay_to_gradient, gains_decay, loses_decay;  ///< the last two require weight_decay != 0
+    bool adds_decay_to_gradient, gains_decay, loses_decay;  ///< the last two are false if weight_decay == 0
     float lr_fp32, beta1_fp32, beta2_fp32, eps_fp32, decay;
-    float weight1, weight2;             ///< 1 - beta
-    float kept;                         ///< 1 - lr decay
-    float kept_rounded, beta2_rounded;  ///< rounded to `arithmetic`
+    float weight1, weight2;             ///< 1 - beta1 and 1 - beta2
+    float kept;                         ///< 1 - lr weight_decay
+    float kept_rounded, beta2_rounded;  ///< kept and beta2, rounded to `arithmetic`
     float step_size;                    ///< lr / bias_correction1
-    float fused_step_size;              ///< lr / correction1, with the fp32 correction
+    float fused_step_size;              ///< lr / correction1, where correction1 is fp32
     float root_correction;              ///< sqrt(bias_correction2)
     float correction1, correction2;     ///< bias_correction1 and bias_correction2
     Format arithmetic;
@@ -49,7 +49,7 @@ namespace adam {
 
 struct Kernel {
     std::string_view name;
-    bool rounds;  ///< whether each line is rounded to `arithmetic`
+    bool rounds;  ///< whether the kernel rounds the result of each line to `arithmetic`
     std::size_t place;
 
     template <elementwise::OneOf<Kernels> K>
@@ -61,14 +61,14 @@ inline constexpr auto kernels = elementwise::rows_of<Kernel>(Kernels{});
 
 }  // namespace adam
 
-/// Arguments of one step on one tensor. m and v become the moment casts of the new moments, and p the value cast of the
-/// new p. The update in UpdateStats is the new p before that cast, minus the old p.
+/// Arguments of one Adam step on one tensor. The new p, m and v are cast by value_cast, moment1_cast and moment2_cast
+/// before they are stored. The update in UpdateStats is the new p before its cast, minus the old p.
 struct Adam {
     adam::Kernel kernel = adam::Single{};
     double lr = 0, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
-    double bias_correction1 = 1, bias_correction2 = 1;  ///< 1 - beta^t
+    double bias_correction1 = 1, bias_correction2 = 1;  ///< 1 - beta1^t and 1 - beta2^t
     bool adds_decay_to_gradient = false;                ///< Adam with L2, not AdamW
-    Format arithmetic = fp32;                           ///< format that a kernel with `rounds` rounds each line to
+    Format arithmetic = fp32;                           ///< format to which a kernel with `rounds` rounds each line
     Cast value_cast{}, moment1_cast{}, moment2_cast{};
 };
 

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Adam kernels of training frameworks. Each kernel is a type and is written once. There is no include guard:
-// emulation/adam.hpp includes this file for float and double, and emulation/cpu/ops/adam.cpp includes it once per SIMD
-// target for its vectors, so their bits agree by construction. The including file must include it inside its namespace,
-// after it has defined MACHEPS_MATH_FN, MACHEPS_MATH_REAL (fp32) and MACHEPS_MATH_WIDE (the same number of fp64
-// numbers), with their operators, sqrt, fma, widen and narrow in scope.
+// The Adam kernels of training frameworks. Each kernel is a type. This file is included several times and therefore
+// lacks an include guard: emulation/adam.hpp includes it for float and double, and emulation/cpu/ops/adam.cpp includes
+// it for vectors, once per SIMD target. All of them compile the same formulas, so their results have the same bits.
 //
-// step() computes the new p, m and v before anything is stored. `rounded` rounds the result of a line that the
-// framework stores in a tensor. Kernels that keep all numbers in registers do not call it.
+// Include this file inside a namespace, after defining MACHEPS_MATH_FN, MACHEPS_MATH_REAL (a type that holds one or
+// more fp32 numbers) and MACHEPS_MATH_WIDE (a type that holds as many fp64 numbers). The operators of both types, and
+// the functions sqrt, fma, widen and narrow, must be in scope.
 //
-// To add a kernel, define a type with a name and a step(), and add the type to the list at the end.
+// step() computes the new p, m and v before anything is stored. It calls `rounded` on the result of each line that the
+// framework stores in a tensor. A kernel whose framework keeps all numbers in registers has rounds = false and does not
+// call `rounded`, or gets a `rounded` that returns its argument.
+//
+// To add a kernel, define a type with `name`, `rounds` and step(), and add the type to the list at the end.
 namespace adam {
 
 using Real = MACHEPS_MATH_REAL;
@@ -18,8 +21,8 @@ struct Element {
     Real p, g, m, v;
 };
 
-/// torch/optim/adam.py, _single_tensor_adam. Each line is one kernel, which reads and returns numbers of the
-/// arithmetic. Scalars are fp32. foreach has the same lines.
+/// torch/optim/adam.py, _single_tensor_adam. Each line is one tensor operation of torch. Its inputs and its result have
+/// the format `arithmetic`; scalars are fp32. The foreach implementation has the same lines.
 struct Single {
     static constexpr const char* name = "single";
     static constexpr bool rounds = true;
@@ -27,7 +30,7 @@ struct Single {
     static MACHEPS_MATH_FN void step(Element& x, const AdamConstants& s, const Rounded& rounded) {
         if (s.gains_decay) x.g = rounded(x.g + Real(s.decay) * x.p);
         if (s.loses_decay) x.p = rounded(x.p * Real(s.kept));
-        // lerp starts at the nearer end.
+        // torch.lerp(m, g, weight) starts from m if weight < 0.5, and from g otherwise.
         x.m = s.weight1 < 0.5f ? rounded(x.m + Real(s.weight1) * (x.g - x.m))
                                : rounded(x.g - (x.g - x.m) * Real(1.0f - s.weight1));
         x.v = rounded(Real(s.beta2_fp32) * x.v);
@@ -39,8 +42,9 @@ struct Single {
     }
 };
 
-/// The same lines as compiled by torch for a CPU: lerp and addcmul end with a fused multiply-add, and addcdiv divides
-/// last. (torch calls MKL's sqrt there, which is wrong by one ulp for one fp32 number in 150. This sqrt is correct.)
+/// The lines of `Single` as torch compiles them for a CPU: lerp and addcmul end with a fused multiply-add, and addcdiv
+/// divides last. (torch's CPU code calls the sqrt of MKL, which is wrong by one ulp for one fp32 number in 150. The
+/// sqrt used here is correctly rounded.)
 struct SingleCpu {
     static constexpr const char* name = "single-cpu";
     static constexpr bool rounds = true;
@@ -49,7 +53,7 @@ struct SingleCpu {
         lines(x, s, s.kept, s.beta2_fp32, rounded);
     }
 
-    /// Computes the lines. `kept` multiplies the weight, and `beta2` multiplies the second moment.
+    /// Computes the step. `kept` multiplies the weight, and `beta2` multiplies the second moment.
     template <class Rounded>
     static MACHEPS_MATH_FN void lines(Element& x, const AdamConstants& s, float kept, float beta2,
                                       const Rounded& rounded) {
@@ -66,8 +70,8 @@ struct SingleCpu {
     }
 };
 
-/// foreach on a CPU. When it multiplies a list by a number, it first makes a tensor in the format of the list from the
-/// number.
+/// torch's foreach implementation on a CPU. Before it multiplies a list of tensors by a number, it rounds the number to
+/// the format of the tensors.
 struct ForeachCpu {
     static constexpr const char* name = "foreach-cpu";
     static constexpr bool rounds = true;
@@ -77,13 +81,15 @@ struct ForeachCpu {
     }
 };
 
-/// torch's fused kernel for a CPU: the operations of SingleCpu in registers, for any format of the tensors.
+/// torch's fused kernel for a CPU. It performs the operations of SingleCpu but keeps all intermediate results in fp32
+/// registers, for tensors of any format.
 struct FusedCpu : SingleCpu {
     static constexpr const char* name = "fused-cpu";
     static constexpr bool rounds = false;
 };
 
-/// torch's adam_math. The hyperparameters are fp64, so operations with them are fp64. Every assignment rounds to fp32.
+/// torch's fused kernel for CUDA (adam_math). The hyperparameters are fp64, so operations with them are fp64. Every
+/// assignment rounds to fp32.
 struct Fused {
     static constexpr const char* name = "fused";
     static constexpr bool rounds = false;
@@ -99,7 +105,7 @@ struct Fused {
     }
 };
 
-/// AdamFunctor of multi_tensor_adam.cu. Everything is fp32.
+/// AdamFunctor of multi_tensor_adam.cu (Apex, DeepSpeed). All numbers are fp32.
 struct MultiTensor {
     static constexpr const char* name = "multi-tensor";
     static constexpr bool rounds = false;

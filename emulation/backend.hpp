@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tensor operations of a transformer, declared once. Every operation has one scalar definition (its formula is
-// below, its code is in emulation/definitions.hpp). Each engine returns exactly the bits of that definition.
+// Backend: the interface to the tensor operations of a transformer. Every operation has one scalar definition: its
+// formula is in this file, and its code is in emulation/definitions.hpp. Every engine returns exactly the bits of that
+// definition.
 //
-// Values are fp32 containers; a cast rounds them to the grid of a narrower format. Memory belongs to the backend and
-// need not be host memory: only upload and download touch host memory. All tensors are row-major and contiguous unless
-// a leading dimension is given. Numeric trouble (NaN, Inf) is data, never an error. An operation throws Error if its
-// shapes disagree. Below, "sum" means a sum by the lane rule of emulation/reduce.hpp. Products and sums are rounded
-// separately (no fma) unless "fma" is written. Backward operations overwrite their outputs.
+// Values are stored as fp32. A cast rounds them to the values of a narrower format. The backend owns the memory of
+// tensors, which need not be host memory; only upload and download access host memory. All tensors are row-major and
+// contiguous unless a leading dimension is given. NaN and Inf are data and never cause an error. An operation throws
+// Error if its shapes disagree. In the formulas, "sum" means a sum by the lane rule of emulation/reduce.hpp. A product
+// is rounded before it is added, unless the formula says "fma". Backward operations overwrite their outputs.
 #pragma once
 #include "core/rng.hpp"
 #include "core/rounding.hpp"
@@ -23,8 +24,8 @@
 
 namespace macheps {
 
-/// A cast computes decode(encode(fl32(x * encode_scale))). The result stays in the units of the code: it is not divided
-/// by encode_scale.
+/// A cast computes decode(encode(fl32(x * encode_scale))), where fl32 rounds to fp32. The result remains multiplied by
+/// encode_scale.
 struct Cast {
     Format format = fp32;
     Round round = Round::nearest_even;
@@ -38,7 +39,7 @@ struct Cast {
     /// Returns whether stochastic rounding has the random words that it needs.
     MACHEPS_HD constexpr bool can_draw() const { return !(key == RngKey::none()) && random_bits > 0; }
 
-    /// Returns whether the cast changes no value (NaN payloads aside), so that it may be left out.
+    /// Returns whether the cast changes no value, except payloads of NaNs. Such a cast may be skipped.
     constexpr bool is_identity() const { return format == fp32 && encode_scale == 1; }
 };
 
@@ -47,16 +48,16 @@ struct MatmulOperand {
     const float* data = nullptr;
     std::int64_t ld = 0;                              ///< elements from one stored row to the next
     bool transposed = false;                          ///< stored as its transpose
-    std::int64_t stride_outer = 0, stride_inner = 0;  ///< elements between the matrices of a batch
-    /// Format whose grid contains the values. Some machines need it, because they read a subnormal with the smallest
-    /// exponent of its format. Bits below the grid are cut off. The result for a magnitude above the largest value of
-    /// the format is unspecified.
+    std::int64_t stride_outer = 0, stride_inner = 0;  ///< elements from one matrix of a batch to the next
+    /// Format of the values. Some machines need the format, because they read a subnormal with the smallest exponent of
+    /// its format. Bits that do not fit into the format are cut off. The result for a magnitude above the largest value
+    /// of the format is unspecified.
     Format format = fp32;
     OperandScales scales{};  ///< the same for every matrix of a batch
 };
 
-/// Promise of the caller about a matmul under a causal mask. It lets an engine skip work. The bits of all results that
-/// are read stay the same.
+/// Promise of the caller about a matmul under a causal mask, which lets an engine skip work. The promise does not
+/// change the bits of any output that is read.
 enum class Triangle : std::uint8_t {
     none,
     a_lower,    ///< a[i,p] is +0 for p > i
@@ -64,18 +65,18 @@ enum class Triangle : std::uint8_t {
     out_lower,  ///< out[i,j] is not read for j > i, and may hold anything there
 };
 
-/// Computes out[i,j] = cast(fl32(acc[i,j] * out_scale) + bias[j]), where `rule` defines the sum acc
-/// (emulation/matmul/matmul.hpp).
-/// Shapes: a [m,k], b [k,n], out [m,n], each batch_outer x batch_inner times; bias [n] or null (then nothing is added).
-/// Units: a and b are already multiplied by their encode_scale; out_scale is the product of their decode scales (1: no
-/// multiply). With bias_after_cast, the result is cast(cast(fl32(acc * out_scale)) + bias). The elements of out_cast's
-/// random stream are counted row-major over [batch_outer, batch_inner, m, n]. out must not overlap an operand. acc is
-/// +0 if k is 0.
+/// Arguments of a matmul. It computes out[i,j] = cast(fl32(acc[i,j] * out_scale) + bias[j]), where `rule` defines the
+/// sum acc (emulation/matmul/matmul.hpp).
+/// Shapes: a [m,k], b [k,n], out [m,n], each batch_outer x batch_inner times; bias is [n], or null to add nothing.
+/// Scales: a and b are already multiplied by their encode_scale, and out_scale is the product of their decode scales
+/// (1: no multiplication). With bias_after_cast, the result is cast(cast(fl32(acc * out_scale)) + bias). The elements
+/// of the random stream of out_cast are counted row-major over [batch_outer, batch_inner, m, n]. out must not overlap
+/// an operand. acc is +0 if k is 0.
 ///
 /// With an addend C [m,n], every sum starts with c[i,j] instead of +0. c[i,j] is a number of the machine's addend
-/// format, in the units of the sum. It is the addend of the first instruction, or the initial value of the main
-/// accumulator of a promotion. C may be `out` itself if each element of C is in the place of its result. Sums that are
-/// split into slices or blocks, trees and exact sums accept no addend.
+/// format, in the units of the sum. With a promotion, c[i,j] is the initial value of the main accumulator. Otherwise it
+/// is the addend of the first instruction. C may be `out` itself if each element of C is in the place of its result.
+/// Pairwise, Kahan and exact sums, and sums that are split into slices or blocks, do not accept an addend.
 struct Matmul {
     std::int64_t m = 0, n = 0, k = 0;
     std::int64_t batch_outer = 1, batch_inner = 1;
@@ -96,8 +97,8 @@ struct Matmul {
 /// gradient).
 enum class Turn : std::uint8_t { forward, backward };
 
-/// Sums over the elements of x and of y, the result of a cast of x, in fp64 by the lane rule. Pairs with a non-finite
-/// value are left out.
+/// Sums for comparing a tensor x with y, the result of a cast of x. They are computed in fp64 by the lane rule. Pairs
+/// with a non-finite value are left out.
 struct ErrorSums {
     double error2 = 0;  ///< (y - x)^2
     double x2 = 0, y2 = 0, xy = 0;
@@ -111,8 +112,8 @@ struct ExponentHistogram {
     std::uint64_t zeros = 0, infinities = 0, nans = 0;
 };
 
-/// Statistics of one optimizer step on one tensor. `wanted` is the exact fp32 update u, `moved` = new value - old
-/// value.
+/// Statistics of one optimizer step on one tensor. The update u (`wanted`) is in fp32, before any cast. `moved` is the
+/// new value minus the old value.
 struct UpdateStats {
     std::uint64_t count = 0;
     std::uint64_t nonzero = 0;  ///< u != 0
@@ -124,16 +125,18 @@ struct UpdateStats {
     double moved_wanted = 0;  ///< sum of moved * u
 };
 
-/// AdamW in fp32, each operation rounded. Constants are computed in fp64 and rounded once (torch's fused kernel).
+/// AdamW in fp32 with a rounding after each operation. As in torch's fused kernel, the constants are computed in fp64
+/// and rounded once.
 ///   m'          = beta1*m + one_minus_beta1*g
 ///   v'          = beta2*v + one_minus_beta2*(g*g)
 ///   denominator = sqrt(v') / sqrt_bias2 + eps
 ///   u           = -(decay*p + (step_size*m') / denominator)     without the first term when decay == 0
 ///   p'          = value_cast(p + update_cast(u))
-/// with decay = lr*weight_decay. m and v become the moment casts of m' and v'. UpdateStats record the unrounded u.
+/// with decay = lr*weight_decay. m and v become m' and v' after their moment casts. UpdateStats records u before
+/// update_cast.
 ///
-/// If `arithmetic` is narrower than fp32, the order is that of torch's single-tensor kernel. Each line is computed in
-/// fp32 from left to right and rounded once to that format, to nearest even.
+/// If `arithmetic` is narrower than fp32, the operations and their order are those of torch's single-tensor kernel.
+/// Each line is computed in fp32 from left to right and rounded once to `arithmetic`, to nearest even.
 ///   p = p * (1 - decay)                      left out when decay == 0
 ///   m = m + one_minus_beta1*(g - m)
 ///   v = beta2*v
@@ -142,7 +145,8 @@ struct UpdateStats {
 ///   t = t / sqrt_bias2
 ///   t = t + eps
 ///   p = p - step_size*(m/t)
-/// u is p' before the last rounding, minus the old p. update_cast is not used, because every line is already rounded.
+/// u is the new p before its last rounding, minus the old p. update_cast is not used, because every line is already
+/// rounded.
 struct AdamW {
     float beta1 = 0.9f, one_minus_beta1 = 0.1f, beta2 = 0.95f, one_minus_beta2 = 0.05f;
     float eps = 1e-8f;
@@ -178,12 +182,12 @@ class Backend {
     virtual std::string name() const = 0;
 
     // --- random words
-    /// Appends every later draw of this backend's casts to `draws`. With null (the default), draws are not listed.
-    /// Tests use the list to check that no random word is used twice.
+    /// Records in `draws` which random words the casts of this backend use from now on. Null (the default) turns
+    /// recording off. Tests use the list to check that no random word is used twice.
     void list_draws(std::vector<RandomDraw>* draws) { draws_ = draws; }
-    /// Lists the draw of a cast. Every operation calls this before `cast` rounds `count` elements. Code outside the
-    /// backend that rounds with a cast must call it as well. Throws Error if the cast is stochastic and has no random
-    /// words.
+    /// Records that `cast` uses the random words of `count` elements (see list_draws). Every operation calls this
+    /// function before its cast rounds the elements, and code outside the backend that rounds with a cast must also
+    /// call it. Throws Error if the cast is stochastic and has no random words.
     void draw(std::string_view operation, const Cast& cast, std::int64_t count);
 
     // --- memory
@@ -199,16 +203,16 @@ class Backend {
     /// Casts each element; in == out is allowed. Fills *tally if it is not null.
     virtual void cast(ConstView in, View out, const Cast& cast, Tally* tally = nullptr) = 0;
     /// Casts with one scale for each group of elements (emulation/scaling/scaling.hpp). in and out are [.., columns].
-    /// Writes the decode scales to `scales` [scale_grid]. in == out is not allowed.
+    /// Writes the decode scales to `scales`, whose shape is scale_grid(). in == out is not allowed.
     virtual ScaledResult scaled_cast(ConstView in, View out, View scales, const ScaledCast& how,
                                      Tally* tally = nullptr) = 0;
-    /// Decodes the codes of scaled_cast: out = fl32(fl32(in * scale of its group) * factor). The contraction runs along
-    /// the last axis if k_is_last, and along the first axis otherwise.
+    /// Multiplies the output of scaled_cast by its decode scales: out = fl32(fl32(in * scale of its group) * factor).
+    /// The contraction axis of the groups is the last axis if k_is_last, and the first axis otherwise.
     virtual void decode_groups(ConstView in, const OperandScales& scales, bool k_is_last, float factor, View out) = 0;
     /// Returns max |x| over all elements, the canonical NaN if any element is NaN, and 0 if x is empty.
     virtual float amax(ConstView x) = 0;
     virtual bool any_nonfinite(ConstView x) = 0;
-    /// Compares x with y * decode_scale (decode_scale == 1: no multiply).
+    /// Compares x with y * decode_scale (decode_scale == 1: no multiplication).
     virtual ErrorSums compare(ConstView x, ConstView y, float decode_scale = 1) = 0;
     virtual ExponentHistogram exponents(ConstView x) = 0;
     /// Returns a hash of the bits of x: the sum over i, modulo 2^64, of a 64-bit mix of (i, bits of x[i]).
@@ -217,7 +221,7 @@ class Backend {
     // --- matmul
     virtual void matmul(const Matmul& args, Tally* tally = nullptr) = 0;
 
-    // --- elementwise: any row of emulation/elementwise.hpp; outputs may be inputs
+    // --- elementwise: any operation of emulation/elementwise.hpp; an output may be the same memory as an input
     /// out = f(x).
     virtual void map(const elementwise::Unary& f, ConstView x, View out) = 0;
     /// dx = gradient of x, where dout is the gradient of f(x).
@@ -234,7 +238,8 @@ class Backend {
     /// out[r,:] = wte[tokens[r],:] + wpe[r mod T,:], without the second term when wpe is empty (View{}).
     /// tokens [B,T], wte [V,C], wpe [>=T,C], out [B,T,C].
     virtual void embedding(TokenView tokens, ConstView wte, ConstView wpe, View out) = 0;
-    /// dwte [V,C] and dwpe [>=T,C] (which may be empty) start at +0; rows of dout are added in row order.
+    /// Adds the rows of dout, in row order, to the rows of dwte [V,C] and dwpe [>=T,C] that belong to their tokens and
+    /// positions. Both tables start at +0. dwpe may be empty.
     virtual void embedding_backward(TokenView tokens, ConstView dout, View dwte, View dwpe) = 0;
     /// mean = sum(x)/C; d = x - mean; rstd = 1/sqrt(sum(d*d)/C + eps); out = (d*rstd)*gamma + beta. mean, rstd: [rows].
     virtual void layernorm(ConstView x, ConstView gamma, ConstView beta, float eps, View out, View mean, View rstd) = 0;
@@ -248,18 +253,18 @@ class Backend {
     virtual void rms_normalise_backward(ConstView x, ConstView rstd, ConstView dout, View dx) = 0;
     /// out[r,c] = x[r,c] * factors[c]. factors [C]; out may be x.
     virtual void multiply_columns(ConstView x, ConstView factors, View out) = 0;
-    /// Softmax of rows of T scores. Row r of a [..., T, T] tensor uses columns 0 .. r mod T: top = max (NaN wins),
-    /// e = exp(s - top), out = e / sum(e). The masked columns of out are +0.
+    /// Computes the softmax of rows of T scores. Row r of a [..., T, T] tensor uses columns 0 .. r mod T: top = max
+    /// (NaN if there is a NaN), e = exp(s - top), out = e / sum(e). The masked columns of out are +0.
     virtual void softmax_causal(ConstView scores, View out) = 0;
-    /// dscores = p*(dp - sum(p*dp)) in the visible columns, +0 in the masked ones.
+    /// dscores = p*(dp - sum(p*dp)) in the visible columns, and +0 in the masked columns.
     virtual void softmax_causal_backward(ConstView probabilities, ConstView dprobabilities, View dscores) = 0;
-    /// out = x - (top + log(sum(exp(x - top)))) per row, top = max of the row (NaN wins).
+    /// out = x - (top + log(sum(exp(x - top)))) per row, where top is the max of the row (NaN if there is a NaN).
     virtual void log_softmax(ConstView x, View out) = 0;
     /// Returns the mean over rows of -logp[r, target[r]]: the sum over rows by the lane rule, divided by the number of
     /// rows.
     virtual float nll(ConstView logp, TokenView targets) = 0;
-    /// Returns the mean over rows of log(sum(exp(x - top))) + (top - x[target]), where top = max of the row (NaN wins).
-    /// This is nll of log_softmax, computed from the logits in fp64.
+    /// Returns the mean over rows of log(sum(exp(x - top))) + (top - x[target]), where top is the max of the row (NaN
+    /// if there is a NaN). This is nll of log_softmax, computed from the logits in fp64.
     virtual double cross_entropy(ConstView logits, TokenView targets) = 0;
     /// dx = (exp(logp) - [column == target]) * factor.
     virtual void nll_backward(ConstView logp, TokenView targets, float factor, View dx) = 0;
@@ -274,14 +279,16 @@ class Backend {
     /// Computes the two terms whose sum is the rotary embedding of x. Element i of a head is rotated together with
     /// element i + D/2. With c = cos[t, d mod D/2] and s = sin[t, d mod D/2] (-s instead of s for Turn::backward):
     ///   direct = x[d]*c;  rotated = (-x[d + D/2])*s in the first half of a head, x[d - D/2]*s in the second.
-    /// x [B,T,W] begins with the heads; direct and rotated [B,T,N] with N <= W a multiple of D; cos, sin [>=T,D/2].
+    /// The heads are the first N columns of x [B,T,W]. direct and rotated are [B,T,N], where N <= W is a multiple of D.
+    /// cos and sin are [>=T,D/2].
     virtual void rotate(ConstView x, ConstView cos, ConstView sin, Turn turn, View direct, View rotated) = 0;
 
     // --- optimizer
     /// Returns sum(x*x) over all elements in fp32.
     virtual float sum_of_squares(ConstView x) = 0;
     virtual void adamw(View p, ConstView g, View m, View v, const AdamW& args, UpdateStats* stats = nullptr) = 0;
-    /// Takes a step of Adam that is rounded as in a framework's kernel (emulation/adam.hpp). All shapes are the same.
+    /// Performs a step of Adam that rounds like the kernel of a framework (emulation/adam.hpp). All shapes are the
+    /// same.
     virtual void adam(View p, ConstView g, View m, View v, const Adam& args, UpdateStats* stats = nullptr) = 0;
     virtual void sgd(View p, ConstView g, View momentum, const Sgd& args, UpdateStats* stats = nullptr) = 0;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Definition of every operation of emulation/backend.hpp for one element, one row or one column. The scalar engine runs
-// this code; the vector and CUDA engines return the same bits. It compiles for host and device. Pointers are to
-// contiguous rows. Each operation is rounded separately; fma appears only inside core/math.hpp and core/math64.hpp.
-// Three definitions are elsewhere: matmul with its Machine is in emulation/matmul, Adam as frameworks round it is in
+// this code; the vector and CUDA engines return the same bits. The code compiles for host and device. Pointers point to
+// contiguous rows. Each operation is rounded separately; fma is used only in core/math.hpp and core/math64.hpp. Three
+// definitions are elsewhere: matmul with its Machine is in emulation/matmul, Adam as frameworks round it is in
 // emulation/adam.hpp, and a cast's tally is next to the codec in core/tally.hpp.
 #pragma once
 #include "core/math.hpp"
@@ -21,7 +21,8 @@ MACHEPS_HD inline double canonical(double x) {
     return x == x ? x : bit_cast<double>(std::uint64_t{0x7ff8000000000000});
 }
 
-/// Returns element `i` of a cast: the value on the grid of the format, in the units of the code.
+/// Returns the cast of x, which is element `i`: x * encode_scale, rounded to the grid of the format. The result is not
+/// divided by encode_scale.
 MACHEPS_HD inline float cast_element(const Cast& cast, float x, std::uint64_t i) {
     const float z = cast.encode_scale == 1 ? x : canonical(x * cast.encode_scale);
     RandomBits random{};
@@ -98,7 +99,7 @@ MACHEPS_HD inline void layernorm_backward_row(const float* x, const float* gamma
     }
 }
 
-/// Computes column `c` of dgamma and dbeta, in row order over rows of n elements.
+/// Computes element `c` of dgamma and dbeta: sums of column `c`, in row order. Rows have n elements.
 MACHEPS_HD inline void layernorm_backward_column(const float* x, const float* mean, const float* rstd,
                                                  const float* dout, std::int64_t rows, std::int64_t n, std::int64_t c,
                                                  float* dgamma, float* dbeta) {
@@ -126,7 +127,7 @@ MACHEPS_HD inline void rms_normalise_backward_row(const float* x, float rstd, co
     for (std::int64_t i = 0; i < n; ++i) dx[i] = canonical(rstd * (dout[i] - (x[i] * rstd) * dx_mean));
 }
 
-/// Computes one row of n scores, of which only the first `visible` take part.
+/// Computes the softmax of the first `visible` scores of a row of n. The other outputs are +0.
 MACHEPS_HD inline void softmax_row(const float* scores, std::int64_t visible, std::int64_t n, float* out) {
     const float top = row_max(scores, visible);
     const float sum = lane_sum<float>(visible, [=](std::int64_t i) { return out[i] = math::exp(scores[i] - top); });
@@ -151,8 +152,8 @@ MACHEPS_HD inline float nll(const float* logp, const std::int32_t* targets, std:
     return canonical(sum / static_cast<float>(rows));
 }
 
-/// Returns the cross entropy of a row of logits in fp64, whatever rounding the policy uses for the loss:
-/// log(sum(exp(x - top))) + (top - x[target]).
+/// Returns the cross entropy of a row of logits, log(sum(exp(x - top))) + (top - x[target]). It is computed in fp64,
+/// whatever rounding the policy uses for the loss.
 MACHEPS_HD inline double cross_entropy(const float* x, std::int64_t n, std::int32_t target) {
     const double top = row_max(x, n);
     const double sum = lane_sum<double>(n, [=](std::int64_t i) { return math::exp(x[i] - top); });
@@ -171,8 +172,8 @@ MACHEPS_HD inline float column_sum(const float* x, std::int64_t rows, std::int64
     return canonical(sum);
 }
 
-/// Returns the index of element d of head h at time t of batch entry b, if rows have `columns` elements and the heads
-/// begin at `first`.
+/// Returns the index of element d of head h at time t of batch entry b. Rows have `columns` elements, and the heads
+/// begin at column `first`.
 MACHEPS_HD constexpr std::int64_t joined_index(std::int64_t b, std::int64_t t, std::int64_t h, std::int64_t d,
                                                std::int64_t times, std::int64_t columns, std::int64_t first,
                                                std::int64_t width) {
@@ -243,7 +244,7 @@ MACHEPS_HD inline float sum_of_squares(const float* x, std::int64_t n) {
 
 // --- optimizer
 
-/// Sums of UpdateStats, added by the lane rule in fp64.
+/// The sums in UpdateStats. Terms are added by the lane rule in fp64.
 struct UpdateSums {
     double wanted2 = 0, moved2 = 0, moved_wanted = 0;
 
@@ -255,7 +256,7 @@ struct UpdateSums {
     }
 };
 
-/// Stored values of one parameter after a step, and the update u that was wanted.
+/// Stored values of one parameter after a step, and the update u before rounding.
 struct Updated {
     float p = 0, m = 0, v = 0;
     float wanted = 0;
@@ -326,7 +327,7 @@ MACHEPS_HD inline Updated adamw(float p, float g, float m, float v, const AdamW&
     return is_fp32(a.arithmetic) ? adamw_fp32(p, g, m, v, a, i) : adamw_narrow(p, g, m, v, a, i);
 }
 
-/// m is the momentum buffer. It does not change if momentum == 0.
+/// Computes a step of SGD. m is the momentum buffer. It does not change if momentum == 0.
 MACHEPS_HD inline Updated sgd(float p, float g, float m, const Sgd& s, std::uint64_t i) {
     const float b = s.momentum == 0 ? g : canonical(s.momentum * m + g);
     const float u = canonical(-(s.lr * b));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The elementwise operations as rows: the arguments of Backend::map, and the data that an engine needs to run them. The
-// operations themselves are in emulation/elementwise.inl.
+// Table of the elementwise operations. A row is an argument of Backend::map and has the data that an engine needs to
+// run the operation. The formulas are in emulation/elementwise.inl.
 #pragma once
 #include "core/math.hpp"
 
@@ -50,11 +50,11 @@ constexpr std::size_t place_in(Operations<Operation...>) {
     return place;
 }
 
-/// F is an operation of the list.
+/// Requires that F is an operation of the list.
 template <class F, class List>
 concept OneOf = is_in<F>(List{});
 
-/// Row of an operation with one operand: `Unary silu = elementwise::Silu{}`.
+/// Row of an operation with one operand. Example: `Unary silu = elementwise::Silu{}`.
 struct Unary {
     std::string_view name;
     int cost, backward_cost;
@@ -85,7 +85,8 @@ constexpr std::array<Row, sizeof...(Operation)> rows_of(Operations<Operation...>
 inline constexpr auto unaries = rows_of<Unary>(Unaries{});
 inline constexpr auto binaries = rows_of<Binary>(Binaries{});
 
-/// Calls work(F{}) for the operation F at `place` of the list. This leads from a row back to its type.
+/// Calls work(F{}), where F is the operation at `place` of the list. This finds the type of an operation from the place
+/// in its row.
 template <class Work, class... Operation>
 void visit(Operations<Operation...> list, std::size_t place, const Work& work) {
     (void)((place == place_in<Operation>(list) && (work(Operation{}), true)) || ...);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The elementwise operations. Each operation is a type and is written once. There is no include guard:
-// emulation/elementwise.hpp includes this file for float, and emulation/cpu/ops/elementwise.cpp includes it once per
-// SIMD target for its vectors, so their bits agree by construction. The including file must include it inside its
-// namespace, after it has defined MACHEPS_MATH_FN and MACHEPS_MATH_REAL, with the operators and the functions of
-// core/math.inl in scope. When a result is stored, every NaN becomes the canonical quiet NaN.
+// emulation/elementwise.hpp includes this file for float, and emulation/cpu/ops/elementwise.cpp includes it for the
+// vectors of each SIMD target. Scalar and vector code therefore return the same bits. The including file must define
+// MACHEPS_MATH_FN and MACHEPS_MATH_REAL first and include this file inside its namespace, where the operators and the
+// functions of core/math.inl are in scope. When a result is stored, every NaN becomes the canonical quiet NaN.
 //
 // To add an operation, define a type with a name, the cost of an element (in additions of vector elements) and the
-// formula, and add the type to a list at the end. Both engines then run it, and the tests that loop over the lists
-// compare them.
+// formula, and add the type to a list at the end. The CPU and CUDA engines then run the operation, and the tests that
+// loop over the lists compare the engines.
 namespace elementwise {
 
 using Real = MACHEPS_MATH_REAL;
@@ -26,7 +26,7 @@ struct Multiply {
     static MACHEPS_MATH_FN Real value(Real a, Real b) { return a * b; }
 };
 
-// --- operations on one operand; backward returns the gradient of x, and dy is the gradient of the value
+// --- operations on one operand. backward() returns the gradient of x. dy is the gradient of the value.
 
 struct GeluErf {
     static constexpr const char* name = "gelu_erf";

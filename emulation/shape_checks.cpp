@@ -29,7 +29,8 @@ void require(bool ok, std::string_view operation, std::string_view wanted, std::
                  .fix = fmt::format("use {}", wanted)});
 }
 
-/// Throws Error if a non-empty operand is missing or if its rows are closer together than they are long.
+/// Throws Error if a non-empty operand has no data, or if its leading dimension `ld` is smaller than the length of its
+/// rows.
 void require_operand(const MatmulOperand& operand, const char* name, std::int64_t rows, std::int64_t columns) {
     const std::int64_t stored_columns = operand.transposed ? rows : columns;
     if (rows == 0 || columns == 0 || (operand.data != nullptr && operand.ld >= stored_columns)) return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of the shapes of Backend's operations, the same for every engine. Each function throws an Error that names the
-// operation, the given shapes and the expected ones. The parameters are those of the operation.
+// Shape checks for the operations of Backend, used by every engine. Each function has the parameters of its operation.
+// If the shapes are wrong, the function throws an Error with the operation, the given shapes and the expected shapes.
 #pragma once
 #include "emulation/backend.hpp"
 #include "emulation/scaling/scaling.hpp"
@@ -10,10 +10,10 @@
 
 namespace macheps::shapes {
 
-/// Requires that several tensors have the same number of elements.
+/// Checks that all shapes have the same number of elements.
 void same_count(std::string_view operation, std::initializer_list<Shape> shapes);
 void transfer(std::string_view operation, std::size_t host_values, const Shape& shape);
-/// Requires that the tokens (in host memory) are indices of a table of `limit` rows.
+/// Checks that the tokens (in host memory) are valid row indices of a table with `limit` rows.
 void tokens(std::string_view operation, std::span<const std::int32_t> tokens, std::int64_t limit);
 
 void scaled_cast(const Shape& in, const Shape& out, const Shape& scales, const ScaledCast& how);
@@ -41,7 +41,8 @@ void rotate(const Shape& x, const Shape& cos, const Shape& sin, const Shape& dir
 void adam(const char* operation, const Shape& p, const Shape& g, const Shape& m, const Shape& v);
 void sgd(const Shape& p, const Shape& g, const Shape& momentum, const Sgd& args);
 
-/// Sizes of the heads that begin at column `first` of a joined [B,T,W] tensor, and of their split [B,H,T,D] form.
+/// Sizes of attention heads. In a joined tensor [B,T,W], the heads begin at column `first`. In a split tensor, they
+/// have the shape [B,H,T,D].
 struct Heads {
     std::int64_t batch = 0, heads = 0, times = 0, width = 0, columns = 0;
 };

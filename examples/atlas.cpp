@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Prints failures of low precision as rows: time steps of the heat equation that freeze, Euler's method that stops, the
-// harmonic series that ends, sums that need subnormal numbers, and error-free transformations that lose the error that
-// they should keep. Every operation is rounded once.
+// Prints failures of low precision as CSV rows: time steps of the heat equation that stop changing the solution, steps
+// of Euler's method that stop changing it, a harmonic series that stops growing, sums that need subnormal numbers, and
+// error-free transformations that have an error. Every operation is rounded once.
 //
 //     c++ -std=c++20 -O2 atlas.cpp $(pkg-config --cflags --libs macheps-core)
 //     ./a.out heat euler harmonic squares transforms
@@ -27,7 +27,7 @@ namespace {
 
 using Code = std::uint64_t;
 
-/// Arithmetic in one format and one rounding mode. Stochastic rounding takes one word of its stream for every
+/// Arithmetic in one format and one rounding mode. Stochastic rounding takes one random word of the stream for each
 /// operation.
 class Numbers {
   public:
@@ -41,8 +41,8 @@ class Numbers {
     Code sub(Code a, Code b) { return run(Operation::sub, a, b, 0); }
     Code mul(Code a, Code b) { return run(Operation::mul, a, b, 0); }
     Code div(Code a, Code b) { return run(Operation::div, a, b, 0); }
-    /// Returns 1/k, which is an input: it is rounded once and never stochastically. The rounding to fp64 is too fine to
-    /// change the result.
+    /// Returns 1/k. It is an input of the experiments, so it is never rounded stochastically. The division in fp64 is
+    /// precise enough that the result equals 1/k rounded once.
     Code reciprocal(long long k) const {
         const Round mode = mode_ == Round::stochastic ? Round::nearest_even : mode_;
         return encode64(format_, 1.0 / static_cast<double>(k), mode, Overflow::nonsaturate);
@@ -78,10 +78,11 @@ void print_code(std::string_view experiment, const Numbers& n, long long size, C
     fmt::print("{},{},{},{},code,{:x}\n", experiment, n.format_name(), n.round_name(), size, code);
 }
 
-/// Result of heat(), which solves u_t = u_xx + 1 on a rod whose ends are kept at 0. It takes up to 8 N^2 explicit steps
-/// of dt = 1/(4 N^2) from u = 0. Without stochastic rounding it ends early if a step changes nothing.
+/// Result of heat(), which solves u_t = u_xx + 1 on a rod whose ends are kept at 0. With N cells, heat() takes up to
+/// 8 N^2 explicit steps of dt = 1/(4 N^2) from u = 0. Except with stochastic rounding, it ends early if a step changes
+/// nothing.
 struct Heat {
-    double error = 0;         ///< largest error against x (1 - x) / 2, divided by its maximum 1/8
+    double error = 0;         ///< largest error, divided by the maximum 1/8 of the exact solution x (1 - x) / 2
     long long frozen_at = 0;  ///< the last step that changed anything; 0 if every step did
 };
 Heat heat(Numbers n, int cells) {
@@ -172,7 +173,7 @@ void print_harmonic() {
         print_row("harmonic", n, k, overflows ? "sum_before_overflow" : "sum_that_stays", n.value(sum));
     }
     constexpr int trials = 20, terms = 100000;
-    // The exact sum is that of the rounded terms, so that the error is only that of the additions.
+    // `exact` is the sum of the rounded terms, so the error comes only from the additions.
     double exact = 0, mean = 0, squares = 0;
     const Numbers nearest(fp16, Round::nearest_even);
     for (int k = terms; k >= 1; --k) exact += nearest.value(nearest.reciprocal(k));
@@ -188,8 +189,8 @@ void print_harmonic() {
     print_row("harmonic", {fp16, Round::stochastic}, terms, "rms_error", std::sqrt(squares));
 }
 
-/// Sums 1 + 1/4 + 1/9 + ... in fp16, from the smallest term to the largest. 1/k is rounded, and its square is exact. If
-/// subnormal numbers are flushed to zero, the terms vanish from k = 129 on.
+/// Sums 1 + 1/4 + 1/9 + ... in fp16, from the smallest term to the largest. 1/k is rounded, and an fma adds its exact
+/// square. If subnormal numbers are flushed to zero, the terms vanish from k = 129 on.
 void print_squares() {
     for (const int terms : {100, 1000, 10000, 100000}) {
         for (const bool flushes : {false, true}) {
@@ -205,9 +206,10 @@ void print_squares() {
     }
 }
 
-/// Runs error-free transformations on all pairs of a format whose sum or product is in range. A pair fails if the two
-/// results do not add up to the exact one. TwoSum overflows if IEEE 754 would make one of its results infinite, even if
-/// the format saturates. Products are also counted for the pairs whose sum is in range as well.
+/// Runs error-free transformations on all pairs of numbers of a format whose exact sum or product is in range. A pair
+/// fails if the two results of the transformation do not add up to the exact sum or product. TwoSum overflows if IEEE
+/// 754 would make one of its results infinite, even if the format saturates. Products are counted again for the pairs
+/// whose sum is also in range.
 void print_transforms() {
     for (const Format& format : {e4m3fn, e5m2, e2m3fn, e3m2fn}) {
         std::vector<Code> finite;
@@ -224,7 +226,7 @@ void print_transforms() {
                     const double x = n.value(a), y = n.value(b), sum = x + y, product = x * y;  // exact in fp64
                     const bool has_sum = std::fabs(sum) <= largest;
                     if (has_sum) {
-                        n.take_overflow();  // that of the previous pair
+                        n.take_overflow();  // clears the flag of the previous pair
                         const Code s = n.add(a, b), z = n.sub(s, a), e = n.add(n.sub(a, n.sub(s, z)), n.sub(b, z));
                         const bool fails = n.value(s) + n.value(e) != sum;
                         ++sums, two_sum += fails, two_sum_or_overflow += n.take_overflow() || fails;

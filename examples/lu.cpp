@@ -19,7 +19,7 @@ namespace {
 
 using Wide = Eigen::MatrixXd;
 
-/// Returns a matrix of Philox's numbers from -1 to 1, which is the same on every machine.
+/// Returns a matrix of random numbers from -1 to 1. They come from Philox and are the same on every machine.
 Wide random_matrix(int rows, int columns, std::uint32_t site) {
     Wide a(rows, columns);
     for (int i = 0; i < rows; ++i) {
@@ -57,7 +57,7 @@ void solve(const Wide& a, const Wide& b) {
 
 int main() {
     constexpr int n = 32;
-    // The diagonal is large enough that no factors are singular, even in the narrowest format below.
+    // The diagonal is so large that the factors are not singular, even in the narrowest format below.
     const Wide a = random_matrix(n, n, 1) + 4 * Wide::Identity(n, n), b = random_matrix(n, 1, 2);
     fmt::print("{:8}  {:>9}  {:>9}  {:>9}\n", "factors", "roundoff", "solved", "refined");
     solve<fp32>(a, b);

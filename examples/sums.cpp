@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums 4096 numbers from 0 to 1 in bf16 in four ways: in order with rounding to nearest, in order with stochastic
-// rounding, by halves, and with Kahan's compensation. Prints each sum with its error.
+// rounding, by recursive halving, and with Kahan's compensation. Prints each sum with its error.
 //
 //     c++ -std=c++20 sums.cpp $(pkg-config --cflags --libs macheps-core) && ./a.out
 #include "core/text/float_print.hpp"
@@ -24,8 +24,8 @@ Number in_order(std::span<const Number> x) {
     return sum;
 }
 
-/// Returns the mean of 16 stochastically rounded sums, each with its own stream. A single sum is off by about a tenth,
-/// in either direction.
+/// Returns the mean of 16 stochastically rounded sums, each with its own random stream. The relative error of a single
+/// sum is about a tenth, with either sign.
 Number stochastic(std::span<const Number> x) {
     double mean = 0;
     for (std::uint32_t i = 0; i < 16; ++i) {

@@ -9,8 +9,9 @@
 # %% [markdown]
 # # 1. Which numbers exist?
 #
-# An 8-bit format has at most 256 numbers, a 16-bit format 65536. Which numbers they are decides everything else in this
-# course: which values round to zero, which overflow, and how far apart neighbours are. Here we look at all of them.
+# An 8-bit format has at most 256 numbers, a 16-bit format 65536. The set of these numbers determines everything else in
+# this course: which values round to zero, which overflow, and how far apart neighbours are. Here we look at all numbers
+# of several formats.
 #
 # **Write down before you go on:** e4m3fn has 8 numbers in [1, 2). How many does it have in [128, 256)? Its largest
 # number is 448. Does 460 overflow? Which of fp16 and bf16 is more accurate at 0.000003?
@@ -61,9 +62,9 @@ axes.set_title("Each power of two has the same number of values, but there are f
 plt.show()
 
 # %% [markdown]
-# **Look at the spacing.** Between a power of two and the next one there are always equally many numbers, so the spacing
-# doubles at each power of two. Below the smallest normal number the spacing is constant, so the *relative* error grows
-# as numbers get smaller.
+# **Look at the spacing.** There are equally many numbers between any power of two and the next, so the spacing doubles
+# at each power of two. Below the smallest normal number the spacing is constant, so the *relative* error grows as
+# numbers get smaller.
 
 # %%
 x = np.geomspace(2.0**-12, 2.0**10, 4000)
@@ -100,13 +101,13 @@ print(f"from 2e-6 to 4e-6 the error of fp16 is up to {errors['fp16']:.1e}, and t
 # %% [markdown]
 # - Spacing doubles at each power of two: e4m3fn has 8 numbers in [1, 2) and 8 in [128, 256).
 # - bf16 is the upper half of fp32. It has the same range, but 8 significant bits instead of 24.
-# - 464 still rounds to 448, because it is the tie between 448 and the number that would come next. 465 becomes NaN,
-#   unless you ask for saturation.
+# - 464 still rounds to 448. It is halfway between 448 and 480, which would be the next number, and the tie goes to 448.
+#   465 becomes NaN, unless you ask for saturation.
 # - Guides say that fp16 is "more accurate for small values". At 3e-6 it is not: fp16 is subnormal below 6.1e-5, and
 #   loses a bit with each halving.
 #
 # ## Exercises
-# 1. Find the smallest x from which fp16 is always at least as accurate as bf16. Where does this end?
+# 1. Find the smallest x from which fp16 is always at least as accurate as bf16. Up to which x is that true?
 # 2. How many positive numbers of e4m3fn are subnormal? How many bits would a format need to have them as normal
 #    numbers?
 # 3. *(a new command)* `macheps show 0.1 --format e5m6,e6m5` shows two formats that have no name. Find an 8-bit format

@@ -90,7 +90,7 @@ plt.show()
 # ## What was seen
 
 # %%
-assert digest(run.path / "steps.csv") == "7f000e57f147a12f", "other numbers than those that this page tells of"
+assert digest(run.path / "steps.csv") == "7f000e57f147a12f", "the results are not the ones that this page describes"
 summary = run.summary.set_index("policy")
 lost = {name: float(g.underflow.sum() / g["count"].sum()) for name, g in gradients.groupby("policy", observed=True)}
 gap = summary.gap_mean
@@ -101,10 +101,10 @@ one = steps[(steps.policy == "amp-fp16") & (steps.seed == 0)]
 assert (one.loss_scale == 65536).all() and not one.skipped.any(), "the scaler began at 2^16, and had nothing to do"
 
 # %% [markdown]
-# - Without a scaler, a tenth of the numbers that the backward pass casts becomes zero, at some sites most of them. The
-#   loss is half a nat above that of fp32.
-# - With a scaler, the same gradients are multiplied by 2^16 and are in the range of fp16. The gap is zero to four
-#   decimals.
+# - Without a scaler, a tenth of the numbers that the backward pass casts becomes zero. At some sites, most numbers
+#   become zero. The loss is half a nat higher than with fp32.
+# - With a scaler, the same gradients are multiplied by 2^16 and are in the range of fp16. The gap to fp32 is zero to
+#   four decimals.
 # - The scaler costs nothing here. Its first scale, 2^16, was small enough for this model, so no step was skipped.
 #
 # ## Exercises

@@ -76,7 +76,7 @@ plt.show()
 # ## What was seen
 
 # %%
-assert digest(run.path / "steps.csv") == "e0bcb40e9d4edb55", "other numbers than those that this page tells of"
+assert digest(run.path / "steps.csv") == "e0bcb40e9d4edb55", "the results are not the ones that this page describes"
 late = steps[steps.step >= 120]
 lost = (late.groupby("policy", observed=True).lost_updates.mean() / parameters).round(3)
 efficiency = steps.groupby("policy", observed=True).update_eff.mean().round(3)
@@ -87,11 +87,11 @@ assert efficiency["pure-bf16"] < 0.97 and abs(efficiency["pure-bf16-sr"] - 1) < 
 assert gap["pure-bf16"] > 0.015 and abs(gap["pure-bf16-sr"]) < gap["pure-bf16"] / 2 and abs(gap["amp-bf16"]) < 0.003
 
 # %% [markdown]
-# - In `pure-bf16`, 60 % of the updates in the last steps changed nothing. A part of the change that the optimiser asked
-#   for never happened: the efficiency is below 1, and the loss is higher than that of fp32.
+# - In `pure-bf16`, 60 % of the updates in the last steps changed nothing. A part of the change that the optimiser
+#   requested never happened, so the efficiency is below 1. The loss is higher than with fp32.
 # - Stochastic rounding loses nearly as many single updates, because most weights still do not move in a given step. But
-#   the weights that move do so by a whole spacing, so that *on average* the update happens: the efficiency is 1, and
-#   there is almost no gap. **Losing updates is harmless if the rounding errors are unbiased.**
+#   the weights that do move are moved by a whole spacing, so that *on average* the update is applied. The efficiency is
+#   1, and there is almost no gap. **Losing updates is harmless if the rounding errors are unbiased.**
 # - fp32 master weights lose almost no updates, and take twice the memory of bf16 weights.
 #
 # ## Exercises

@@ -10,8 +10,8 @@
 # # 4. Does the tensor core add in fp32?
 #
 # When Hopper's tensor core multiplies fp8 matrices, it takes 32 products at a time, truncates them to a common last
-# place, and adds them to an accumulator that is called fp32. How many of its bits are used? The smallest experiment
-# that answers this is a sum of equal numbers: 0.0625 * 0.0625 = 2^-8, added k times.
+# place, and adds them to an accumulator that is called fp32. How many bits of this accumulator are used? The smallest
+# experiment that answers this is a sum of equal numbers: 0.0625 * 0.0625 = 2^-8, added k times.
 #
 # **Write down before you go on:** what is the sum of k = 65536 terms of 2^-8 on this unit? The exact sum is 256.
 
@@ -84,16 +84,17 @@ error = normal.pivot(index="k", columns="machine", values="max_error")
 plain, promoted = error["sm90.wgmma.fp8"], error["sm90.wgmma.fp8+promote128"]
 print(error.loc[[64, 1024, 16384]].to_string(float_format="{:.1e}".format))
 assert plain[16384] > plain[64] and plain[16384] > 20 * promoted[16384] and promoted[16384] < promoted[64] / 5
-assert (plain[[64, 128]] == promoted[[64, 128]]).all(), "up to 128 terms the two are one"
+assert (plain[[64, 128]] == promoted[[64, 128]]).all(), "up to 128 terms, promotion changes nothing"
 assert (normal.max_error <= normal.bound).all() and (normal.max_error <= normal.probable_bound).all()
 
 # %% [markdown]
 # - No: Hopper's fp8 unit keeps 13 fraction bits below the largest term. The sum of equal numbers stops at 64, while
 #   promote128, Blackwell and fp32 reach 256.
-# - On normal data, its largest error stays at 1e-4 of the sum of magnitudes for every k, because the truncation errors
-#   grow with the accumulator. The error of promote128 falls with k, and is 30 times smaller at k = 16384.
-# - The probable bounds hold for random data, and the certain bounds always. The stall of equal numbers exceeds neither,
-#   so a kernel that stalls is legal.
+# - On normal data, the largest error of Hopper's fp8 unit stays at 1e-4 of the sum of magnitudes for every k, because
+#   the truncation errors grow with the accumulator. The error of promote128 falls with k, and is 30 times smaller at k
+#   = 16384.
+# - The probable bounds hold for random data. The certain bounds always hold. The error of the stalled sum of equal
+#   numbers exceeds neither bound, so a kernel that stalls like this is not wrong.
 #
 # ## Exercises
 # 1. At which sum do products of 2^-4 stall? At which sum do products of 1? Predict it from 13 bits, then try it with

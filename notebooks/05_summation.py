@@ -14,8 +14,8 @@
 # preferred sign, they should grow as sqrt(k) u (Higham and Mary, 2019). We add positive numbers, so that nothing
 # cancels, in five ways.
 #
-# **Write down before you go on:** is the relative error of a bf16 chain over 1024 positive numbers in [0, 1) closer to
-# 0.001, 0.03 or 0.3? Which of the five ways does not get worse with k?
+# **Write down before you go on:** a chain adds numbers one after the other. Is the relative error of a bf16 chain over
+# 1024 positive numbers in [0, 1) closer to 0.001, 0.03 or 0.3? Which of the five ways does not get worse with k?
 
 # %%
 import importlib.util
@@ -87,7 +87,7 @@ assert drift["sm80.mma.bf16"][16384] < -1e-5 and abs(drift["fp32.chain"][16384])
 # ## Exercises
 # 1. From which k on does the bf16 chain stall for terms with the mean 1/4 (products of two numbers in [0, 1))? Predict
 #    it, then look.
-# 2. Kahan's sum takes four additions per term. Pairwise summation takes no additional ones. From which k on is it not
-#    accurate enough for a relative error of 1e-6?
+# 2. Kahan's sum takes four additions per term. Pairwise summation takes only one, like a chain. From which k on is
+#    pairwise summation not accurate enough for a relative error of 1e-6?
 # 3. *(a new command)* `-M chain:bf16:stochastic` rounds each addition stochastically. Which power of k does its error
 #    follow?

@@ -14,7 +14,8 @@
 # of 32. What does each of them gain?
 #
 # **Write down before you go on:** one element in 128 is 64 times as large as the others. How many decibels (6 dB are
-# one bit) does a scale for each row gain over one scale for the tensor? And a scale for each 32 elements?
+# one bit) does a scale for each row gain over one scale for the tensor? And how many does a scale for each block of 32
+# elements gain?
 
 # %%
 import importlib.util
@@ -44,8 +45,8 @@ def sqnr(values, made):
 
 
 # %% [markdown]
-# ## A trade
-# First, one factor for all elements, varied from far too small to far too large.
+# ## A trade-off
+# First, we use one factor for all elements and vary it from far too small to far too large.
 
 # %%
 factors = 2.0 ** np.arange(-14, 13)
@@ -102,7 +103,7 @@ plt.show()
 # ## What was seen
 
 # %%
-assert digest(run.path / "steps.csv") == "00e5e9996eb41274", "other numbers than those that this page tells of"
+assert digest(run.path / "steps.csv") == "00e5e9996eb41274", "the results are not the ones that this page describes"
 low, high = moved[0].rates(), moved[-1].rates()
 assert low["underflow"] > 0.9 and low["overflow"] == 0 and high["overflow"] > 0.9 and high["underflow"] < 0.01
 print({g: round(v, 1) for g, v in quality.items()}, {g: round(v, 1) for g, v in quality4.items()}, of_rows)
@@ -116,10 +117,11 @@ assert 4 < median["e4m3fn"] - median["e5m2"] < 8 and abs(run.summary.set_index("
 # %% [markdown]
 # - A scale trades underflow against saturation. 448 / amax is the largest scale without saturation.
 # - Outliers that are 64 times as large do little harm in e4m3fn, because its numbers have the same relative accuracy
-#   over fifteen binades. Rows of very different size do harm: with one scale for the tensor the small rows become zero,
-#   with one scale for each row none does.
-# - The normal numbers of e2m1fn, which has 4 bits, span three binades. There the blocks decide, and blocks of 16 whose
-#   scale need not be a power of two (NVFP4) are better than blocks of 32.
+#   over fifteen binades. Rows of very different size do harm. With one scale for the tensor, the small rows become
+#   zero. With one scale for each row, no row becomes zero.
+# - The normal numbers of e2m1fn, which has 4 bits, span three binades. The accuracy of this format therefore depends on
+#   the scales of blocks. Blocks of 16 whose scale need not be a power of two (NVFP4) are more accurate than blocks of
+#   32.
 # - In training, casts to e4m3fn are about one bit (6 dB) better than casts to e5m2, and neither affects the loss.
 #
 # ## Exercises

@@ -44,7 +44,7 @@ pd.DataFrame(policy.findings)[["code", "key", "message", "instead"]]
 
 # %% [markdown]
 # Each line is something that the owner of this file should know. One key is misspelled.
-# In the shell, `macheps policy import ds_config.json` reports the same for a file.
+# In the shell, `macheps policy import ds_config.json` prints the same findings for a file.
 
 # %%
 table = policy.explain().to_pandas()
@@ -88,15 +88,15 @@ bf16 = next(one for one in plan["policies"] if one["policy"] == "amp-bf16")
 assert sum(bf16["framework_bytes"].values() if isinstance(bf16["framework_bytes"], dict) else [bf16["framework_bytes"]]) > 0
 
 # %% [markdown]
-# - Autocast does not halve the memory. It keeps weights, gradients and moments in fp32 (1.00 of the state of fp32) and
-#   saves a third of the activations. Pure bf16 halves the state, and about halves the activations.
+# - Autocast does not halve the memory. It keeps weights, gradients and moments in fp32 (1.00 times the state of fp32)
+#   and saves a third of the activations. Pure bf16 halves the state, and about halves the activations.
 # - The framework silently ignores the misspelled `gradient_cliping` and clips at its default. The importer reports the
 #   key.
 # - The loss scale begins at 2^12, as the file says, and doubles after 1000 clean steps, a default that the file does
 #   not mention.
 #
 # ## Exercises
-# 1. Change one key of `config` so that the plan has no loss scaler at all.
-# 2. Which keys of your own framework's config decide no format? Pass it to `me.policy` and read the findings with the
-#    code I.
+# 1. Change one key of `config` so that the policy has no loss scaler.
+# 2. Which keys of your own framework's config do not affect any format? Pass the config to `me.policy` and read the
+#    findings with the code I.
 # 3. *(a new command)* Save `config` as ds.json, run `macheps policy diff amp-fp16 ds.json`, and explain each line.

@@ -11,8 +11,8 @@
 #
 # A colleague submits a faster matrix product. Its outputs differ from the reference in the last digits, like those of
 # every kernel. Is it right? `allclose` with an arbitrary tolerance accepts kernels that are wrong. A check with
-# computed limits shows which errors the formats, the length of the sums and the machine allow, and whether a wrong
-# kernel would have been noticed at all.
+# computed limits shows which errors are explained by the formats, the length of the sums and the machine. It also shows
+# whether a wrong kernel would have been noticed at all.
 #
 # **Write down before you go on:** a kernel truncates its result to bf16 instead of rounding to nearest. What is its
 # largest relative error? Does `allclose(rtol=1e-2)` notice?
@@ -77,8 +77,8 @@ table = pd.DataFrame({
 table
 
 # %% [markdown]
-# **rho** is the largest error, in units of the bound that no legal kernel can exceed. If rho is above 1, the kernel is
-# wrong. If it is below 1, the errors can still be too large *together*, or biased to one side.
+# **rho** is the largest ratio of an error to its bound. A correct kernel never exceeds the bound. If rho is above 1,
+# the kernel is wrong. If it is below 1, the errors can still be too large *together*, or biased to one side.
 
 # %%
 figure, axes = plt.subplots(1, 2, sharey=True)

@@ -10,10 +10,10 @@
 # # 9. Can fp16 factors give a solution to fp64 accuracy?
 #
 # Factorisation is the expensive part of solving A x = b, and hardware for narrow formats does it many times faster than
-# hardware for fp64. Refinement then repairs the solution: x is kept in fp64, the residual b - A x is computed with more
-# digits than that, and the fp16 factors only give the direction of the correction. Each step should multiply the error
-# by about kappa u, where kappa is the condition number of the matrix and u the unit roundoff of the factors. We solve a
-# family of systems of 40 rows with kappa from 1e1 to 1e9 (in the 2-norm).
+# hardware for fp64. Refinement then repairs the solution: x is kept in fp64, the residual b - A x is computed in a
+# precision higher than fp64, and the fp16 factors only give the direction of the correction. Each step should multiply
+# the error by about kappa u, where kappa is the condition number of the matrix and u the unit roundoff of the factors.
+# We solve a family of systems of 40 rows with kappa from 1e1 to 1e9 (in the 2-norm).
 #
 # **Write down before you go on:** at kappa = 1e3, does refinement with bf16 factors (u = 2^-8) end with 2, 8 or 16
 # correct digits? At which kappa does fp16 (u = 2^-11) fail? Can factors in an fp8 format solve anything?
@@ -95,17 +95,18 @@ assert (systems[systems.method == "gmres-ir"].verdict == "converged").all() and 
 #   the error by 0.28 with bf16 and by 0.07 with fp16. The factors decide the speed of convergence. The precision of the
 #   residual decides the final accuracy.
 # - Plain refinement fails from kappa = 1e4 on with bf16, and from 1e5 on with fp16. The rule kappa u < 1 is
-#   conservative: its kappa is the condition number by row sums, which is four to ten times as large, and these systems
-#   converge until kappa u is 20. With fp8 factors, refinement does not converge even at kappa = 10. By row sums that is
-#   96, so kappa u is 6.
+#   conservative for these formats: the systems converge up to a kappa u of about 20. In this rule, kappa is the
+#   condition number in the norm of row sums, which is four to ten times as large as in the 2-norm. With fp8 factors,
+#   refinement does not converge even at kappa = 10. In the norm of row sums, this condition number is 96, so kappa u is
+#   6.
 # - GMRES, preconditioned with the same factors, solves all of these systems, even with e4m3fn. The price is inner
-#   steps: e4m3fn needs 113 in total at kappa = 1e3. 40 inner steps in a single solve would mean that the factors do not
-#   help at all.
+#   steps: e4m3fn needs 113 in total at kappa = 1e3. If a single solve took 40 inner steps, one for each row, the
+#   factors would not help at all.
 #
 # ## Exercises
 # 1. Use the picture for kappa = 1e3. How many steps will fp16 take at kappa = 1e4, if each step multiplies the error by
 #    a factor proportional to kappa u? Predict it from the factor above, then look in `systems`.
 # 2. From which kappa on does GMRES with fp16 factors need more than 40 inner steps, the number of rows of the matrix?
 #    Why is that not a failure?
-# 3. *(a new command)* `--residual fp64` computes the residual in fp64, with no more digits than x has. Where do the
-#    errors at kappa = 1e3 end then, and why is the backward error not affected?
+# 3. *(a new command)* `--residual fp64` computes the residual in fp64, with no more digits than x has. At which level
+#    do the errors at kappa = 1e3 then end, and why is the backward error not affected?

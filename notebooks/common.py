@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shared by the notebooks: data that the program makes once, and the style of pictures."""
+"""Functions that the notebooks share. They run the program, cache its output in files, and style the pictures."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _say(args: list[str]) -> None:
 
 
 def data(name: str, args: list[str]) -> me.Run:
-    """Returns the rows of a training run. Prints the command, and runs it only if data/NAME is missing."""
+    """Returns the tables of a training run. Prints the command, but runs it only if data/NAME is missing."""
     _say(args)
     folder = DATA / name
     if not (folder / "summary.csv").exists():
@@ -57,7 +57,7 @@ def data(name: str, args: list[str]) -> me.Run:
 
 
 def rows(name: str, args: list[str]) -> pd.DataFrame:
-    """Returns the CSV table that a verb prints. Prints the command, and runs it only if data/NAME.csv is missing."""
+    """Returns the CSV table that a verb prints. Prints the command, but runs it only if data/NAME.csv is missing."""
     _say(args)
     path = DATA / f"{name}.csv"
     if not path.exists():
@@ -68,9 +68,10 @@ def rows(name: str, args: list[str]) -> pd.DataFrame:
 
 
 def digest(path: Path, columns: Sequence[str] = ("run", "step", "loss", "grad_norm", "update_norm")) -> str:
-    """Returns the first 16 digits of the SHA-256 of these columns of a file.
+    """Returns the first 16 hexadecimal digits of the SHA-256 of the given columns of a CSV file.
 
-    They are the same on every machine and for every number of threads. Columns of later versions do not change them."""
+    The digits are the same on every machine and for every number of threads. Columns that later versions add do not
+    change them."""
     with open(path, newline="") as file:
         text = "".join(",".join(row[name] for name in columns) + "\n" for row in csv.DictReader(file))
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rounding, encoding and decoding. The caller passes the output arrays, because NumPy allocates them faster than an
-// extension module does.
+// Python bindings for rounding, encoding and decoding. The caller passes the output arrays, because NumPy allocates
+// them faster than an extension module does.
 #include "core/format_table.hpp"
 #include "core/host/float_environment.hpp"
 #include "core/profile_table.hpp"
@@ -23,12 +23,13 @@ namespace macheps::python {
 
 namespace {
 
-/// A cast whose names have been looked up. The package caches it, so that later calls skip the lookup.
+/// A cast whose format, rounding mode and profile have been looked up by name. The Python package caches it, so later
+/// calls skip the lookup.
 struct ReadyCast {
     Cast cast{};
     double scale = 1;  ///< scale of fp64 numbers; cast.encode_scale is its fp32 value
     std::string format{};
-    std::optional<Profile> profile{};  ///< the implementation whose conventions replace cast.overflow
+    std::optional<Profile> profile{};  ///< if present, its conventions replace cast.overflow
 };
 
 Round round_of(const std::string& name) {
@@ -43,7 +44,8 @@ Round round_of(const std::string& name) {
                  .exit = Exit::usage});
 }
 
-/// An empty `mode` means nearest_even, or the profile's mode for e8m0fnu. An empty `profile` means no profile.
+/// Looks up the names of a cast. An empty `profile` means no profile. An empty `mode` means nearest_even, except for
+/// e8m0fnu with a profile, where it means the profile's mode.
 ReadyCast ready_cast(const std::string& format, const std::string& mode, bool saturate, double scale,
                      const std::string& profile) {
     const Format f = format_named(format, "format", Exit::usage);
@@ -62,8 +64,8 @@ ReadyCast ready_cast(const std::string& format, const std::string& mode, bool sa
     return ready;
 }
 
-/// Returns the cast with the key of its random words. With stream 0 they are the words of `macheps convert` with this
-/// seed.
+/// Returns the cast with the key that selects its random words. With stream 0, `macheps convert` uses the same words
+/// for the same seed.
 Cast with_key(const ReadyCast& ready, std::uint64_t seed, std::uint32_t stream) {
     Cast cast = ready.cast;
     if (cast.round == Round::stochastic) cast.key = {seed, stream, site_id("convert")};
@@ -110,8 +112,8 @@ bool is(const nb::dlpack::dtype& type) {
 /// Returns the size of an element in bytes, or 0 for a vector type.
 std::size_t width_of(const nb::dlpack::dtype& type) { return type.lanes == 1 ? type.bits / 8u : 0; }
 
-/// Converts with the scalar definition of a profile and passes every code to `store(i, code)`. Adds to `*counts` unless
-/// it is null.
+/// Converts n numbers one by one, as the profile defines, and calls store(i, code) for each. Adds the effects of the
+/// cast to `*counts` unless it is null.
 template <class Source, class Store>
 void by_profile(ThreadPool& pool, const Profile& profile, const Cast& cast, double scale, const Source* x,
                 std::int64_t n, std::int64_t first, Counts* counts, const Store& store) {
@@ -121,7 +123,7 @@ void by_profile(ThreadPool& pool, const Profile& profile, const Cast& cast, doub
     pool.run((n + block - 1) / block, [&](std::int64_t b) {
         Counts part;
         for (std::int64_t i = b * block, end = std::min(n, i + block); i < end; ++i) {
-            const Source z = scale == 1 ? x[i] : x[i] * factor;  // a factor of 1 would change a NaN
+            const Source z = scale == 1 ? x[i] : x[i] * factor;  // multiplying by 1 could change the bits of a NaN
             RandomBits random;
             if (cast.round == Round::stochastic) {
                 random = {random_bits(cast.key, static_cast<std::uint64_t>(first + i)), 32};
@@ -224,7 +226,7 @@ nb::object encode_into(const ReadyCast& ready, const AnyArray& x, const AnyOutpu
             encode_as<std::uint32_t>(ready, cast, x, out, word, into);
             break;
         case 8:
-            if (!made.is_wide) bad_type("encode_into");  // the package converts inputs of fp64 codes to fp64
+            if (!made.is_wide) bad_type("encode_into");  // the package passes fp64 numbers for fp64 codes
             encode_as<std::uint64_t>(ready, cast, x, out, word, into);
             break;
         default:

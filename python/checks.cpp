@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of kernel outputs, error bounds, and inputs for checks. Jobs read copies, because a check continues for a
-// while after Ctrl-C.
+// Python bindings for checks of kernel outputs, error bounds, and inputs for checks. Each job owns copies of its
+// inputs, because it continues for a while after Ctrl-C.
 #include "core/format_table.hpp"
 #include "core/text/json.hpp"
 #include "experiments/check/check.hpp"
@@ -30,7 +30,7 @@ namespace {
 
 using check::Declaration;
 using Words = std::vector<std::tuple<std::string, std::string>>;
-/// Name, format (or int64), shape, bytes.
+/// An input array: name, format (or "int64"), shape and bytes.
 using GivenArray = std::tuple<std::string, std::string, std::vector<std::int64_t>, nb::bytes>;
 
 Declaration declaration_of(const std::string& operation, const Words& declared) {
@@ -79,7 +79,8 @@ nb::bytes bytes_of(const std::vector<double>& numbers) {
     return nb::bytes(numbers.data(), numbers.size() * sizeof(double));
 }
 
-/// Returns (JSON, text, exact, certain, probable).
+/// Checks the output of a kernel. Returns (verdict as JSON, verdict as text, exact results, certain bounds, probable
+/// bounds).
 nb::object judge(const std::string& operation, const Words& declared, const Words& options,
                  const std::vector<GivenArray>& arrays) {
     struct Job {
@@ -98,7 +99,8 @@ nb::object judge(const std::string& operation, const Words& declared, const Word
                           bytes_of(limits.exact), bytes_of(limits.certain), bytes_of(limits.probable));
 }
 
-/// Returns (exact, its low part, certain, probable, the first output that cannot be judged or -1).
+/// Computes error bounds without checking an output. Returns (exact results, their low parts, certain bounds, probable
+/// bounds, index of the first output that cannot be checked or -1).
 nb::object limits(const std::string& operation, const Words& declared, const std::vector<GivenArray>& arrays,
                   double delta) {
     struct Job {
@@ -115,7 +117,8 @@ nb::object limits(const std::string& operation, const Words& declared, const std
                           bytes_of(job->limits.probable), job->limits.declined);
 }
 
-/// Returns [(name, [(array, format, shape, fp64 values, whether they are whole numbers), ...]), ...].
+/// Makes inputs for checks by recipe. Returns [(name, [(array, format, shape, fp64 values, whether they are whole
+/// numbers), ...]), ...].
 nb::object make_inputs(const std::string& operation, const Words& declared, const std::vector<std::int64_t>& shape,
                        const std::vector<std::string>& recipes, std::uint64_t seed) {
     check::InputPlan plan{.name = operation};

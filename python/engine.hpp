@@ -21,8 +21,8 @@ namespace macheps::python {
 
 namespace nb = nanobind;
 
-/// Array arguments. The Python package has made them contiguous, in native byte order, and of a type that the module
-/// supports.
+/// Types of array arguments. The Python package passes only arrays that are contiguous, in native byte order, and of a
+/// type that the module supports.
 using AnyArray = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
 using AnyOutput = nb::ndarray<nb::c_contig, nb::device::cpu>;
 using Floats = nb::ndarray<const float, nb::c_contig, nb::device::cpu>;
@@ -46,15 +46,15 @@ class Engine {
 /// Runs work(engine) without the GIL, one call at a time. A thread must not wait for its turn while it holds the GIL:
 /// the thread whose turn it is may need the GIL to check for signals.
 void with_engine(const std::function<void(Engine&)>& work);
-/// Does the same for work of about a microsecond, for which releasing the GIL is not worthwhile. Keeps the GIL if no
-/// other call is running and the engine exists; otherwise calls with_engine().
+/// Runs work(engine) like with_engine(), for work of about a microsecond that is too short to release the GIL. Keeps
+/// the GIL if no other call is running and the engine exists. Otherwise, calls with_engine().
 void with_engine_at_once(const std::function<void(Engine&)>& work);
 
-/// Number of elements of a cast between two checks for signals.
+/// Number of elements that a cast processes between two checks for signals.
 inline constexpr std::int64_t cast_chunk = std::int64_t{1} << 22;
 
-/// Runs pending signal handlers, and throws the exception that a handler raises, such as KeyboardInterrupt. For work
-/// without the GIL.
+/// Runs pending signal handlers, and throws the exception that a handler raises, such as KeyboardInterrupt. Acquires
+/// the GIL, because work that runs without it calls this function.
 void poll_signals();
 
 /// Calls work(first, count) for chunks that cover [0, n), and checks for signals between them.
@@ -84,9 +84,9 @@ void in_timed_chunks(std::int64_t rows, std::int64_t step, const Work& work) {
     }
 }
 
-/// Runs `job` in another thread with its own thread pool, while the caller waits and checks for signals. For work that
-/// cannot be split into chunks. If a signal handler raises an exception, the caller returns with it and the job
-/// continues in the background. Therefore the job must own everything that it reads.
+/// Runs `job` in another thread with its own thread pool, while the caller waits and checks for signals. Use it for
+/// work that cannot be split into chunks. If a signal handler raises an exception, this function throws it, and the job
+/// continues in the background. Therefore, the job must own everything that it reads.
 void run_aside(std::function<void(ThreadPool&)> job);
 
 int threads();

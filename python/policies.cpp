@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Policies, and framework configs imported as policies, in JSON.
+// Python bindings that load policies, import framework configs as policies, and return the results as JSON.
 #include "core/field_error.hpp"
 #include "core/text/json.hpp"
 #include "experiments/configs/framework.hpp"
@@ -75,8 +75,8 @@ std::string import(const std::vector<std::string>& files, const std::string& fra
     return json.dump(-1, Json::BadUtf8::is_replaced);
 }
 
-/// Resolves the text of a policy for a model. Returns its table, tensors and memory as JSON. `origin` names the source
-/// of the text.
+/// Resolves the text of a policy for a model. Returns the table of slots, the tensors and the memory estimate as JSON.
+/// `origin` names the source of the text in error messages.
 std::string explain(const std::string& text, const std::string& origin, const std::string& kind,
                     const std::string& size) {
     const ModelSize model = named_size(size, parse_model_kind(kind));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products that sum as a machine does, and arrays with scales.
+// Python bindings for matrix products that sum as a machine does, and for arrays with scales.
 #include "core/codec.hpp"
 #include "core/format_table.hpp"
 #include "core/host/float_environment.hpp"
@@ -28,7 +28,7 @@ Format argument_format(const std::string& name, const char* argument) {
     return format_named(name, argument, Exit::usage);
 }
 
-/// Decode scales of an operand. `data` is [outer groups, groups of k].
+/// Decode scales of an operand. `data` has the shape [outer groups, groups of k].
 struct BlockScales {
     std::optional<Floats> data{};
     std::int64_t outer_block = 1, k_block = 1;
@@ -50,7 +50,7 @@ struct Product {
     float scale = 1;
 };
 
-/// Computes a product with an order of summation in a given format, as `macheps gemm` does.
+/// Computes a product whose machine is an order of summation, as `macheps gemm` does.
 void order_product(Engine& engine, const Product& p, const Floats& a, const Floats& b, std::optional<Floats>& bias,
                    const FloatsOut& out, std::uint64_t seed) {
     const auto m = static_cast<std::int64_t>(a.shape(0)), k = static_cast<std::int64_t>(a.shape(1)),
@@ -75,7 +75,8 @@ void machine_product(Engine& engine, const Product& p, const Floats& a, const Fl
                      const FloatsOut& out, const BlockScales& a_scales, const BlockScales& b_scales) {
     const auto m = static_cast<std::int64_t>(a.shape(0)), k = static_cast<std::int64_t>(a.shape(1)),
                n = static_cast<std::int64_t>(b.shape(1));
-    // Rows are independent, so a long product checks for signals between them. Blocks of outer scales are not split.
+    // A long product checks for signals between chunks of rows, which are independent. Rows that share a scale stay in
+    // one chunk.
     const std::int64_t step = (8 + a_scales.outer_block - 1) / a_scales.outer_block * a_scales.outer_block;
     const auto block = [&](std::int64_t first, std::int64_t rows, std::int64_t column, std::int64_t columns) {
         Matmul args{.m = rows, .n = columns, .k = k};
@@ -93,8 +94,8 @@ void machine_product(Engine& engine, const Product& p, const Floats& a, const Fl
         args.out_cast.format = p.out;
         engine.backend().matmul(args);
     };
-    // A few rows of a wide product can take seconds. Columns are independent as well, so it also checks for signals
-    // between them.
+    // A few rows of a wide product can take seconds. Such a product also checks for signals between chunks of columns,
+    // which are independent as well.
     constexpr double few_products = 0x1p26;
     const std::int64_t column_step = (64 + b_scales.outer_block - 1) / b_scales.outer_block * b_scales.outer_block;
     in_timed_chunks(m, step, [&](std::int64_t first, std::int64_t rows) {
@@ -105,7 +106,7 @@ void machine_product(Engine& engine, const Product& p, const Floats& a, const Fl
     });
 }
 
-/// Parses the names of a product. If `out_format` is empty, the output has the machine's result format.
+/// Parses the names of a machine and of formats. If `out_format` is empty, the output has the machine's result format.
 Product product_of(const std::string& machine, const std::string& format_a, const std::string& format_b,
                    const std::string& out_format, double scale) {
     Product p{.spelled = parse_machine(machine)};

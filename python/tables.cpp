@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Formats, profiles, machines, the columns of a run's files, and single numbers with their fields, all as JSON.
+// Python bindings that return tables as JSON: formats, profiles, machines, the columns of a run's files, and single
+// numbers with their bit fields.
 #include "core/codec.hpp"
 #include "core/format_table.hpp"
 #include "core/profile_table.hpp"
@@ -172,7 +173,7 @@ Json number_json(std::string_view name, const Format& f, std::uint64_t code) {
     return json;
 }
 
-/// Returns the number that a code represents.
+/// Returns the number that a code represents, with its bit fields and neighbours, as JSON.
 std::string number(const std::string& name, std::uint64_t code) {
     const Format f = format_named(name, "format", Exit::usage);
     const int bits = f.container_bits();
@@ -185,8 +186,8 @@ std::string number(const std::string& name, std::uint64_t code) {
     return number_json(format_name(f), f, code).dump();
 }
 
-/// Rounds the fp64 `x` once to each of the formats, or to all formats of the table if none is named. `random` holds the
-/// 32 bits that stochastic rounding adds.
+/// Rounds the fp64 number `x` once to each named format, or to all formats of the table if `names` is empty. `random`
+/// holds the 32 bits that stochastic rounding adds.
 std::string show(double x, const std::vector<std::string>& names, const std::string& mode, bool saturate,
                  std::uint32_t random) {
     Round round = Round::nearest_even;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules for the sources that a compiler does not check: which room may include which, through which headers, and no
-// cycles. docs/architecture.md describes the rules.
+// Checks rules for the source tree that a compiler does not enforce. For example, a room (a part of the product with
+// its own folder) may include only certain other rooms, only through certain headers, and without cycles.
+// docs/architecture.md describes the rules.
 #include "tests/test.hpp"
 
 #include <algorithm>
@@ -23,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 using Names = std::vector<std::string>;
 
-/// The rooms of the product, and the rooms that each may include.
+/// Maps each room of the product to the rooms that its files may include.
 const std::map<std::string, Names> rooms{
     {"core", {"core"}},
     {"emulation", {"core", "emulation"}},
@@ -104,7 +105,7 @@ Names includes_in(std::string_view text) {
     return names;
 }
 
-/// Source files of the product as paths from the root, each with the files that it includes.
+/// Maps each source file of the product to the files that it includes. Paths are relative to the root.
 using Includes = std::map<std::string, Names>;
 Includes read_includes() {
     Includes all;
@@ -117,7 +118,7 @@ Includes read_includes() {
     return all;
 }
 
-/// Returns the public headers: the files that a room's CMakeLists.txt lists as its file set HEADERS.
+/// Returns the public headers: the files that the CMakeLists.txt of a room lists in its file set HEADERS.
 std::set<std::string> public_headers() {
     static const std::set<std::string> ends{"PUBLIC", "PRIVATE", "INTERFACE", "FILE_SET"};
     std::set<std::string> found;
@@ -136,7 +137,7 @@ std::set<std::string> public_headers() {
     return found;
 }
 
-/// Returns `a includes b` for each quoted include of `headers` that is not in `headers` itself.
+/// Returns a text `a includes b` for each include whose target is not in `headers` (public headers and their includes).
 Names unpublished(const Includes& headers) {
     Names missing;
     for (const auto& [file, includes] : headers) {
@@ -160,7 +161,7 @@ std::string room_of(std::string_view path) {
     return found.empty() ? std::string(path.substr(0, path.find('/'))) : found;
 }
 
-/// Returns `a includes b` for each include that `rooms` does not allow.
+/// Returns a text `a includes b` for each include that `rooms` does not allow.
 Names wrong_rooms(const Includes& all) {
     Names wrong;
     for (const auto& [file, includes] : all) {
@@ -220,8 +221,8 @@ Names circle_of_files(const Includes& all) {
     return circle_in(graph);
 }
 
-/// Returns a cycle between folders neither of which contains the other. A folder and its subfolders may include each
-/// other, because headers placed directly in a folder define the interface that its subfolders share.
+/// Returns a cycle of includes between folders, or nothing if there is no cycle. Includes between a folder and its own
+/// subfolders do not count, because headers placed directly in a folder define the interface that its subfolders share.
 Names circle_of_folders(const Includes& all) {
     std::map<std::string, std::set<std::string>> graph;
     for (const auto& [file, includes] : all) {
@@ -233,8 +234,8 @@ Names circle_of_folders(const Includes& all) {
     return circle_in(graph);
 }
 
-/// Includes that break each rule: core includes emulation, emulation/evidence includes a header of emulation/cpu that
-/// is not a door, and two files (and their folders) include each other in a cycle.
+/// Includes that break each of the rules. core includes emulation. emulation/evidence includes a header of
+/// emulation/cpu that is not one of its doors. Two files, and therefore their folders, include each other.
 const Includes broken{{"core/a.hpp", {"emulation/cpu/cpu_backend.hpp"}},
                       {"emulation/cpu/cpu_backend.hpp", {"emulation/cpu/ops/cast.hpp"}},
                       {"emulation/cpu/ops/cast.hpp", {"emulation/evidence/x.hpp"}},
@@ -242,12 +243,12 @@ const Includes broken{{"core/a.hpp", {"emulation/cpu/cpu_backend.hpp"}},
 
 }  // namespace
 
-TEST_CASE("a room includes only the rooms that docs/architecture.md allows", "[architecture]") {
+TEST_CASE("rooms include only the rooms that docs/architecture.md allows", "[architecture]") {
     CHECK(wrong_rooms(read_includes()) == Names{});
     CHECK(wrong_rooms(broken) == Names{"core/a.hpp includes emulation/cpu/cpu_backend.hpp"});
 }
 
-TEST_CASE("a folder with entry headers is included only through them", "[architecture]") {
+TEST_CASE("files outside a folder include only the entry headers of the folder, if it has any", "[architecture]") {
     CHECK(passed_doors(read_includes()) == Names{});
     CHECK(passed_doors(broken) == Names{"emulation/evidence/x.hpp includes emulation/cpu/ops/cast.hpp"});
     for (const auto& [folder, open] : doors) {
@@ -323,7 +324,7 @@ TEST_CASE("no test or benchmark compiles or includes a file of experiments/cmd",
     CHECK(wrong == Names{});
 }
 
-/// Returns the lines of sources that match `words`, without comments and without the files `but_for`.
+/// Returns the source lines of the rooms that match `words` outside comments, except lines of the files `but_for`.
 Names lines_with(const std::regex& words, const Names& in_rooms, const std::set<std::string>& but_for) {
     Names found;
     for (const std::string& room : in_rooms) {
@@ -339,20 +340,21 @@ Names lines_with(const std::regex& words, const Names& in_rooms, const std::set<
     return found;
 }
 
-// std::filesystem's iterators drop errors easily. A folder that cannot be read would then count as empty.
-TEST_CASE("folders are listed in one place", "[architecture]") {
+// With std::filesystem's iterators, code easily ignores an error. A folder that cannot be read would then look empty.
+TEST_CASE("only core/host/read_file.cpp lists the contents of folders", "[architecture]") {
     static const std::regex words(R"(directory_iterator|\b(opendir|fdopendir|readdir|scandir|nftw|ftw|glob)\()");
     CHECK(lines_with(words, {"core", "emulation", "reports", "experiments", "python"}, {"core/host/read_file.cpp"}) ==
           Names{});
 }
 
-// Two checkouts, users or CI jobs on one machine would otherwise write the same files.
+// If tests wrote to fixed folders, two checkouts, users or CI jobs on one machine would write the same files.
 TEST_CASE("tests write only into folders that their process created", "[architecture]") {
     static const std::regex words(R"(temp_directory_path|"/(dev/shm|tmp)\b)");
     CHECK(lines_with(words, {"tests", "examples"}, {"tests/architecture_test.cpp", "tests/scratch.hpp"}) == Names{});
 }
 
-// A name from a file could otherwise control the terminal or forge a command of a job's log.
+// If a name from an input file were printed unchanged, it could control the terminal or forge a command in a CI job's
+// log.
 TEST_CASE("only two files of the program print, and they print only visible characters", "[architecture]") {
     static const std::regex words(
         R"(\bfwrite\(|\bf?(printf|puts)\(|\bf?putc(har)?\(|fmt::print\(|std::(cout|cerr|clog)\b|\bwrite\(STD(OUT|ERR)_FILENO)");
@@ -361,11 +363,12 @@ TEST_CASE("only two files of the program print, and they print only visible char
                       "experiments"},
                      {"experiments/cmd/frame/print.cpp", "experiments/cmd/frame/eprint.cpp",
                       "emulation/evidence/library/child.cpp",         // a child process that writes to its parent
-                      "emulation/evidence/gpu/sweep/core_sweep.cu"})  // a program without the library of core
+                      "emulation/evidence/gpu/sweep/core_sweep.cu"})  // a program that does not link macheps_core
           == Names{});
 }
 
-TEST_CASE("a source file of the product has at most 800 lines, and a folder at most 25 of them", "[architecture]") {
+TEST_CASE("a source file of the product has at most 800 lines, and a folder has at most 25 source files",
+          "[architecture]") {
     Names long_files, full_folders;
     std::map<std::string, int> files;
     for (const auto& [room, may] : rooms) {
@@ -389,7 +392,7 @@ TEST_CASE("a source file of the product has at most 800 lines, and a folder at m
 
 // The slow ctest entry of a suite without [slow] cases would always pass, and slow cases
 // without an entry would never run.
-TEST_CASE("a suite is SLOW if and only if it has [slow] cases", "[architecture]") {
+TEST_CASE("a suite is SLOW if and only if it has slow cases", "[architecture]") {
     static const std::regex suite(R"((?:^|\n)[ ]*macheps_test\(([a-z0-9_]+)([^)]*)\))"), file(R"([a-z0-9_/]+\.cpp)");
     const std::string list = text_of(root / "tests/CMakeLists.txt");
     Names wrong;
@@ -436,7 +439,7 @@ TEST_CASE("the files and folders that docs/architecture.md names exist", "[archi
         const bool is_path = name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_./-") == std::string::npos &&
                              (name.find('/') != std::string::npos || name.ends_with(".hpp") || name.ends_with(".cpp"));
         if (!is_path || name.find("/import/") != std::string::npos) continue;
-        // A path is relative to the root, or to a folder that its paragraph is about.
+        // A path is relative to the root, or to the folder that the paragraph of the page describes.
         const bool found =
             fs::exists(root / name) ||
             std::any_of(tree.begin(), tree.end(), [&](const std::string& path) { return path.ends_with('/' + name); });

@@ -31,9 +31,9 @@ struct FigureRow {
     std::string policy{};
     std::int64_t window = 0, longest_window = 0;
     double lost_per_step = 0;
-    double lost_share = 0;       ///< share of the updates of all steps that changed nothing
+    double lost_share = 0;       ///< share of all updates of the run that changed nothing
     double lost_share_last = 0;  ///< share of the updates of the last step that changed nothing
-    std::string model{};         ///< the model's name in sentences
+    std::string model{};         ///< the model's name in sentences of a report
     std::optional<double> gradient_underflow{};
 
     template <class Use>
@@ -150,15 +150,16 @@ TEST_CASE("every number and claim about the demo in README.md agrees with the de
         CHECK(readme.find(sentence) != std::string::npos);
     };
     constexpr std::array numbers{"no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"};
-    says(fmt::format("under {} precision policies next to fp32", numbers.at(demo.policies.size() - 1)));
-    says(fmt::format("the same batches, {} seeds", numbers.at(static_cast<std::size_t>(demo.policies[0].row.seeds))));
+    says(fmt::format("under {} precision policies and, for comparison, in fp32", numbers.at(demo.policies.size() - 1)));
+    says(fmt::format("It repeats the training with {} seeds.",
+                     numbers.at(static_cast<std::size_t>(demo.policies[0].row.seeds))));
 
     const double cosine = policy_in(demo, "fp16-noscale").row.grad_cosine.value();
     says(
-        fmt::format("In fp16 without loss scaling, most of the gradient of the loss underflows to zero; only the entry "
-                    "of each token's target survives. The remaining gradient points in a different direction (its "
-                    "cosine similarity to the fp32 gradient is {:.2f} on average), so training stalls. With loss "
-                    "scaling, training does not stall.",
+        fmt::format("In fp16 without loss scaling, most of the gradient with respect to the logits underflows to zero. "
+                    "For each token, only the entry of its target survives. The remaining gradient points in a "
+                    "different direction (its cosine similarity to the fp32 gradient is {:.2f} on average), so "
+                    "training stalls. With loss scaling, training does not stall.",
                     cosine));
     CHECK(policy_in(demo, "amp-fp16").row.grad_cosine.value() > 0.999);
     const SummaryRow unscaled = policy_in(demo, "fp16-noscale").row, scaled = policy_in(demo, "amp-fp16").row;
@@ -168,7 +169,9 @@ TEST_CASE("every number and claim about the demo in README.md agrees with the de
     CHECK(scaled.verdict == "equivalent");
 
     // The slow test of tests/program/examples_test.cpp runs this command and requires the demo's rows.
-    says("`macheps train --policy amp-fp16,fp16-noscale` shows only the stall and its cure, with the same rows");
+    says(
+        "`macheps train --policy amp-fp16,fp16-noscale` shows only the stall and its cure. Its rows are those of the "
+        "demo");
     for (const PolicySummary& policy : demo.policies) {
         if (policy.row.verdict != "baseline") says("`" + verdict_words(policy.row) + "`");
     }
@@ -177,21 +180,22 @@ TEST_CASE("every number and claim about the demo in README.md agrees with the de
     const FigureRow pure = figure("pure-bf16"), drawn = figure("pure-bf16-sr");
     says(fmt::format("{:.0f} % of all updates over the run, {:.0f} % in its last step", 100 * pure.lost_share,
                      100 * pure.lost_share_last));
-    says(fmt::format("Stochastic rounding leaves nearly as many weights unmoved ({:.0f} %)", 100 * drawn.lost_share));
-    says("the loss is fp32's again");
+    says(fmt::format("With stochastic rounding, nearly as many updates leave their weight unchanged ({:.0f} %)",
+                     100 * drawn.lost_share));
+    says("On average no update is lost, and the verdict is `no difference found`.");
     CHECK(drawn.lost_share > 0.8 * pure.lost_share);
     CHECK(policy_in(demo, "pure-bf16").row.verdict == "worse");
     CHECK(policy_in(demo, "pure-bf16-sr").row.verdict == "equivalent");
 
-    says("At this size, fp8 with one scale per tensor is as good as bf16.");
+    says("At this model size, fp8 with one scale per tensor is as good as bf16.");
     CHECK(policy_in(demo, "fp8-tensorwise").row.verdict == "equivalent");
     CHECK(policy_in(demo, "amp-bf16").row.verdict == "equivalent");
 
     const std::vector<SummaryRow> plain = CsvReader<SummaryRow>(golden / "unweighted.csv").rows();
     REQUIRE(plain.at(1).policy == "fp16-noscale");
     says(
-        fmt::format("without that weight {:.2f} % of the values that fp16-noscale casts underflow, and its loss is "
-                    "fp32's",
+        fmt::format("without that weight, {:.2f} % of the values that it casts underflow, and its verdict is `no "
+                    "difference found`",
                     100 * plain[1].underflow_rate.value()));
     CHECK(plain[1].verdict == "equivalent");
 }

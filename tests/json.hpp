@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// nlohmann's JSON for tests. json.cpp instantiates its templates once. Otherwise they would cost a second of compile
-// time in each file.
+// Includes nlohmann's JSON library for tests. json.cpp instantiates the templates of the library once. Otherwise they
+// would cost a second of compile time in each file.
 #pragma once
 #include <nlohmann/json.hpp>
 

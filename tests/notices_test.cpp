@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Licences of others: everything that CMake finds for the program, the libraries and the wheel has an entry in
-// THIRD_PARTY_NOTICES. Python tools are pinned by hashes.
+// Tests the licence notices of third parties. Everything that CMake finds for the program, the libraries and the wheel
+// must have an entry in THIRD_PARTY_NOTICES. Also tests that Python tools are pinned by hashes.
 #include "tests/test.hpp"
 
 #include <filesystem>
@@ -24,7 +24,7 @@ std::string text_of(const fs::path& path) {
     return {std::istreambuf_iterator<char>(in), {}};
 }
 
-/// Returns the words after a field name, such as "CMake", from all entries.
+/// Returns the words that follow a field name, such as "CMake", in all entries of THIRD_PARTY_NOTICES.
 std::set<std::string> words_of(const std::string& field) {
     const std::string text = text_of(root / "THIRD_PARTY_NOTICES");
     std::set<std::string> words;
@@ -39,7 +39,7 @@ std::set<std::string> words_of(const std::string& field) {
 }  // namespace
 
 TEST_CASE("every library that CMake finds has a licence notice", "[notices]") {
-    // Tools of the build and parts of the system are not distributed.
+    // These are build tools or parts of the system. They are not distributed, so they need no notice.
     const std::set<std::string> tools{"Python", "Python3", "Git", "Threads", "CUDAToolkit"};
     const std::set<std::string> noticed = words_of("CMake");
     const std::regex call(R"(find_(package|library|path|file)\(\s*([A-Za-z0-9_-]+))");
@@ -61,7 +61,7 @@ TEST_CASE("every library that CMake finds has a licence notice", "[notices]") {
     CHECK(seen > 12);
 }
 
-TEST_CASE("releases carry the notices", "[notices]") {
+TEST_CASE("the Python package and the demo page contain the third-party notices", "[notices]") {
     CHECK(text_of(root / "pyproject.toml").find("\"THIRD_PARTY_NOTICES\"") != std::string::npos);
     CHECK(text_of(root / "docs/demo.html").find("<summary>Third-party notices</summary>") != std::string::npos);
 }

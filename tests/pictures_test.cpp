@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files in docs/ that the program makes: the pictures of scripts/pictures, the finished report,
-// and the columns of every file.
+// Tests of the files in docs/ that the program generates: the pictures (made by scripts/pictures), the demo report, and
+// the page that lists the columns of every output file.
 #include "tests/program/program.hpp"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 const fs::path source = MACHEPS_SOURCE_DIR;
 
-/// Runs a command with its output in files of the scratch folder.
+/// Runs a command with stdout and stderr redirected to files in the scratch folder.
 Outcome command(const std::string& text) {
     const std::string out = (scratch() / "out.txt").string(), err = (scratch() / "err.txt").string();
     const int status = std::system((text + " >'" + out + "' 2>'" + err + "' </dev/null").c_str());
@@ -120,7 +120,7 @@ TEST_CASE("every picture in docs/ comes from scripts/pictures, and every picture
     CHECK(demo.size() < 800'000);
     CHECK(demo.find("Which recipe is safe?") != std::string::npos);
     CHECK(demo.find("fp16-noscale") != std::string::npos);
-    CHECK(demo.find("<pre><code>macheps train --out demo</code></pre>") != std::string::npos);  // no path of a machine
+    CHECK(demo.find("<pre><code>macheps train --out demo</code></pre>") != std::string::npos);  // no absolute paths
     CHECK(command(script() + "--nonsense").code == 2);
     fs::remove_all(scratch());
 }

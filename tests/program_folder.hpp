@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Starts the program in a folder without a shell, and reads its files.
+// Functions that start the program in a folder without a shell and read the files that it writes.
 #pragma once
 #include "tests/test.hpp"
 
@@ -29,10 +29,10 @@ inline std::string contents(const fs::path& path) {
     return text.str();
 }
 
-/// How the program is started.
+/// Options for starting the program.
 struct Start {
     std::vector<std::string> environment{};  ///< `NAME=value`
-    std::function<void()> prepare{};         ///< runs in the child, before the program
+    std::function<void()> prepare{};         ///< runs in the child process before the program starts
 };
 
 /// Returns the exit code of a process, or 128 plus the number of the signal that ended it.
@@ -43,15 +43,16 @@ inline int wait_for(pid_t child) {
     return exit_code(status);
 }
 
-/// Redirects a descriptor in a child, without stdio: its buffers contain output that only the parent must print.
+/// Redirects a descriptor in a child process to a file. Does not use stdio, because the buffers that the child inherits
+/// contain output of the parent.
 inline void redirect(const std::string& file, int flags, int descriptor) {
     const int opened = ::open(file.c_str(), flags, 0666);
     if (opened < 0 || ::dup2(opened, descriptor) < 0) ::_exit(99);
     ::close(opened);
 }
 
-/// Starts `macheps WORDS` in `folder` and does not wait. Its output goes to the files `out` and `err`
-/// there, which may be the same file.
+/// Starts `macheps WORDS` in `folder` and returns the process without waiting for it. stdout and stderr go to the files
+/// `out` and `err` in that folder, which may be the same file.
 inline pid_t start_program(const fs::path& folder, std::vector<std::string> words, const std::string& out,
                            const std::string& err, const Start& start = {}) {
     words.insert(words.begin(), "macheps");
@@ -75,7 +76,7 @@ inline pid_t start_program(const fs::path& folder, std::vector<std::string> word
     ::_exit(98);
 }
 
-/// Returns a CSV table without the columns of these names.
+/// Returns a CSV table without the columns that have these names.
 inline std::string without_columns(const std::string& text, std::initializer_list<std::string_view> names) {
     std::istringstream lines(text);
     std::string out;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program on good and bad input: its streams, exit codes and files.
+// Tests the program on good and bad input: its output streams, exit codes and files.
 #include "tests/program/program.hpp"
 
 namespace program_test {
 
 using namespace macheps::test;
 
-TEST_CASE("bad input gives an error that names it, the exit code of its kind, and no output", "[program]") {
+TEST_CASE("bad input gives an error message that names it, the exit code of its kind, and no output", "[program]") {
     fs::remove_all(scratch());
     write("short.txt", "too short");
     write("typo.toml", "name = \"mine\"\n[[rule]]\nsites = \"*:forward.out\"\ncats = \"bf16\"\n");
@@ -71,7 +71,7 @@ TEST_CASE("bad input gives an error that names it, the exit code of its kind, an
     fs::remove_all(scratch());
 }
 
-TEST_CASE("an error about a field of the library names the option that sets it", "[program]") {
+TEST_CASE("an error of the library about one of its fields names the option that sets the field", "[program]") {
     fs::remove_all(scratch());
     struct Case {
         const char *arguments, *line;
@@ -113,7 +113,7 @@ TEST_CASE("MACHEPS_SIMD and MACHEPS_SIMD_EXTENSIONS accept only known words", "[
     fs::remove_all(scratch());
 }
 
-TEST_CASE("a run writes every promised file, and a report can be made again from them", "[program]") {
+TEST_CASE("a run writes every documented file, and report rebuilds the summary and the page from them", "[program]") {
     const Outcome outcome = run(std::string(quick) + "--policy amp-bf16 --out run");
     CAPTURE(outcome.err);
     REQUIRE(outcome.code == 0);
@@ -132,7 +132,7 @@ TEST_CASE("a run writes every promised file, and a report can be made again from
     fs::remove_all(scratch());
 }
 
-TEST_CASE("two runs of one command write the same rows", "[program]") {
+TEST_CASE("two runs with the same options write the same rows for any number of threads", "[program]") {
     REQUIRE(run(std::string(quick) + "--policy pure-bf16-sr --out a --threads 1").code == 0);
     REQUIRE(run(std::string(quick) + "--policy pure-bf16-sr --out b --threads 3").code == 0);
     for (const char* name : {"steps.csv", "evals.csv", "sites.csv", "exponents.csv"}) {
@@ -142,7 +142,7 @@ TEST_CASE("two runs of one command write the same rows", "[program]") {
     fs::remove_all(scratch());
 }
 
-TEST_CASE("a run on matrix units is the same on every SIMD path, and its manifest and page name the units",
+TEST_CASE("a run on matrix units has the same rows on every SIMD path, and its manifest and page name the units",
           "[program]") {
     const std::string policies = " --policy b200-fp8,amp-bf16 --out ";
     REQUIRE(run(quick + policies + "a --threads 1").code == 0);

@@ -6,9 +6,10 @@
     prose_test.py FILE...    these files
     prose_test.py --show     also prints each phrase with its file and line
 
-With MACHEPS_SHARED, or a folder `shared` next to the source tree, it also checks that the patterns find at least 30 of
-the 40 bad examples in english.md. The count is a smoke detector: text without hits may still be hard to read.
-Exit code: 0 good, 1 too many phrases, 4 there is no git.
+The variable MACHEPS_SHARED, or a folder `shared` next to the source tree, may provide a file english.md with 40 bad
+examples. The script then also checks that the patterns find at least 30 of them. The count is a smoke detector: text
+without hits may still be hard to read.
+Exit code: 0 good, 1 too many phrases, 4 git is missing or this is not a clone.
 """
 import os
 import re
@@ -18,9 +19,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LIMIT = 2.0  # phrases per 1000 words
-EXAMPLES = 30  # of the examples in english.md
+EXAMPLES = 30  # minimum number of examples in english.md that the patterns must find
 
-# A pattern, and what to write instead.
+# Each pattern with advice on what to write instead.
 PATTERNS = [(re.compile(pattern), advice) for pattern, advice in (
     (r"(?:(?<=[.:;] )|^)(?:What|Where|Whatever|Whose|Of|Behind|Beside|Besides)\s", "name the subject first"),
     (r"(?:(?<=[.:;] )|^)No \w+(?:, \w+)*(?: or \w+)? (?:changes|reaches|names)\b", "say what never happens, and to what"),
@@ -60,7 +61,7 @@ def texts(name, text):
 
 
 def found_examples(path):
-    """Returns how many numbered examples of english.md have a phrase in their text before the change."""
+    """Returns the number of examples in english.md whose text after "before:" contains a phrase."""
     examples = re.split(r"^(?=\d+\. )", path.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
     before = ["\n".join(re.findall(r"before: \**(.*)$", example, re.MULTILINE)).replace("`", "") for example in examples]
     return sum(any(pattern.search(text) for pattern, _ in PATTERNS) for text in before if text)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ECMAScript regular expressions of the standard library. They are compiled in one file, because a file that
-// instantiates them takes two seconds longer to compile.
+// ECMAScript regular expressions of the standard library. Only regex.cpp includes <regex>, because a file that
+// instantiates its templates takes two seconds longer to compile.
 #pragma once
 #include <cstddef>
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace macheps::test {
 
-/// A match of an expression: [0] is the whole match, followed by its groups. A group that did not take part is empty.
+/// A match of an expression: [0] is the whole match and [n] is group n. A group that did not participate is empty.
 struct Match {
     std::vector<std::string> groups;
     std::size_t begin = 0, end = 0;

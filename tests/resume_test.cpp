@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The program is killed, stopped and resumed. Its files must be those of an uninterrupted run, byte for byte.
+// Kills, stops and resumes the program. Its files must equal those of an uninterrupted run, byte for byte.
 #include "tests/regex.hpp"
 #include "tests/scratch.hpp"
 #include "tests/test.hpp"
@@ -39,7 +39,7 @@ Arguments words(const std::string& text) {
     return out;
 }
 
-/// A folder in which programs run. It exists as long as the object.
+/// A temporary folder in which a test runs the program. The destructor removes it.
 class Folder {
   public:
     explicit Folder(const fs::path& parent = macheps::test::memory_folder()) {
@@ -89,7 +89,8 @@ class Folder {
     int run(const std::string& arguments, const char* simd = nullptr) const { return wait(start(arguments, simd)); }
 
   private:
-    /// Redirects a descriptor in a child, without stdio: its buffers contain output that only the parent must print.
+    /// Redirects a descriptor in a child process. Does not use stdio, because the child has copies of the parent's
+    /// stdio buffers, whose output must not be printed twice.
     static void redirect(const char* file, int descriptor) {
         const int opened = open(file, O_WRONLY | O_CREAT | O_TRUNC, 0666);
         if (opened < 0 || dup2(opened, descriptor) < 0) _exit(99);
@@ -165,8 +166,8 @@ const std::string schedule = "--steps 40 --eval-every 7 --probe-every 8 --histog
 const std::string tiny =
     std::string("train ") + model + schedule + "--seeds 0,5 --policy amp-fp16,pure-bf16-sr --out run";
 
-/// Configs with every loss scaler that training supports (some skip steps) and with sums of micro-batches, and policies
-/// with recipes.
+/// Config files and policy files. Together they have every loss scaler that training supports (some skip steps),
+/// gradient accumulation over micro-batches, and recipes.
 const std::map<std::string, std::string> configs{
     {"torch.yaml", "{fp16: true, bf16: false, gradient_accumulation_steps: 2, optim: adamw_torch}"},
     {"sharded.yaml", "{fsdp: {param_dtype: float16, reduce_dtype: float32}, grad_scaler: {init_scale: 67108864}}"},
@@ -197,7 +198,7 @@ const std::string configured =
     "--config torch.yaml sharded.yaml zero.json fused.json apex.json megatron.args static.json --policy ./utils.toml "
     "--out run";
 
-/// Returns the names of the scalers that no policy of the run in `run` has.
+/// Returns the names of the loss scalers that no policy of the run directory `run` uses.
 std::string scalers_without_a_policy(const Folder& folder) {
     REQUIRE(folder.run("policy words --json") == 0);
     const std::string words = folder.out(), manifest = contents(folder / "run/manifest.json");
@@ -215,17 +216,17 @@ std::string scalers_without_a_policy(const Folder& folder) {
     return missing;
 }
 
-/// Recipes with amax histories, which a checkpoint must contain: with either choice of the amax, a margin, both ways to
-/// compute a scale, and random words.
+/// Trains policies whose recipes have amax histories, which a checkpoint must contain. The recipes cover both choices
+/// of the amax, a margin, both ways to compute a scale, and stochastic rounding.
 const std::string delayed = std::string("train ") + model + schedule +
                             "--micro-batches 2 --recompute --policy "
                             "./delayed.toml,./recent.toml,./unfused.toml,./drawn.toml --out run";
-/// The same recipes on two ranks, which share their scales.
+/// Trains these policies, except drawn.toml, on two ranks. The ranks share their scales.
 const std::string delayed_on_ranks = std::string("train ") + model + schedule +
                                      "--ranks 2 --policy ./delayed.toml,./recent.toml,./unfused.toml --out run";
 
-/// Kills each of `trials` runs at a random moment, resumes them, kills some of the resumed ones, and compares their
-/// files with those of an uninterrupted run.
+/// Kills each of `trials` runs at a random moment and resumes it. Some of the resumed runs are killed and resumed
+/// again. Finally compares the files of each run with those of an uninterrupted run.
 void kill_and_resume(int trials, unsigned seed, const std::vector<fs::path>& places, const std::string& first = tiny) {
     const Folder whole;
     whole.write(configs);
@@ -237,7 +238,8 @@ void kill_and_resume(int trials, unsigned seed, const std::vector<fs::path>& pla
     const auto wanted = files_of(whole / "run");
     std::mt19937 random(seed);
     int kills = 0, before_manifest = 0, with_checkpoint = 0, in_a_report = 0;
-    // On a busy machine it can happen that no kill finds a checkpoint. Then more trials follow.
+    // On a busy machine, too few runs may be killed, or all kills may come before the first checkpoint. Then more
+    // trials follow.
     const auto is_short = [&] { return kills < trials / 2 || with_checkpoint == 0; };
     for (int trial = 0; trial < trials || (is_short() && trial < 4 * trials); ++trial) {
         const Folder folder(places[static_cast<std::size_t>(trial) % places.size()]);
@@ -246,7 +248,7 @@ void kill_and_resume(int trials, unsigned seed, const std::vector<fs::path>& pla
         for (int attempt = 0;; ++attempt) {
             REQUIRE(attempt < 50);
             const pid_t child = folder.start(arguments);
-            // The first process is always meant to be killed, a resumed one every other time.
+            // The first process of a trial is always killed. A resumed process is killed half of the time.
             const bool is_killed = attempt == 0 || (attempt < 5 && random() % 2 == 0);
             if (is_killed) {
                 usleep(static_cast<unsigned>(1.1e6 * length * static_cast<double>(random() % 10000) / 10000));
@@ -270,7 +272,7 @@ void kill_and_resume(int trials, unsigned seed, const std::vector<fs::path>& pla
                 continue;
             }
             REQUIRE(code == 0);
-            // The run ended before its kill, because the machine is less busy than when the length was measured.
+            // If the first process ended before its kill, the machine is less busy than when `length` was measured.
             if (attempt == 0) length *= 0.8;
             break;
         }
@@ -288,7 +290,7 @@ TEST_CASE("a run killed at random moments and resumed writes the same bytes", "[
     kill_and_resume(15, 1, {macheps::test::memory_folder()});
 }
 
-TEST_CASE("the configs that are killed and resumed contain every loss scaler", "[resume]") {
+TEST_CASE("the configs of the kill tests contain every loss scaler", "[resume]") {
     const Folder folder;
     folder.write(configs);
     REQUIRE(folder.run(configured) == 0);
@@ -297,21 +299,21 @@ TEST_CASE("the configs that are killed and resumed contain every loss scaler", "
     CHECK(folder.run(configured + " --ranks 2") == 0);
 }
 
-TEST_CASE("a run of configs with every scaler, killed and resumed, writes the same bytes", "[resume]") {
+TEST_CASE("a run with every loss scaler, killed and resumed, writes the same bytes", "[resume]") {
     kill_and_resume(6, 3, {macheps::test::memory_folder()}, configured);
 }
 
-TEST_CASE("a run of recipes with amax histories, killed and resumed, writes the same bytes", "[resume]") {
+TEST_CASE("a run with amax histories, killed and resumed, writes the same bytes", "[resume]") {
     kill_and_resume(6, 5, {macheps::test::memory_folder()}, delayed);
 }
 
-TEST_CASE("a run of recipes with amax histories, killed at 50 moments and resumed, writes the same bytes",
+TEST_CASE("a run with amax histories, killed at 50 random moments and resumed, writes the same bytes",
           "[resume][slow]") {
     kill_and_resume(50, 6, {macheps::test::memory_folder()}, delayed);
     kill_and_resume(25, 7, {macheps::test::memory_folder()}, delayed_on_ranks);
 }
 
-TEST_CASE("a run of configs with every scaler, killed at 50 moments and resumed, writes the same bytes",
+TEST_CASE("a run with every loss scaler, killed at 50 random moments and resumed, writes the same bytes",
           "[resume][slow]") {
     kill_and_resume(50, 4, {macheps::test::memory_folder()}, configured);
 }
@@ -321,11 +323,11 @@ TEST_CASE("a run killed at 200 random moments and resumed writes the same bytes"
     kill_and_resume(200, 2, {macheps::test::disk_folder(), macheps::test::memory_folder()});
 }
 
-TEST_CASE("a run of ranks killed at 50 random moments and resumed writes the same bytes", "[resume][slow]") {
+TEST_CASE("a run on two ranks, killed at 50 random moments and resumed, writes the same bytes", "[resume][slow]") {
     kill_and_resume(50, 3, {macheps::test::memory_folder()}, tiny + " --ranks 2 --recompute");
 }
 
-TEST_CASE("a run of ranks with every scaler, killed at 50 moments and resumed, writes the same bytes",
+TEST_CASE("a run on two ranks with every loss scaler, killed at 50 random moments, writes the same bytes",
           "[resume][slow]") {
     kill_and_resume(50, 5, {macheps::test::memory_folder()}, configured + " --ranks 2");
 }
@@ -351,14 +353,14 @@ TEST_CASE("after Ctrl-C or SIGTERM, train finishes the step, saves, prints how t
         const std::string before = contents(folder / "run/steps.csv");
         CHECK(folder.run("report run") == 0);
 
-        // The run is resumed, and stopped again.
+        // The run is resumed and then stopped again.
         const pid_t again = folder.start("train --resume run");
         wait_for(folder / "run/steps.csv", before.size() + 2000);
         REQUIRE(kill(again, signal) == 0);
         CHECK(Folder::wait(again) == 75);
         const std::string after = contents(folder / "run/steps.csv");
         CHECK(after.compare(0, before.size(), before) == 0);
-        // Every step is there once, in order.
+        // steps.csv has every step exactly once, in order.
         std::istringstream lines(after);
         std::string line;
         std::getline(lines, line);

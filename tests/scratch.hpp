@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Folders for tests that write.
+// Folders and devices for tests that write files.
 #pragma once
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -13,13 +13,13 @@
 
 namespace macheps::test {
 
-/// Makes a device like /dev/null at `path`. Returns false if this process may not. A test must write only to its own
-/// device, because a faulty program that root runs would replace the machine's device by a file.
+/// Makes a device like /dev/null at `path`. Returns false if this process lacks the permission. Tests do not use
+/// /dev/null itself, because a faulty program that runs as root could replace it by a regular file.
 inline bool make_null_device(const std::filesystem::path& path) {
     return ::mknod(path.c_str(), S_IFCHR | 0666, ::makedev(1, 3)) == 0;
 }
 
-/// A new folder, which only the process that made it removes.
+/// A new folder. The destructor removes it, but only in the process that created it and not in forked children.
 class TemporaryFolder {
   public:
     explicit TemporaryFolder(const std::filesystem::path& parent = std::filesystem::temp_directory_path()) {
@@ -41,15 +41,15 @@ class TemporaryFolder {
     pid_t owner_ = ::getpid();
 };
 
-/// This process's folder on the disk. Tests write only here, in memory_folder() and in a TemporaryFolder, so that any
-/// number of test programs can run at the same time on a machine.
+/// Returns this process's folder on the disk. Tests write only to this folder, to memory_folder() and to objects of
+/// TemporaryFolder. Any number of test programs can therefore run on a machine at the same time.
 inline const std::filesystem::path& disk_folder() {
     static const TemporaryFolder folder;
     return folder.path();
 }
 
-/// This process's folder in memory, where syncing a file costs nothing. It is on the disk
-/// if the machine has no /dev/shm.
+/// Returns this process's folder in memory, where syncing a file costs nothing. If the machine has no /dev/shm, the
+/// folder is on the disk.
 inline const std::filesystem::path& memory_folder() {
     static const TemporaryFolder folder(::access("/dev/shm", W_OK) == 0 ? "/dev/shm"
                                                                         : std::filesystem::temp_directory_path());

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Runs each of the given test programs twice at the same time, as two checkouts on one machine would.
-# Arguments: pairs of a program and the cases to run.
+# Arguments: pairs of a program and a filter for its test cases.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

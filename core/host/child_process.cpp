@@ -34,8 +34,8 @@ struct Pipe {
     }
 };
 
-/// Runs in the child, where only functions that are safe after fork() may be called. Returns if the program cannot be
-/// executed.
+/// Replaces the child process by the program. Only functions that are safe after fork() may be called here. Returns
+/// only if the program cannot be executed.
 void become(const ProgramCall& call, char* const* words, std::optional<int> output, pid_t parent) {
     if (call.ends_with_parent) {
         ::prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -62,7 +62,7 @@ pid_t start_program(const ProgramCall& call, std::optional<int> output) {
     std::vector<char*> words{const_cast<char*>((call.shown_as.empty() ? call.program : call.shown_as).c_str())};
     for (const std::string& word : call.arguments) words.push_back(const_cast<char*>(word.c_str()));
     words.push_back(nullptr);
-    Pipe failure(call.program);  // closed by a successful exec; a failed one writes its errno into it
+    Pipe failure(call.program);  // exec closes it; if exec fails, the child writes errno into it
     const pid_t parent = ::getpid(), child = ::fork();
     if (child < 0) fail(errno, call.program);
     if (child == 0) {

@@ -17,8 +17,9 @@ struct Modes {
 
 #if defined(__x86_64__)
 
-/// All exceptions are masked, rounding is to nearest even, FTZ and DAZ are off, and the x87 uses all 64 bits. The
-/// lowest six bits of MXCSR are not modes but flags, which arithmetic sets.
+/// Values of MXCSR and of the x87 control word that mask all exceptions, round to nearest even, turn FTZ and DAZ off,
+/// and use the full 64-bit precision of the x87. The lowest six bits of MXCSR are not modes but flags that arithmetic
+/// sets.
 constexpr Modes wanted{0x1f80, 0x037f};
 constexpr unsigned long long vector_modes = ~0x3full;
 constexpr unsigned short x87_modes = 0x0f3f;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The processor's floating-point modes: rounding direction, flush to zero, denormals are zero, precision. Host only.
+// Sets the processor's floating-point modes: rounding direction, flush to zero, denormals are zero, precision. Host
+// only.
 //
 // Each thread has its own modes, and any code in the process can change them. For example, loading a library that was
 // built with -ffast-math sets flush-to-zero. macheps computes in the default modes of IEEE 754: round to nearest even,
@@ -8,11 +9,12 @@
 
 namespace macheps {
 
-/// Sets the default modes for this thread, and restores the previous modes when it is destroyed. It takes a few
-/// nanoseconds if the modes need no change. The library creates one at each of its entry points (an operation of a
-/// Backend, a thread of a pool, a run, a grid of products, a file that is read), so that its results do not depend on
-/// its caller. Inline arithmetic in headers (core/math.hpp, core/types/float.hpp) computes in the modes of the code
-/// that it is compiled into. If these are in doubt, create a DefaultFloatModes around that code.
+/// An object that sets the default modes for this thread, and restores the previous modes when it is destroyed. This
+/// takes a few nanoseconds if the modes need no change. The library creates a DefaultFloatModes at each of its entry
+/// points (an operation of a Backend, a thread of a pool, a run, a grid of products, a file that is read), so that its
+/// results do not depend on its caller. Inline arithmetic in headers (core/math.hpp, core/types/float.hpp) computes in
+/// the modes of the code that it is compiled into. If these may not be the default modes, create a DefaultFloatModes in
+/// that code.
 class DefaultFloatModes {
   public:
     DefaultFloatModes() noexcept;
@@ -22,7 +24,7 @@ class DefaultFloatModes {
 
   private:
     unsigned long long vector_;  ///< MXCSR on x86, FPCR on Arm
-    unsigned short x87_ = 0;     ///< on x86: the C library uses its rounding direction to convert decimals
+    unsigned short x87_ = 0;     ///< x87 control word; the C library converts decimals with its rounding mode
     bool is_changed_ = false;
 };
 

@@ -44,7 +44,7 @@ std::optional<std::int64_t> min_of_groups(const fs::path& mount, fs::path group,
         if (limit && (!least || *limit < *least)) least = limit;
     };
     for (group = group.relative_path(); !group.empty(); group = group.parent_path()) look(mount / group);
-    look(mount);  // in a container only the group itself is visible, at the mount point
+    look(mount);  // in a container, only the group itself is visible, at the mount point
     return least;
 }
 
@@ -52,7 +52,7 @@ std::optional<std::int64_t> group_limit() {
     std::optional<std::int64_t> least;
     std::ifstream groups("/proc/self/cgroup");
     for (std::string line; std::getline(groups, line);) {
-        // 0::/path is version 2, 4:memory:/path version 1.
+        // A line such as `0::/path` belongs to version 2 of control groups, and `4:memory:/path` to version 1.
         const std::size_t first = line.find(':'), second = line.find(':', first + 1);
         if (first == line.npos || second == line.npos) continue;
         const std::string controllers = fmt::format(",{},", line.substr(first + 1, second - first - 1));
@@ -116,7 +116,7 @@ void require_memory(double needed, const std::optional<std::int64_t>& granted, s
     throw FieldError("memory",
                      fmt::format("{} needs about {}, but {} only {}", what, bytes_text(needed), limit.whose,
                                  bytes_text(static_cast<double>(limit.bytes))),
-                     "make it smaller, or raise `memory` if you know that it fits");
+                     "use smaller sizes, or raise `memory` if you know that the work fits");
 }
 
 }  // namespace macheps

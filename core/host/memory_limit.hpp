@@ -10,15 +10,15 @@ namespace macheps {
 
 struct MemoryLimit {
     std::int64_t bytes = 0;
-    std::string whose;  ///< where the limit comes from, in words: `this machine has`
+    std::string whose;  ///< source of the limit, as the beginning of a sentence: `this machine has`
 };
 
 /// Returns the smallest of three limits: the memory of the machine, the limits of the process's control group and its
 /// ancestors, and the process's own limits (RLIMIT_AS, RLIMIT_DATA). A limit that cannot be read is ignored. Host only.
 MemoryLimit memory_limit();
 
-/// Returns the maximum size of a file of numbers, and of all members of an archive together: half of memory_limit(),
-/// because the bytes are copied into arrays.
+/// Returns the maximum size in bytes of an input file of numbers, and of all members of an archive together. It is half
+/// of memory_limit(), because the bytes are copied into arrays.
 std::uint64_t reading_budget();
 
 /// Reads a size such as `8G`, `512M`, `1.5T` or `4096`. Units are powers of 1024, with or without B or iB. Returns
@@ -28,8 +28,8 @@ std::optional<std::int64_t> parse_bytes(std::string_view text);
 /// Returns a size as text: `1.5 GiB`.
 std::string bytes_text(double bytes);
 
-/// Throws FieldError for `memory` if `needed` bytes exceed `granted`, or memory_limit() if nothing is granted. `what`
-/// names the work that needs them: `training amp-bf16`.
+/// Throws FieldError for the field `memory` if the `needed` bytes exceed the limit. The limit is `granted`, or
+/// memory_limit() if `granted` is empty. `what` names the work that needs the memory, such as `training this model`.
 void require_memory(double needed, const std::optional<std::int64_t>& granted, std::string_view what);
 
 }  // namespace macheps

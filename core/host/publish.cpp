@@ -23,8 +23,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view draft_prefix = ".macheps-", draft_suffix = ".new";
-constexpr int max_links = 40;     // the limit of the kernel
-constexpr int max_tries = 10000;  // of names that already exist
+constexpr int max_links = 40;     // the kernel's limit for a chain of symbolic links
+constexpr int max_tries = 10000;  // number of names to try for a draft
 
 fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : "."; }
 
@@ -37,7 +37,8 @@ std::optional<struct stat> status_of(const fs::path& path) {
 
 bool is_same_file(const struct stat& a, const struct stat& b) { return a.st_dev == b.st_dev && a.st_ino == b.st_ino; }
 
-/// Returns the path at the end of a chain of links, which need not exist. Returns nothing if the chain is a cycle.
+/// Follows a chain of symbolic links and returns the path at its end. No file has to exist at that path. Returns
+/// nothing if the chain is a cycle.
 std::optional<fs::path> behind_links(fs::path path) {
     std::error_code error;
     for (int i = 0; i < max_links; ++i) {
@@ -49,9 +50,10 @@ std::optional<fs::path> behind_links(fs::path path) {
     return std::nullopt;
 }
 
-/// Returns false for a link of /proc whose text names no file, or another file than the link leads to. Such a link
-/// means the open file itself. Another writer may replace the file between two checks. A difference therefore counts
-/// only if the link leads to the same file before and after its target is checked.
+/// Returns whether `target`, the path at the end of the chain of links from `link`, names the file that opening `link`
+/// opens. The result is false for a link of /proc to an open file that was removed or replaced. Another process may
+/// replace the file between two system calls. The function therefore returns false only if `link` leads to the same
+/// file before and after `target` is checked.
 bool names_what_is_behind(const fs::path& link, const fs::path& target) {
     constexpr int most_looks = 100;
     std::optional<struct stat> before = status_of(link);
@@ -98,7 +100,7 @@ void remove_leftover_drafts(const fs::path& folder) try {
         const Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
         if (file && try_lock(file) == FileLock::taken && is_named(file, path) == true) ::unlink(path.c_str());
     }
-} catch (const Error&) {  // a folder that may be written but not listed keeps its drafts
+} catch (const Error&) {  // in a folder that may be written but not listed, drafts stay
 }
 
 Publication::Publication(const fs::path& path) : path_(path) {
@@ -115,7 +117,7 @@ Publication::Publication(const fs::path& path) : path_(path) {
     }
     remove_leftover_drafts(folder_of(target_));
     open_draft();
-    // Some file systems have no permissions to set. The file is published anyway.
+    // Some file systems do not support permissions. The file is published anyway.
     if (there && ::fchmod(file_.number(), there->st_mode & 0777) != 0) return;
 }
 
@@ -135,7 +137,7 @@ void Publication::open_draft() {
         const bool is_taken = try_lock(file_) == FileLock::held_by_another;
         const std::optional<bool> is_ours = is_taken ? false : is_named(file_, draft_);
         if (is_ours == true) return;
-        if (!is_ours) fail(errno, "inspect the temporary file");  // this removes the draft
+        if (!is_ours) fail(errno, "inspect the temporary file");  // fail() removes the draft
         draft_.clear();
     }
     fail(EEXIST, "create a temporary file");
@@ -161,7 +163,7 @@ void Publication::finish() {
     }
     file_.close();
     // A new name is on the disk only after its folder is synced. A folder that may be written but not read cannot be
-    // synced.
+    // synced, so it is skipped.
     const Descriptor folder(::open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     const int error = folder ? folder.sync() : 0;
     if (error != 0) fail(error, "write to the disk");

@@ -9,15 +9,17 @@
 
 namespace macheps {
 
-/// A file that is being written. Its bytes go into a draft in the same folder. finish() syncs the draft to the disk and
-/// renames it. Readers of `path` therefore see either the old or the new file at any time, even after a crash. Any
-/// number of processes may publish the same file at once: each has its own draft, and the last one to finish wins.
+/// A file that is being written. The bytes go into a draft, a temporary file in the same folder. finish() syncs the
+/// draft to the disk and renames it to `path`. Readers of `path` therefore see either the old or the new file at any
+/// time, even after a crash. Any number of processes may publish the same file at once. Each process has its own draft,
+/// and the last process to finish wins.
 ///
 /// Symbolic links are followed: the file that they name is replaced (or created) and keeps its permissions. If `path`
 /// exists but is not a regular file (a device, a pipe, a terminal), it is written in place.
 ///
-/// A draft is called `.macheps-PROCESS-NUMBER.new`. It is always a new file, never an existing file or link, and it is
-/// locked while its writer lives. Publishing into a folder removes the drafts in it that no process has locked.
+/// A draft is called `.macheps-PROCESS-NUMBER.new`. It is always a new file, never an existing file or link. The writer
+/// holds a lock on it. Publishing into a folder removes the drafts in this folder that no process has locked.
+///
 /// Errors: Error, Exit::cannot_write. Until the rename, `path` is unchanged.
 class Publication {
   public:
@@ -34,7 +36,7 @@ class Publication {
     void open_draft();
     [[noreturn]] void fail(int error, std::string_view doing);
 
-    std::filesystem::path path_;    // as given, for errors
+    std::filesystem::path path_;    // as given; used in error messages
     std::filesystem::path target_;  // after all links are followed
     std::filesystem::path draft_;   // empty if the file is written in place
     Descriptor file_;
@@ -43,18 +45,18 @@ class Publication {
 /// Publishes a file that contains `text`.
 void publish(const std::filesystem::path& path, std::string_view text);
 
-/// Returns true if `path` exists and is neither a regular file nor a folder. No other files can then be written next to
-/// it.
+/// Returns true if `path` exists and is neither a regular file nor a folder (for example /dev/stdout). The caller
+/// cannot write other files next to such a path.
 bool is_written_in_place(const std::filesystem::path& path);
 
-/// Throws Error, Exit::cannot_write, if `path` is a pipe, a device or a folder. It is for files whose names the program
-/// chose: the user did not ask for a pipe, and writing into it would wait for a reader.
+/// Throws Error, Exit::cannot_write, if `path` is a pipe, a device or a folder. Used for files whose names the program
+/// chooses. The user did not ask to write into a pipe, and writing into a pipe would wait for a reader.
 void check_is_replaceable(const std::filesystem::path& path);
 
-/// Removes the drafts in `folder` whose writers are gone. On a file system without locks they stay.
+/// Removes the drafts in `folder` whose writers no longer exist. On a file system without locks, removes nothing.
 void remove_leftover_drafts(const std::filesystem::path& folder);
 
-/// Throws Error, Exit::cannot_write: `doing` (`write`) failed with `error`, an errno.
+/// Throws Error, Exit::cannot_write. `doing` is what failed, such as `write`, and `error` is the errno.
 [[noreturn]] void throw_cannot_write(const std::filesystem::path& path, int error, std::string_view doing);
 
 }  // namespace macheps

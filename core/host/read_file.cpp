@@ -37,7 +37,7 @@ constexpr std::uint64_t max_unsized_bytes = std::uint64_t{64} << 20;
            error == ENOENT || error == ENOTDIR ? "check the name" : "check the path and its permissions");
 }
 
-/// Returns nullopt if the file, or the file that a link names, does not exist.
+/// Returns nothing if `path` does not exist or is a link to a file that does not exist.
 std::optional<struct stat> status_of_path(const std::filesystem::path& path) {
     struct stat status {};
     if (::stat(path.c_str(), &status) == 0) return status;

@@ -46,14 +46,14 @@ ThreadPool::ThreadPool(int threads) {
                      .fix = "use 1 or more; " + std::to_string(available_threads()) + " are available",
                      .exit = Exit::usage});
     }
-    // With more threads than cores, a spinning thread only keeps another one from working.
+    // If there are more threads than cores, a spinning thread only keeps another thread from working.
     spins_ = threads <= available_threads() ? 100 : 0;
     workers_.reserve(static_cast<std::size_t>(threads - 1));
     try {
         for (int i = 1; i < threads; ++i) workers_.emplace_back([this] { work_until_stopped(); });
     } catch (const std::system_error&) {
         // The system grants no more threads. Fewer workers give the same results.
-    } catch (const std::bad_alloc&) {  // no memory for another thread; rethrowing would abandon the running ones
+    } catch (const std::bad_alloc&) {  // as above; rethrowing would abandon the threads that already run
     }
 }
 
@@ -88,7 +88,7 @@ void ThreadPool::work_until_stopped() {
             work_.wait(lock, [&] { return stop_ || runs_.load() != seen; });
             if (stop_) return;
             seen = runs_.load();
-            if (!open_) continue;  // too late: the others have finished
+            if (!open_) continue;  // too late: the other threads have finished this run
             joined_.fetch_add(1);
         }
         take_tasks();
@@ -100,7 +100,7 @@ void ThreadPool::work_until_stopped() {
 }
 
 void ThreadPool::run(std::int64_t tasks, const std::function<void(std::int64_t)>& task) {
-    const DefaultFloatModes modes;  // a task gives the same bits in the caller and in a worker
+    const DefaultFloatModes modes;  // so that a task gives the same bits in the caller and in a worker
     if (tasks <= 1 || workers_.empty() || inside_run) {
         for (std::int64_t i = 0; i < tasks; ++i) task(i);
         return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Float<F> as text: fmt and iostreams. Host only.
+// Prints Float<F> with fmt and iostreams. Host only.
 #pragma once
 #include "core/text/print.hpp"
 #include "core/types/float.hpp"

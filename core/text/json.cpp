@@ -28,7 +28,7 @@ Library to_library(const Json& json) {
     }
     if (json.is_object()) {
         Library object = Library::object();
-        // The keys are already unique. The library's own insertion would compare each key with all keys before it.
+        // The keys are already unique. The insertion of nlohmann::json would compare each key with all previous keys.
         auto& members = object.get_ref<Library::object_t&>();
         for (const auto& [key, value] : json.items()) {
             static_cast<Library::object_t::Container&>(members).emplace_back(key, to_library(value));
@@ -38,8 +38,8 @@ Library to_library(const Json& json) {
     return nullptr;
 }
 
-/// Escapes invisible characters in strings, and `##[`, which a job's log would execute as a command. The library
-/// escapes only characters below U+0020. A parser gets the same strings as before.
+/// Escapes invisible characters in a JSON text, and also `##[`, which the log of a CI job would execute as a command.
+/// nlohmann::json escapes only characters below U+0020. A parser reads the same strings from the result as from `text`.
 std::string with_escapes(std::string text) {
     if (is_printable_lines(text)) return text;
     std::string out;
@@ -60,7 +60,8 @@ std::string with_escapes(std::string text) {
     return out;
 }
 
-/// Maximum depth of nested values. They are created and destroyed recursively; this depth fits on any stack.
+/// Maximum depth of nested values. Nested values are created and destroyed recursively, and this depth fits on any
+/// stack.
 constexpr std::size_t max_levels = 1000;
 
 /// Builds a value from the callbacks of the parser.
@@ -89,10 +90,10 @@ class Builder : public nlohmann::json_sax<Library> {
         return true;
     }
     bool parse_error(std::size_t byte, const std::string& token, const nlohmann::detail::exception& error) override {
-        // The library's id of the error. A number that is too large for fp64 is still valid JSON.
+        // The error id of nlohmann::json. A number that is too large for fp64 is still valid JSON.
         constexpr int number_out_of_range = 406;
         if (error.id == number_out_of_range) throw JsonError("a number is too large for fp64: " + token);
-        // The library's message begins with the name of its exception, such as `[json.exception.parse_error.101]`.
+        // The message begins with the name of the exception, such as `[json.exception.parse_error.101]`. It is removed.
         const std::string_view what = error.what();
         const std::size_t end = what.starts_with('[') ? what.find("] ") : what.npos;
         throw JsonError(std::string(end == what.npos ? what : what.substr(end + 2)), byte);

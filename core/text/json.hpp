@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A JSON value that the library and the program read and write. Host only. The parser and the writer come from
-// nlohmann/json. Only json.cpp compiles them, because they cost seconds of compile time.
+// Json: a value of a JSON document, with a parser and a writer. Host only. json.cpp parses and writes with
+// nlohmann/json and is the only file that includes that library, because it costs seconds of compile time.
 #pragma once
 #include <concepts>
 #include <cstddef>
@@ -15,19 +15,20 @@
 
 namespace macheps {
 
-/// Error for a text that is not valid JSON, or for a value of another kind than requested.
+/// Error for text that is not valid JSON, and for a value whose kind is not the requested one.
 class JsonError : public std::runtime_error {
   public:
     explicit JsonError(const std::string& what, std::size_t byte = 0) : std::runtime_error(what), byte_(byte) {}
-    /// Returns the position at which the text stops being valid JSON, counted from 1, or 0 if it is unknown.
+    /// Returns the byte position, counted from 1, at which the text stops being valid JSON, or 0 if the position is
+    /// unknown.
     std::size_t byte() const { return byte_; }
 
   private:
     std::size_t byte_;
 };
 
-/// A JSON value: null, a bool, a number, a string, an array, or an object, whose members keep their order. Numbers
-/// without fraction or exponent are integers if 64 bits can hold them. Other numbers are doubles.
+/// A JSON value: null, a bool, a number, a string, an array, or an object. Objects keep the order of their members. A
+/// number without fraction or exponent is an integer if 64 bits can hold it. All other numbers are doubles.
 class Json {
   public:
     struct Member;
@@ -53,7 +54,7 @@ class Json {
     Json(const std::map<std::string, T>& values) : Json(object()) {
         for (const auto& [key, value] : values) (*this)[key] = value;
     }
-    /// Makes an object if every value is an array of a string and one other value: {{"a", 1}, {"b", 2}}. Otherwise
+    /// Makes an object if every element is an array of a string and one value, as in {{"a", 1}, {"b", 2}}. Otherwise
     /// makes an array.
     Json(std::initializer_list<Json> values);
     explicit Json(Array&& elements);
@@ -72,10 +73,11 @@ class Json {
     static Json array();
     static Json object();
 
-    /// Reads a text. If two members have the same key, the later value replaces the earlier one in its place; with
-    /// `unique_keys` this is an error. Throws JsonError, also if arrays and objects are nested more than 1000 deep.
+    /// Parses a JSON text. If an object repeats a key, the last value takes the place of the first. Throws JsonError if
+    /// the text is not valid JSON, if a number is too large for fp64, or if arrays and objects are nested more than
+    /// 1000 deep. If `unique_keys` is true, a repeated key is an error as well.
     static Json parse(std::string_view text, bool unique_keys = false);
-    /// Returns null if the text is not valid JSON.
+    /// Parses a JSON text like parse(text), but returns null instead of throwing JsonError.
     static Json parse_or_null(std::string_view text);
 
     bool is_null() const { return kind_ == Kind::null; }
@@ -89,9 +91,9 @@ class Json {
     bool is_object() const { return kind_ == Kind::object; }
     bool is_structured() const { return is_array() || is_object(); }
 
-    /// Returns the value as T, which is bool, an integer, float, double, std::string, Json, or a vector of them. Throws
-    /// JsonError if the value is of another kind, or an integer that T cannot hold. An integer can also be read as a
-    /// double.
+    /// Returns the value as T: a bool, an integer, a float, a double, a std::string, a Json, or a vector of one of
+    /// these. An integer can also be read as a float or double. Throws JsonError if the value has another kind, or if T
+    /// cannot hold the integer.
     template <class T>
     T get() const {
         T value{};
@@ -117,13 +119,13 @@ class Json {
         out.clear();
         for (const Json& value : elements()) out.push_back(value.get<T>());
     }
-    const std::string& string() const;  ///< throws JsonError if it is not a string
+    const std::string& string() const;  ///< throws JsonError if the value is not a string
 
     /// Returns the number of elements or members, or 0 if the value is neither an array nor an object.
     std::size_t size() const;
     bool empty() const { return size() == 0; }
 
-    // --- arrays: throw JsonError if the value is not an array; adding an element to null makes it an array
+    // --- arrays: these functions throw JsonError if the value is not an array; push_back() turns null into an array
     const Array& elements() const;
     auto begin() const { return elements().begin(); }
     auto end() const { return elements().end(); }
@@ -131,10 +133,11 @@ class Json {
     const Json& operator[](std::integral auto i) const { return element(static_cast<std::size_t>(i)); }
     void push_back(Json value);
 
-    // --- objects: throw JsonError if the value is not an object; adding a member to null makes it an object
+    // --- objects: these functions, except contains() and find(), throw JsonError if the value is not an object; the
+    // non-const operator[] turns null into an object
     const Object& items() const;
     bool contains(std::string_view key) const { return find(key) != nullptr; }
-    /// Returns null if there is no such member or the value is not an object.
+    /// Returns nullptr if the member does not exist or the value is not an object.
     const Json* find(std::string_view key) const;
     const Json& at(std::string_view key) const;
     const Json& operator[](std::string_view key) const { return at(key); }
@@ -148,8 +151,8 @@ class Json {
     bool operator==(const Json& other) const;
 
     enum class BadUtf8 : std::uint8_t { throws, is_replaced };
-    /// Returns the value as text: on one line, or with `indent` spaces per level. Real numbers are the shortest
-    /// decimals that read back as the same number. Infinities and NaN become null.
+    /// Returns the value as JSON text, with `indent` spaces per level, or on one line if `indent` is negative. Real
+    /// numbers are written as the shortest decimals that read back as the same number. Infinities and NaN become null.
     std::string dump(int indent = -1, BadUtf8 bad = BadUtf8::throws) const;
 
   private:
@@ -180,7 +183,8 @@ struct Json::Member {
     bool operator==(const Member&) const = default;
 };
 
-/// Returns a JSON string in quotes. Characters outside ASCII are escaped, and bytes that are not UTF-8 are replaced.
+/// Returns `text` as a JSON string in quotes. Characters outside ASCII are escaped, and bytes that are not valid UTF-8
+/// are replaced.
 std::string json_ascii(std::string_view text);
 
 }  // namespace macheps

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers in the JSON documents of macheps. JSON has no infinities and no NaN, so these are strings. Host only.
+// Writes numbers to the JSON documents of macheps. JSON has no infinity and no NaN, so these become strings. Host only.
 #pragma once
 #include "core/text/json.hpp"
 #include "core/text/print.hpp"

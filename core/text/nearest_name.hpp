@@ -18,7 +18,7 @@ inline std::string lowered(std::string_view text) {
     return result;
 }
 
-/// Returns the names of the rows of a table, in its order.
+/// Returns the `name` of each row of a table, in the order of the table.
 template <class Rows>
 std::vector<std::string_view> names_of(const Rows& rows) {
     std::vector<std::string_view> names;
@@ -26,7 +26,8 @@ std::vector<std::string_view> names_of(const Rows& rows) {
     return names;
 }
 
-/// Returns the number of insertions, deletions and replacements that turn `a` into `b` (Levenshtein). Case is ignored.
+/// Returns the Levenshtein distance: the minimum number of inserted, deleted and replaced characters that turns `a`
+/// into `b`. Case is ignored.
 inline std::size_t edit_distance(std::string_view a, std::string_view b) {
     std::vector<std::size_t> row(b.size() + 1);
     std::iota(row.begin(), row.end(), std::size_t{0});
@@ -42,8 +43,9 @@ inline std::size_t edit_distance(std::string_view a, std::string_view b) {
     return row[b.size()];
 }
 
-/// Returns the candidate that is fewest edits away from `name`, the earlier one on a tie. Returns an empty text if more
-/// than half of the letters of `name` would be wrong, because that is not a misspelling.
+/// Returns the candidate with the smallest edit distance to `name`, or the first of them on a tie. Returns an empty
+/// string if every distance is larger than half the length of `name`, because `name` is then not a misspelling. A
+/// distance of 1 is always accepted.
 template <class Candidates>
 std::string nearest_name(std::string_view name, const Candidates& candidates) {
     std::string best;
@@ -57,7 +59,7 @@ std::string nearest_name(std::string_view name, const Candidates& candidates) {
     return best;
 }
 
-/// Returns "did you mean 'x'? use one of x, y, z", without the question if no name is near.
+/// Returns "did you mean 'x'? use one of x, y, z", or only "use one of x, y, z" if no name is similar.
 inline std::string suggestion(std::string_view name, const std::vector<std::string_view>& names) {
     const std::string near = nearest_name(name, names);
     std::string text = near.empty() ? "use one of " : "did you mean '" + near + "'? use one of ";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Limits the nesting of a text. Parsers and printers of trees are recursive, so a text from outside is checked before
-// it is parsed.
+// Limits the nesting depth of text from outside. Parsers and printers of trees are recursive, so the depth is checked
+// before a text is parsed.
 #pragma once
 #include <cstddef>
 #include <optional>
@@ -10,8 +10,8 @@ namespace macheps {
 
 inline constexpr std::size_t max_levels = 256;
 
-/// Returns the line of a JSON text, counted from 1, on which a bracket opens beyond max_levels, or nothing if there is
-/// none. For text that is not valid JSON, the result is approximate.
+/// Returns the line, counted from 1, of the first bracket in a JSON text that is nested deeper than max_levels. Returns
+/// nothing if the text is not nested that deep. For text that is not valid JSON, the result is approximate.
 constexpr std::optional<std::size_t> line_nested_too_deep(std::string_view json) {
     std::size_t depth = 0, line = 1;
     bool quoted = false;

@@ -56,8 +56,8 @@ std::string shortest_decimal(Format f, std::uint64_t container) {
         std::string digits_text = text.substr(0, mark);
         if (digits > 1) digits_text.erase(1, 1);
         const std::uint64_t nearest = std::stoull(digits_text);
-        // At a power of two the rounding interval is asymmetric: the nearest decimal may be outside it although a
-        // neighbour is inside.
+        // At a power of two, the interval of numbers that round to the value is asymmetric. The nearest decimal may be
+        // outside this interval although a neighbouring decimal is inside.
         double best = -1;
         for (const std::uint64_t candidate : {nearest, nearest - 1, nearest + 1}) {
             const double x = from_digits(candidate, exponent);
@@ -86,7 +86,7 @@ std::string hex_code(Format f, std::uint64_t container) {
 }
 
 std::optional<double> parse_number(std::string_view text) {
-    const DefaultFloatModes modes;  // reading a decimal multiplies
+    const DefaultFloatModes modes;  // conversion from decimal uses floating-point arithmetic
     if (text.empty()) return std::nullopt;
     const bool negative = text.front() == '-';
     if (negative || text.front() == '+') text.remove_prefix(1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers as text and back, the same on every machine and in every locale. Host only.
+// Converts numbers to text and back, in the same way on every machine and in every locale. Host only.
 #pragma once
 #include "core/format.hpp"
 
@@ -13,24 +13,26 @@ namespace macheps {
 std::string decimal(double x);
 std::string decimal(float x);
 
-/// Returns the shortest decimal that `encode` (to nearest even, from fp64) turns back into this code. Among equally
-/// short ones it is the nearest to the value. It distinguishes the code from all others but is not its value: 448 in
-/// e4m3fn is `450`. For the value itself, use decimal(decode64(f, container)), which reads back as exactly this value.
+/// Returns the shortest decimal that `encode` (to nearest even, from fp64) rounds to this code. If several decimals are
+/// equally short, returns the one nearest to the value of the code. The decimal identifies the code but may differ from
+/// its value: 448 in e4m3fn is `450`. For text that reads back as exactly the value, use decimal(decode64(f,
+/// container)).
 std::string shortest_decimal(Format f, std::uint64_t container);
 
-/// Returns the shortest hexadecimal form of C: `0x1.99999ap-4`, or `nan`, `inf` or `-inf`.
+/// Returns `x` in the hexadecimal notation of C, with as few digits as possible: `0x1.99999ap-4`. Special values are
+/// `nan`, `inf` and `-inf`.
 std::string hex_float(double x);
 
-/// Returns the container in hexadecimal, padded with zeros to its width: `0x3f80`.
+/// Returns the container in hexadecimal, padded with zeros to the width of the container: `0x3f80`.
 std::string hex_code(Format f, std::uint64_t container);
 
-/// Reads a whole text as a number, correctly rounded to fp64: a decimal, a hexadecimal float (`0x1.8p3`), `inf` or
-/// `nan`, each with an optional sign. A magnitude out of range becomes infinity or zero. Returns nothing if the text is
-/// not a number.
+/// Parses a text as an fp64 number, correctly rounded. Accepts a decimal, a hexadecimal float (`0x1.8p3`), `inf` and
+/// `nan`, each with an optional sign. A magnitude out of range becomes infinity or zero. Returns nothing if the text as
+/// a whole is not a number.
 std::optional<double> parse_number(std::string_view text);
 
-/// Reads `0x` and hexadecimal digits as a container of `f`. Returns nothing if the text is something else or has too
-/// many bits.
+/// Parses `0x` and hexadecimal digits as a container of `f`. Returns nothing if the text has another form or too many
+/// bits.
 std::optional<std::uint64_t> parse_code(Format f, std::string_view text);
 
 }  // namespace macheps

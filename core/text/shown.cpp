@@ -12,7 +12,8 @@ namespace {
 struct Range {
     char32_t first, last;
 };
-/// Controls (Cc), formats (Cf), line separators (Zl, Zp) and noncharacters. Source: Unicode 15, general categories.
+/// Code points of control characters (Cc), format characters (Cf), line separators (Zl, Zp) and noncharacters. Source:
+/// Unicode 15, general categories.
 constexpr Range invisible[] = {
     {0x0000, 0x001f},   {0x007f, 0x009f},   {0x00ad, 0x00ad},   {0x0600, 0x0605},   {0x061c, 0x061c},
     {0x06dd, 0x06dd},   {0x070f, 0x070f},   {0x0890, 0x0891},   {0x08e2, 0x08e2},   {0x180e, 0x180e},
@@ -21,12 +22,12 @@ constexpr Range invisible[] = {
     {0x1d173, 0x1d17a}, {0xe0000, 0xe0fff},
 };
 
-/// Returns whether the text is printable ASCII without a command.
+/// Returns whether the text is printable ASCII (plus line ends and tabs if `has_lines`) and contains no log command.
 bool is_plain(std::string_view text, bool has_lines) noexcept {
     for (std::size_t i = 0; i < text.size(); ++i) {
-        const char c = text[i];
+        const auto c = static_cast<unsigned char>(text[i]);
         if (has_lines && (c == '\n' || c == '\t')) continue;
-        if (c < 0x20 || c == 0x7f) return false;  // bytes of non-ASCII characters are negative
+        if (c < 0x20 || c >= 0x7f) return false;
         if (c == '#' && begins_log_command(text.substr(i))) return false;
     }
     return true;

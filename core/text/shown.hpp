@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes the text of an input safe to show on a terminal, in the log of a job and in tables. Host only.
+// Makes text from an input file safe to show on a terminal, in the log of a CI job and in tables. Host only.
 //
-// The author of an input chooses the names of tensors, keys, sites, archive members and files. Such a name could
-// control a terminal, reverse the direction of text, begin a new line, or contain a command for the service that reads
-// a log (GitHub: a line that begins with `::`, or `##[` anywhere; Azure Pipelines: `##vso[`).
+// The author of an input file chooses the names of tensors, keys, sites, archive members and files. Such a name could
+// control a terminal, reverse the direction of text, begin a new line, or contain a command for the CI service that
+// reads the log (GitHub: a line that begins with `::`, or `##[` anywhere; Azure Pipelines: `##vso[`).
 #pragma once
 #include <fmt/format.h>
 
@@ -24,27 +24,29 @@ Character first_character(std::string_view text);
 /// Returns true for control characters, format characters (some reverse the direction of text), line separators and
 /// noncharacters.
 bool is_invisible(char32_t code) noexcept;
-/// Returns whether a text begins with `##[` or `##vso[`, which logs execute at any place of a line.
+/// Returns whether a text begins with `##[` or `##vso[`. CI services execute such a command at any position of a log
+/// line.
 bool begins_log_command(std::string_view text) noexcept;
 
-/// Returns `text` as one line of visible characters in valid UTF-8. Control characters become `\n`, `\t`, `\r` or
-/// `\x1b`, other invisible characters become `\u202e`, and bytes that are not UTF-8 become `\xff`. A backslash is
-/// inserted into commands of a log. All other text is unchanged, including backslashes. Therefore
+/// Returns `text` as one line of visible characters in valid UTF-8. Control characters become escapes such as `\n` or
+/// `\x1b`. Other invisible characters become escapes such as `\u202e`, and bytes that are not UTF-8 become escapes such
+/// as `\xff`. A backslash is inserted into log commands. All other text is unchanged, including backslashes. Therefore
 /// printable(printable(x)) == printable(x).
 std::string printable(std::string_view text);
 
-/// Does the same for several lines. Line ends and tabs are kept, and a line may begin with `::`.
+/// Returns text of several lines as visible characters, like printable(), but keeps line ends and tabs and allows a
+/// line to begin with `::`.
 std::string printable_lines(std::string_view text);
-/// Returns whether printable_lines() would change nothing. Allocates no memory.
+/// Returns whether printable_lines() would return `text` unchanged. Allocates no memory.
 bool is_printable_lines(std::string_view text) noexcept;
 
-/// Maximum number of bytes of an error that is shown.
+/// Maximum length, in bytes, of an error message that is shown.
 inline constexpr std::size_t longest_error = 8000;
 
-/// Returns printable(name), without its middle if it has more than `most` bytes.
+/// Returns printable(name). If this is longer than `most` bytes, `[...]` replaces its middle.
 std::string shown(std::string_view name, std::size_t most = 120);
 
-/// Returns the first names, joined by ", ", and how many more there are: `a, b and 15998 more`.
+/// Returns the first `most` names, joined by ", ", and the number of further names: `a, b and 15998 more`.
 template <class Names>
 std::string shown_list(const Names& names, std::size_t most = 8) {
     std::string text;
@@ -55,7 +57,8 @@ std::string shown_list(const Names& names, std::size_t most = 8) {
     return count <= most ? text : text + " and " + std::to_string(count - most) + " more";
 }
 
-/// The type of a value in a message: a text is passed through printable(), any other value is unchanged.
+/// Type in which format_shown() passes a value to fmt: a std::string from printable() for text, and a reference to the
+/// unchanged value otherwise.
 template <class Value>
 using ShownValue = std::conditional_t<std::is_convertible_v<const Value&, std::string_view>, std::string, const Value&>;
 template <class Value>
@@ -69,7 +72,8 @@ ShownValue<Value> shown_value(const Value& value) {
 template <class... Values>
 using ShownFormat = fmt::format_string<ShownValue<Values>...>;
 
-/// Does fmt::format() after passing each text among the values through printable(). Only the literal can begin lines.
+/// Formats like fmt::format(), but passes each text value through printable() first. Therefore only the format string
+/// can begin new lines.
 template <class... Values>
 std::string format_shown(ShownFormat<Values...> format, const Values&... values) {
     return fmt::format(format, shown_value(values)...);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// NumTraits of Float<F>, so that Eigen can compute in any format. Optional: no other file of macheps includes it. Each
-// scalar operation of Eigen rounds once, in the order in which Eigen computes (there are no packets of Float).
+// NumTraits for Float<F>, so that Eigen can compute in any format. Optional: no other file of macheps includes this
+// header. Each scalar operation rounds once. Eigen determines the order of the operations, and it does not vectorise
+// them, because Float has no packet types.
 #pragma once
 #include "core/types/float.hpp"
 

@@ -21,9 +21,9 @@ using Container = std::conditional_t<
     bits <= 8, std::uint8_t,
     std::conditional_t<bits <= 16, std::uint16_t, std::conditional_t<bits <= 32, std::uint32_t, std::uint64_t>>>;
 
-/// The way in which an operation of a format is computed. For + - * / sqrt, computing in fp64 and rounding again to p
-/// bits is correct if 53 >= 2p + 2 (Figueroa 1995). For fma, it is correct in formats for which an inexact fp64 sum
-/// never falls on a tie (tests/core/float_test.cpp).
+/// How an operation of a format is computed. For + - * / sqrt, computing in fp64 and rounding the result to the p bits
+/// of the format is correct if 53 >= 2p + 2 (Figueroa 1995). For fma, this is correct in formats for which an inexact
+/// fp64 sum never falls on a tie (tests/core/float_test.cpp).
 enum class Way : std::uint8_t { exact_integers, through_fp64, fp32_itself, fp64_itself };
 
 MACHEPS_HD constexpr Way way_of(Format f, bool fused) {
@@ -39,8 +39,8 @@ MACHEPS_HD constexpr Way way_of(Format f, bool fused) {
 }  // namespace detail
 
 /// A number of format F in its smallest unsigned container. No operation traps, and every NaN that an operation
-/// computes is the canonical quiet NaN. Formats without Inf or NaN behave like op in core/arithmetic.hpp. Conversions
-/// round once, to nearest even. For other modes and for flags, use op on bits().
+/// computes is the canonical quiet NaN. Formats without Inf or NaN behave as in op() of core/arithmetic.hpp.
+/// Conversions round once, to nearest even. For other rounding modes and for exception flags, call op() with bits().
 template <Format F>
 class Float {
   public:
@@ -56,7 +56,7 @@ class Float {
     template <Format G>
     MACHEPS_HD constexpr explicit Float(Float<G> x) : bits_(rounded(static_cast<double>(x))) {}
 
-    /// Returns the number whose container is `bits`. Padding is cleared.
+    /// Returns the number whose container is `bits`. Padding bits are cleared.
     MACHEPS_HD static constexpr Float from_bits(std::uint64_t bits) {
         Float x;
         x.bits_ = static_cast<Bits>(bits & ((F.sign_bit() | F.magnitude_mask()) << F.padding));
@@ -64,11 +64,12 @@ class Float {
     }
     MACHEPS_HD constexpr Bits bits() const { return bits_; }
 
-    /// Exact for every format.
+    /// Converts to double. The result is exact for every format.
     MACHEPS_HD constexpr explicit operator double() const { return decode64(F, bits_); }
-    /// Exact for every format except fp64.
+    /// Converts to float. The result is exact for every format except fp64.
     MACHEPS_HD constexpr explicit operator float() const { return decode(F, bits_); }
-    /// Converts towards zero, as C++ does. A value out of range gives the nearer end of the range, and a NaN gives 0.
+    /// Converts to an integer by rounding toward zero, as C++ does. A value out of range gives the nearer end of the
+    /// range, and a NaN gives 0.
     template <std::integral Integer>
     requires(!std::same_as<Integer, bool>) MACHEPS_HD constexpr explicit operator Integer() const {
         const double x = decode64(F, bits_);
@@ -89,8 +90,8 @@ class Float {
     MACHEPS_HD constexpr Float& operator*=(Float b) { return *this = *this * b; }
     MACHEPS_HD constexpr Float& operator/=(Float b) { return *this = *this / b; }
     MACHEPS_HD friend constexpr Float operator+(Float a) { return a; }
-    /// Flips the sign bit, also that of a NaN. The zero and the NaN of fnuz formats do not change. e8m0fnu has no
-    /// signs.
+    /// Flips the sign bit, even of a NaN. The zero and the NaN of fnuz formats do not change. Numbers of e8m0fnu do not
+    /// change either, because this format has no sign bit.
     MACHEPS_HD friend constexpr Float operator-(Float a) {
         if constexpr (F.encoding == Encoding::power_of_two) {
             return a;
@@ -101,7 +102,7 @@ class Float {
         }
     }
 
-    /// -0 == +0; a NaN is unordered.
+    /// Compares values: -0 equals +0, and a NaN is unordered.
     MACHEPS_HD friend constexpr bool operator==(Float a, Float b) { return double(a) == double(b); }
     friend constexpr std::partial_ordering operator<=>(Float a, Float b) { return double(a) <=> double(b); }
 
@@ -136,14 +137,14 @@ class Float {
     MACHEPS_HD friend constexpr Float abs(Float a) { return signbit(a) && !isnan(a) ? -a : clear_nan_sign(a); }
     MACHEPS_HD friend constexpr Float fabs(Float a) { return abs(a); }
     MACHEPS_HD friend constexpr Float copysign(Float a, Float sign) { return signbit(a) == signbit(sign) ? a : -a; }
-    /// As in C, a NaN operand is ignored.
+    /// Return the smaller or the larger operand. As in C, a NaN operand is ignored.
     MACHEPS_HD friend constexpr Float fmin(Float a, Float b) { return isnan(a) || b < a ? b : a; }
     MACHEPS_HD friend constexpr Float fmax(Float a, Float b) { return isnan(a) || a < b ? b : a; }
     /// Returns the next value towards `to`, like macheps::nextafter on codes.
     MACHEPS_HD friend constexpr Float nextafter(Float a, Float to) {
         return from_bits(macheps::nextafter(F, a.bits_, to.bits_));
     }
-    // Rounding to an integral value. It is exact unless it overflows (see round_to_integral).
+    // Round to an integral value. The result is exact unless it overflows (see round_to_integral).
     friend Float floor(Float a) { return Float(__builtin_floor(double(a))); }
     friend Float ceil(Float a) { return Float(__builtin_ceil(double(a))); }
     friend Float trunc(Float a) { return Float(__builtin_trunc(double(a))); }
@@ -154,8 +155,8 @@ class Float {
     friend Float ldexp(Float a, int exponent) { return Float(__builtin_ldexp(double(a), exponent)); }
     friend Float frexp(Float a, int* exponent) { return Float(__builtin_frexp(double(a), exponent)); }
 
-    // These call the fp32 functions of core/math.hpp (errors: docs/math.md), or for fp64 those of core/math64.hpp, and
-    // round once: the results are faithful, not correctly rounded.
+    // These functions call core/math.hpp in fp32 (errors: docs/math.md), or core/math64.hpp for fp64, and round the
+    // result once to F. The results are faithful, not correctly rounded.
     friend Float exp(Float a) {
         if constexpr (F == fp64)
             return Float(math::exp(double(a)));
@@ -214,7 +215,8 @@ class Float {
     template <Operation operation>
     MACHEPS_HD static constexpr Float binary(Float a, Float b) {
         constexpr detail::Way way = detail::way_of(F, false);
-        // A constant expression may neither divide by zero nor compute a NaN from numbers.
+        // A constant expression must not divide by zero or compute a NaN from numbers, so constant evaluation uses
+        // op().
         if (!__builtin_is_constant_evaluated()) {
             if constexpr (way == detail::Way::through_fp64 || way == detail::Way::fp64_itself) {
                 return canonical(apply<operation>(double(a), double(b)));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Float<F> with stochastic rounding. The caller passes the stream that the arithmetic draws from. There is no hidden
-// state: the same stream gives the same bits on CPU and GPU.
+// Arithmetic on Float<F> with stochastic rounding. The caller passes the stream of random words to every operation, and
+// the arithmetic has no hidden state: the same stream gives the same bits on CPU and GPU.
 //
 //     RandomStream stream{.key = {.seed = 1}};
 //     Float<bf16> sum;
@@ -30,9 +30,9 @@ MACHEPS_HD constexpr Float<F> drawn(Operation operation, Float<F> a, Float<F> b,
 
 }  // namespace detail
 
-// Return a + b, a - b, a b, a / b, sqrt(a), or a b + c with one rounding. The result is rounded away from zero with a
-// probability equal to the fraction that is cut off, and otherwise toward zero. Each call takes one word, even if the
-// result is exact.
+// Return a + b, a - b, a b, a / b, sqrt(a), or a b + c with one rounding. The probability of rounding away from zero is
+// the discarded fraction of an ulp; otherwise, the result is rounded toward zero. Each call takes one random word, even
+// if the result is exact.
 template <Format F>
 MACHEPS_HD constexpr Float<F> add(Float<F> a, Float<F> b, RandomStream& stream) {
     return detail::drawn(Operation::add, a, b, Float<F>(), stream);

@@ -29,9 +29,9 @@ namespace macheps {
 
 namespace {
 
-/// `worth_a_thread` is the smallest amount of work that is worth a thread, in additions of vector elements. A core does
-/// about 20 of them per nanosecond, so it is 13 microseconds, twice the time of a wake-up. The costs below have the
-/// same unit. The scalar engine takes about 16 times as long.
+/// `worth_a_thread` is the smallest amount of work that is shared between threads, in additions of vector elements. A
+/// core does about 20 additions per nanosecond, so this takes 13 microseconds, twice the time of a wake-up. The costs
+/// that are passed to share() have the same unit. The scalar engine takes about 16 times as long (`scalar_factor`).
 constexpr std::int64_t worth_a_thread = 1 << 18, scalar_factor = 16;
 
 int checked_threads(int threads, Simd simd) {
@@ -49,7 +49,7 @@ int checked_threads(int threads, Simd simd) {
 
 // --- memory
 
-/// Freed memory blocks, by size.
+/// Freed memory blocks, sorted by size, which later tensors reuse.
 class CpuBackend::Memory : public std::enable_shared_from_this<Memory> {
   public:
     static constexpr std::size_t alignment = 64;
@@ -73,7 +73,7 @@ class CpuBackend::Memory : public std::enable_shared_from_this<Memory> {
                     try {
                         const std::lock_guard lock(self->mutex_);
                         self->free_.emplace(bytes, freed);
-                    } catch (const std::bad_alloc&) {  // must not escape: another one may be propagating
+                    } catch (const std::bad_alloc&) {  // must not escape: another exception may be propagating
                         ::operator delete (freed, std::align_val_t{alignment});
                     }
                 }};
@@ -116,7 +116,7 @@ void CpuBackend::download(ConstView in, std::span<float> host) {
 void CpuBackend::share(std::int64_t count, std::int64_t cost,
                        const std::function<void(std::int64_t, std::int64_t)>& work, std::int64_t grain) {
     const std::int64_t grains = (count + grain - 1) / grain;
-    // At most four pieces per thread, and none that is too small to be worth waking a thread.
+    // Makes at most four pieces per thread, and no piece that takes less time than a wake-up.
     const std::int64_t total = count * cost * (simd_ == Simd::scalar ? scalar_factor : 1);
     const std::int64_t pieces = std::min({grains, std::int64_t{4} * pool_.threads(), 2 * total / worth_a_thread});
     if (pool_.threads() == 1 || pieces <= 1) {
@@ -283,7 +283,8 @@ void CpuBackend::update(std::int64_t n, UpdateStats* stats, const Chunk& chunk_k
         total.frozen += counts.frozen;
     });
     if (stats == nullptr) return;
-    // By definition, the lane rule over the elements is the lane rule over the chunks' results (emulation/reduce.hpp).
+    // The lane rule over all elements is defined as the lane rule over the results of the chunks
+    // (emulation/reduce.hpp).
     definition::set_sums(total, lane_sum<definition::UpdateSums>(
                                     chunks, [&](std::int64_t c) { return sums[static_cast<std::size_t>(c)]; }));
     *stats = total;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CpuBackend: the tensor operations with loops and threads.
+// CpuBackend: the tensor operations on a CPU, with vector code and threads.
 #pragma once
 #include "core/host/thread_pool.hpp"
 #include "emulation/backend.hpp"
@@ -11,12 +11,12 @@
 namespace macheps {
 
 /// The CPU engine. Results have the same bits for every instruction set and every number of threads. Call one operation
-/// at a time; each operation uses the threads itself. The memory of a freed tensor is kept for the next tensor of the
-/// same size, so that a training step does not allocate. Tensors may outlive the backend.
+/// at a time; an operation shares its own work between the threads. The memory of a freed tensor is kept for the next
+/// tensor of the same size, so that a training step does not allocate. Tensors may outlive the backend.
 class CpuBackend final : public Backend {
   public:
-    /// threads: 0 = every core this process may use. Throws Error (usage) if `threads` is negative or this CPU lacks
-    /// `simd`.
+    /// Starts `threads` threads; 0 means every core that this process may use. Throws Error (usage) if `threads` is
+    /// negative or this CPU lacks `simd`.
     explicit CpuBackend(int threads = 0, Simd simd = chosen_simd());
     /// Uses the threads of `pool`, which must outlive the backend. Operations that are called within a task of that
     /// pool run serially.
@@ -80,9 +80,9 @@ class CpuBackend final : public Backend {
   private:
     class Memory;
 
-    /// Calls work(first, last) on ranges that cover [0, count). If the whole is not worth waking a thread, only the
-    /// caller works. `cost` is the cost of one item, in additions of vector elements. Ranges begin at multiples of
-    /// `grain`.
+    /// Calls work(first, last) on ranges that cover [0, count). If the work is too small to wake a thread, the calling
+    /// thread does all of it. `cost` is the cost of one item, in additions of vector elements. Ranges begin at
+    /// multiples of `grain`.
     void share(std::int64_t count, std::int64_t cost, const std::function<void(std::int64_t, std::int64_t)>& work,
                std::int64_t grain = 1);
     /// Runs an optimiser step over n elements, chunk by chunk, and sets *stats if it is not null.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CpuBackend's operations on rows and columns of a tensor, and on the heads of an attention.
+// CpuBackend's operations on the rows and columns of a tensor, and on attention heads.
 #include "core/host/float_environment.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "emulation/cpu/ops/elementwise.hpp"
@@ -16,7 +16,7 @@ namespace macheps {
 
 namespace {
 
-constexpr std::int64_t column_grain = 32;  ///< two cache lines, so that threads do not share one
+constexpr std::int64_t column_grain = 32;  ///< two cache lines, so that threads do not write to the same line
 
 std::span<const std::int32_t> host_tokens(TokenView tokens) {
     return {tokens.data, static_cast<std::size_t>(tokens.count())};

@@ -14,7 +14,8 @@ std::string version_text(int version) {
 
 }  // namespace
 
-/// Not in the unnamed namespace: a function that contains an extended lambda needs external linkage.
+/// Writes the architecture of the running code, and whether it has wgmma, to `answers`. This function is not in the
+/// unnamed namespace, because a function that contains an extended lambda needs external linkage.
 void ask_compiled_code(CudaDevice& device, int* answers) {
     device.each(1, [=] MACHEPS_KERNEL(std::int64_t) {
 #if defined(__CUDA_ARCH__)

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tensor operations as kernels: DeviceBackend<CudaDevice> on a GPU, DeviceBackend<HostDevice> for tests. The
-// shapes, the orders of sums and the bits are those of class Backend. All operations are launched on one stream. An
-// operation that returns a number waits for it.
+// Implements the operations of Backend with kernels. DeviceBackend<CudaDevice> runs on a GPU, and
+// DeviceBackend<HostDevice> runs in tests. Class Backend specifies the shapes, the orders of summation and the bits of
+// the results. All operations are launched on one stream. An operation that returns a number waits for the kernels that
+// compute the number.
 #pragma once
 #include "core/host/float_environment.hpp"
 #include "emulation/gpu/device/device_memory.hpp"
@@ -20,7 +21,7 @@ namespace macheps::gpu {
 template <class Device>
 class DeviceBackend final : public Backend {
   public:
-    /// `architecture` selects the matrix units (90: those of sm_90). `args` construct the Device.
+    /// `architecture` selects the matrix units (90: those of sm_90). `args` are the arguments of Device's constructor.
     template <class... Args>
     DeviceBackend(std::string name, MatrixUnits units, int architecture, Args&&... args)
         : name_(std::move(name)),
@@ -75,7 +76,7 @@ class DeviceBackend final : public Backend {
         largest.clear();
         group_magnitudes(device(), in.data, grid, how.rule->ignores_nan, largest.data());
 
-        // There are far fewer scales than elements. The host computes them with the code of the CPU engine.
+        // There are far fewer scales than elements, so the host computes the scales, with the code of the CPU engine.
         const DefaultFloatModes modes;
         std::vector<float> encode(static_cast<std::size_t>(groups)), decode(encode.size());
         ScaledResult result = group_scales(how, largest.download(), encode, decode);
@@ -362,7 +363,7 @@ class DeviceBackend final : public Backend {
         });
     }
 
-    /// Waits for everything that was launched. Errors of the device are thrown here at the latest.
+    /// Waits for all launched kernels. Throws the errors of the device that no earlier call has thrown.
     void wait() { device().wait(); }
 
   private:
@@ -374,7 +375,8 @@ class DeviceBackend final : public Backend {
         return host;
     }
 
-    /// Calls work with a device tally and copies its counts to *tally. If tally is null, the device tally is null.
+    /// Calls work(counts) with a tally in device memory, and then copies the counts to *tally. If `tally` is null,
+    /// `counts` is null.
     template <class Work>
     void counted(Tally* tally, const Work& work) {
         if (tally == nullptr) return work(static_cast<DeviceTally*>(nullptr));

@@ -13,7 +13,7 @@ struct DeviceInfo {
     std::string name;             ///< `NVIDIA H200`
     int architecture = 0;         ///< 90: sm_90
     std::string driver, runtime;  ///< versions of the CUDA API: `13.0`
-    std::size_t bytes = 0;        ///< of device memory
+    std::size_t bytes = 0;        ///< size of the device memory
 };
 
 /// Returns the properties of a GPU. Throws Error (no_device) with the reason if that GPU does not exist.

@@ -5,10 +5,12 @@
 
 namespace macheps {
 
-/// A two's complement fixed-point number with room for 2^30 products of two fp32 numbers and an fp32 number.
+/// A fixed-point number in two's complement that can hold the sum of 2^30 products of two fp32 numbers and an fp32
+/// number.
 class ExactSum {
   public:
-    /// Adds (-1)^negative * significand * 2^exponent, exponent >= -298 and the value below 2^258.
+    /// Adds (-1)^negative * significand * 2^exponent. The exponent must be at least -298, and the magnitude below
+    /// 2^258.
     MACHEPS_HD constexpr void add(bool negative, std::uint64_t significand, int exponent) {
         const int at = exponent - lowest, word = at / 32, bit = at % 32;
         // The significand covers at most three words.
@@ -25,8 +27,9 @@ class ExactSum {
         }
     }
 
-    /// Returns the sum with at least 62 leading bits, and a sticky last bit for everything below them. Rounding this
-    /// value to any narrower format gives the same result as rounding the sum itself. Zero is +0.
+    /// Returns at least 62 leading bits of the sum. The last bit is sticky: it is set if a lower bit of the sum is set.
+    /// Rounding this value to any narrower format gives the same result as rounding the sum itself. A sum of zero is
+    /// +0.
     MACHEPS_HD constexpr Unpacked value() const {
         const bool negative = (limb_[words - 1] >> 31) != 0;
         std::uint32_t magnitude[words] = {};

@@ -25,7 +25,8 @@ constexpr NamedType nvidia_types[] = {
     {"f16", fp16},  {"bf16", bf16},   {"tf32", tf32},   {"f32", fp32},    {"f64", fp64},      {"e4m3", e4m3fn},
     {"e5m2", e5m2}, {"e2m3", e2m3fn}, {"e3m2", e3m2fn}, {"e2m1", e2m1fn}, {"ue8m0", e8m0fnu}, {"ue4m3", e4m3fn},
 };
-/// Tail of an AMD mnemonic, and the last word of the machine's name. In fp8 forms, a and b may have different formats.
+/// One form of AMD's instructions: the end of the mnemonic, the last word of the machine's name, and the formats of a
+/// and b. In fp8 forms, a and b may have different formats.
 struct AmdForm {
     std::string_view tail, machine;
     Format a, b;
@@ -68,7 +69,8 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
     return words;
 }
 
-/// Takes a number from the front of `text`.
+/// Removes a positive number from the front of `text` and returns it. Returns nullopt if `text` does not begin with a
+/// positive number.
 std::optional<int> take_number(std::string_view& text) {
     int number = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -83,7 +85,7 @@ bool take(std::string_view& text, std::string_view prefix) {
     return true;
 }
 
-/// Returns the k of a shape such as `m64n8k32`, or such as `k2` if the tile may be missing (CPUs).
+/// Returns the k of a shape such as `m64n8k32`. If `may_lack_tile` is set (CPUs), the shape may also be only `k2`.
 std::optional<int> shape_k(std::string_view text, bool may_lack_tile = false) {
     std::optional<int> k;
     const bool has_tile = !may_lack_tile || !text.starts_with("k");
@@ -108,10 +110,11 @@ bool is_cpu(std::string_view arch) { return is_cpu_unit({.arch = arch}); }
 struct Form {
     Format a = fp32, b = fp32, c = fp32, d = fp32, scale{};
     int k = 0, block = 0;
-    std::string_view machine{};  ///< the last word of its name, if that distinguishes forms
+    std::string_view machine{};  ///< the last word of the machine's name, if it distinguishes forms
 };
 
-/// Parses a qualifier of NVIDIA or of a CPU. CPUs use the same names of types, and their C is always named.
+/// Parses the qualifier of an instruction of NVIDIA or of a CPU. Qualifiers of CPUs use the same names of types, and
+/// always contain the type of C.
 std::optional<Form> nvidia_form(std::string_view arch, std::string_view instr, std::string_view qual) {
     const auto words = split(qual, '.');
     const std::optional<int> k = shape_k(words.front(), is_cpu(arch));
@@ -157,7 +160,7 @@ std::optional<Form> amd_form(std::string_view qual) {
     form.k = *k;
     take(qual, "_");
     std::string_view rest = qual;
-    if (take_number(rest) && take(rest, "b_")) qual = rest;  // independent blocks
+    if (take_number(rest) && take(rest, "b_")) qual = rest;  // skip the number of independent blocks
     for (const AmdForm& known : amd_forms) {
         if (known.tail != qual) continue;
         form.a = known.a;
@@ -170,13 +173,13 @@ std::optional<Form> amd_form(std::string_view qual) {
 
 bool has_shape(const Machine& machine, int k) {
     if (k == machine.k || k == machine.small_k) return true;
-    // An AMX tile may have fewer rows: its k is a multiple of 2, or of 4 for fp8.
+    // An AMX tile may have fewer rows than the largest tile, so k may be a smaller multiple of 2, or of 4 for fp8.
     if (machine.sum.model == SumModel::parted_chain) return k < machine.k && k % (2 * machine.sum.joined_products) == 0;
     if (is_cpu_unit(machine)) return false;
     const bool is_amd = machine.instruction == "mfma";
     if (!is_amd && machine.sum.model != SumModel::fma_chain) return false;
-    // AMD's smaller shapes divide k and have at least one step. On CDNA3 the step shrinks with the instruction, so k
-    // can be smaller.
+    // The k of AMD's smaller shapes divides machine.k and is at least one step. On CDNA3 the step shrinks with the
+    // instruction, so k may be as small as 4.
     const int least = machine.sum.model == SumModel::floored ? 4 : machine.sum.terms;
     return k >= least && k <= machine.k && machine.k % k == 0;
 }
@@ -188,7 +191,7 @@ bool fits(const Machine& machine, const Form& form) {
     return is_form && (form.machine.empty() || machine.name.ends_with(fmt::format(".{}", form.machine)));
 }
 
-/// Adds the qualifiers of a machine to `names`, with the rows and columns of `shape`.
+/// Appends the qualifiers of a machine to `names`. Each has the rows and columns of `shape`.
 void add_qualifiers(const Machine& machine, std::string_view instr, std::string_view shape,
                     std::vector<std::string>& names) {
     if (instr == "mfma") {

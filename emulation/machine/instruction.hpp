@@ -14,18 +14,23 @@ struct Instruction {
     std::string name{};  ///< `sm_90 wgmma m64n8k32.f32.e4m3.e4m3`
     const Machine* machine = nullptr;
     Format a = fp32, b = fp32;
-    int k = 0;  ///< products
+    int k = 0;  ///< number of products
 
-    /// Returns the number of scales of a, which is also that of b. Block i covers products i * k / scale_count() up to
-    /// (i + 1) * k / scale_count().
+    /// Returns the number of scales of each operand. Scale i applies to k / scale_count() products, from product i * k
+    /// / scale_count() on.
     int scale_count() const { return machine->has_scales() ? k / machine->scale_block : 0; }
 };
 
-/// Returns the instruction of that name. `arch`: `sm_70` ... `sm_120`, `CDNA1` ... `CDNA3`. `instr`:
-/// Machine::instruction. `qual`: for mma shape.d.a.b.c; for wgmma and tcgen05 shape.d.a.b (c has d's type); for
-/// block-scaled forms shape.blockN.d.a.b[.c].scale; for mfma the tail of AMD's mnemonic (`f32_32x32x8f16`); for CPUs
-/// (arch `x86`, `arm`, `power10`, `riscv`) k<products>.d.a.b.c, optionally with the tile in front (`m2n2k4...`).
-/// Errors: throws Error with the nearest name if no such instruction exists; `where` is the place that it reports.
+/// Returns the instruction with these three names.
+/// `arch`: `sm_70` ... `sm_120`, `CDNA1` ... `CDNA3`, `x86`, `arm`, `power10`, `riscv`.
+/// `instr`: a word of Machine::instruction.
+/// `qual`:
+///   - mma: shape.d.a.b.c
+///   - wgmma, tcgen05: shape.d.a.b (c has the type of d)
+///   - block-scaled forms: shape.blockN.d.a.b[.c].scale
+///   - mfma: the end of AMD's mnemonic (`f32_32x32x8f16`)
+///   - CPUs: k<products>.d.a.b.c, optionally with the tile in front (`m2n2k4...`)
+/// Errors: throws Error with the nearest name if the instruction does not exist. The Error names `where`.
 Instruction find_instruction(std::string_view arch, std::string_view instr, std::string_view qual,
                              std::string_view where = {});
 

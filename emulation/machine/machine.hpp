@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Machine: a row of data for each way to sum products. This file has only the row of the default machine of matmuls.
-// The other rows are in emulation/machine/table.hpp; include that to look up a name. emulation/machine/step.hpp defines
-// the meaning of a row.
+// A Machine describes one way to sum products, as a row of data. This file contains only one row, the default machine
+// of matmuls. The other rows are in emulation/machine/table.hpp. Include that file to look up a machine by its name.
+// emulation/machine/step.hpp defines the meaning of a row.
 #pragma once
 #include "core/format.hpp"
 #include "core/rounding.hpp"
@@ -13,11 +13,12 @@
 
 namespace macheps {
 
-/// Formats that an operand may have.
+/// Set of formats that an operand may have.
 class FormatSet {
   public:
     constexpr FormatSet() = default;
-    /// A format that is not in `known` does not compile in a constant, and throws std::invalid_argument at run time.
+    /// Every format must be in `known`. Otherwise a constant expression does not compile, and at run time the
+    /// constructor throws std::invalid_argument.
     constexpr FormatSet(std::initializer_list<Format> formats) {
         for (const Format& format : formats) {
             if (bit(format) == 0) throw std::invalid_argument("add the format to FormatSet::known");
@@ -49,40 +50,40 @@ class FormatSet {
     std::uint32_t bits_ = 0;
 };
 
-/// How the products of one fused step and the addend become the next addend.
+/// How one fused step computes the next addend from its products and the addend.
 enum class SumModel : std::uint8_t {
     fma_chain,         ///< one fma per product, rounded to the addend's format
-    pairwise,          ///< products rounded, then added by halves; the addend takes no part
-    kahan,             ///< products rounded, compensated summation
+    pairwise,          ///< products rounded, then added by halves; no addend
+    kahan,             ///< products rounded, then added by compensated summation
     exact,             ///< all products of a matmul in one exact sum, rounded once
-    truncated,         ///< products and addend cut at a common unit, summed exactly (NVIDIA; T-FDPA and ST-FDPA)
-    scaled_groups,     ///< exact dot products of 16, scaled, then cut and summed (NVFP4, MXFP4; GST-FDPA)
+    truncated,         ///< products and addend cut at a common bit, summed exactly (NVIDIA; T-FDPA and ST-FDPA)
+    scaled_groups,     ///< exact dot products of 16 terms, scaled, then cut and summed (NVFP4, MXFP4; GST-FDPA)
     through_fp16,      ///< fp8 mma.sync on GPUs that emulate it: two fp16 steps, then one IEEE addition
     exact_step,        ///< products and addend in one exact sum, rounded once (CDNA1, Arm FP8DOT)
-    flushed_pairs,     ///< fp32 pairwise with subnormals flushed (CDNA2)
+    flushed_pairs,     ///< pairwise sums in fp32 with subnormals flushed (CDNA2)
     floored,           ///< products cut and added, then the sum and the addend floored (CDNA3; TR-FDPA)
-    floored_even_odd,  ///< the same with even and odd products cut separately (CDNA3 fp8; GTR-FDPA)
+    floored_even_odd,  ///< like floored, with even and odd products cut separately (CDNA3 fp8; GTR-FDPA)
     pair_then_add,     ///< products in one exact sum, rounded; then added to C and rounded (POWER10, Arm EBF = 1)
     odd_pairs,         ///< two products, their sum and the sum with C, each rounded (Arm BFDOT)
-    parted_chain,  ///< chains of even and of odd products over the instruction, added to each other, then to C (AMX)
+    parted_chain,      ///< a chain of the even and a chain of the odd products, added to each other, then to C (AMX)
 };
 
 /// How the exact sum of a step is rounded.
 enum class Delivery : std::uint8_t {
     fp32_toward_zero,   ///< overflow still gives Inf
-    e8m13_toward_zero,  ///< an fp32 with 10 low zero bits; overflow as above
+    e8m13_toward_zero,  ///< fp32 whose low 10 bits are zero; overflow still gives Inf
     fp32_nearest_even,
     fp16_nearest_even,
     bf16_nearest_even,
     fp64_nearest_even,
 };
 
-/// How results below the smallest normal number are flushed.
+/// Condition on which a result below the smallest normal number is flushed to a zero of its sign.
 enum class ResultFlush : std::uint8_t {
     no,
-    before_rounding,  ///< to a zero of their sign, if the exact result is that small
-    after_rounding,   ///< the same, if it is still that small after rounding with unbounded exponent (x86)
-    subnormal,        ///< the same, if the rounded result is subnormal
+    before_rounding,  ///< the exact result is below the smallest normal number
+    after_rounding,   ///< the result is that small even after rounding with unbounded exponent (x86)
+    subnormal,        ///< the rounded result is subnormal
 };
 
 /// Order in which a chain adds the products of a step.
@@ -94,7 +95,7 @@ enum class ProductOrder : std::uint8_t {
 /// Bits of a NaN result.
 enum class NanRule : std::uint8_t {
     any,                 ///< not specified: every NaN is acceptable
-    canonical_7fffffff,  ///< in fp32; 0x7fff in 16 bits
+    canonical_7fffffff,  ///< 0x7fffffff in fp32, 0x7fff in 16-bit formats
     default_7fc00000,    ///< Arm's default NaN
     first_operand,       ///< the first NaN of a, b, C, quieted; ffc00000 if none of them is NaN (x86)
 };
@@ -109,19 +110,19 @@ struct SumRule {
     /// Exponent of a zero addend (and of a group of zeros) when the largest exponent is determined.
     int zero_exponent = 0;
 
-    // Points on which published sources disagree. A trace of a GPU can settle each of them.
+    // Properties on which published sources disagree. A trace of a GPU can decide each of them.
     bool zero_factor_counts = false;   ///< a zero factor counts in the largest exponent, with the exponent emin
     bool underflow_keeps_sign = true;  ///< a negative sum that underflows gives -0, not +0
     bool zeros_keep_sign = false;      ///< if all products and C are -0, the sum is -0, not +0
-    bool normalises_addend = false;    ///< a subnormal fp16 addend counts with its normalised exponent
+    bool normalises_addend = false;    ///< a subnormal fp16 addend has its normalised exponent, not emin
 
     // Properties of CPU units.
-    bool flush_operands = false;  ///< operands and addend that are subnormal in fp32 read as zeros of their sign
+    bool flush_operands = false;  ///< operands and addend that are subnormal in fp32 are read as zeros of their sign
     ResultFlush flush_results = ResultFlush::no;
-    ProductOrder order = ProductOrder::ascending;  ///< of a chain
-    Round rounding = Round::nearest_even;          ///< of each result; to_odd overflows to infinity
+    ProductOrder order = ProductOrder::ascending;  ///< order of the products in a chain
+    Round rounding = Round::nearest_even;          ///< rounding of each result; to_odd overflows to infinity
     bool rounds_products = false;                  ///< chain: a multiplication and an addition instead of an fma
-    int joined_products = 1;                       ///< parted_chain: products added and rounded before joining a chain
+    int joined_products = 1;                       ///< parted_chain: products summed and rounded before joining a chain
     NanRule nan = NanRule::any;
 
     /// Returns whether this is a chain of fma in ascending order, rounded to nearest even, with nothing flushed.
@@ -131,32 +132,32 @@ struct SumRule {
     }
 };
 
-/// Evidence for a row.
+/// Evidence that a row is correct.
 enum class Evidence : std::uint8_t {
-    definition,  ///< nothing to check: the row is made of IEEE operations
-    hardware,  ///< reproduced on captures of silicon, published or our own, which fill Machine::captured_terms products
-    published,  ///< a model that its authors tested on silicon, or a vendor's text
-    emulated,   ///< reproduced on an independent emulator of the architecture, not on silicon
-    inferred,   ///< the model of a sibling type, applied to a type for which nothing is published
+    definition,  ///< nothing to check: the row consists of IEEE operations
+    hardware,    ///< reproduces results of silicon, published or our own, with Machine::captured_terms nonzero products
+    published,   ///< a published model that its authors tested on silicon, or a vendor's documentation
+    emulated,    ///< reproduces results of an independent emulator of the architecture, not of silicon
+    inferred,    ///< the model of a sibling type, applied to a type for which nothing is published
 };
 
 struct Machine {
     std::string_view name{};  ///< `sm90.wgmma.fp8`
-    std::string_view arch{};  ///< `sm_90`, `CDNA3`, `x86`; several that share the row, separated by spaces
+    std::string_view arch{};  ///< `sm_90`, `CDNA3`, `x86`; separated by spaces if several share the row
     std::string_view
-        instruction{};     ///< `mma`, `tcgen05.f16`, `vdpbf16ps`; several as above; empty for orders of summation
-    FormatSet operands{};  ///< of a and b, in any combination
-    Format addend = fp32;  ///< of C
-    Format result = fp32;  ///< of D
+        instruction{};     ///< `mma`, `tcgen05.f16`, `vdpbf16ps`; separated by spaces; empty for orders of summation
+    FormatSet operands{};  ///< formats of a and b, in any combination
+    Format addend = fp32;  ///< format of C
+    Format result = fp32;  ///< format of D
     int k = 1;             ///< products per instruction
-    int small_k = 0;       ///< of the instruction's smaller shape; 0: there is none
-    Format scale{};        ///< of the block scales, if there are any
+    int small_k = 0;       ///< k of the instruction's smaller shape; 0: no smaller shape
+    Format scale{};        ///< format of the block scales, if there are any
     int scale_block = 0;   ///< products that share a scale; 0: no scales
     SumRule sum{};
-    bool reads_values = false;  ///< takes values, not codes and scales: the caller multiplies codes by scales
+    bool reads_values = false;  ///< reads values, not codes and scales: the caller multiplies codes by scales
     Evidence evidence = Evidence::definition;
-    std::string_view measured{};  ///< devices or emulators whose captures are reproduced
-    int captured_terms = 0;       ///< products that the captures fill; the rest are zero. 0: no captures
+    std::string_view measured{};  ///< devices or emulators whose results the row reproduces
+    int captured_terms = 0;       ///< nonzero products in the captured results; 0: no captures
     std::string_view source{};
     std::string_view summary{};
 
@@ -172,8 +173,8 @@ constexpr bool is_cpu_unit(const Machine& machine) {
     return machine.arch == "x86" || machine.arch == "arm" || machine.arch == "power10" || machine.arch == "riscv";
 }
 
-/// Default machine of a matmul: acc = +0, then acc = fma(a, b, acc) with k ascending, in fp32. A CUDA-core kernel
-/// computes the same.
+/// Default machine of a matmul: acc = +0, then acc = fma(a, b, acc) with k ascending, in fp32. An fp32 kernel on CUDA
+/// cores computes the same sum.
 inline constexpr Machine fp32_chain{.name = "fp32.chain",
                                     .operands = FormatSet::of_values(),
                                     .source = "IEEE 754-2019",

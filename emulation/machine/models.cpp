@@ -17,8 +17,8 @@ double parts(std::int64_t k, std::int64_t each) { return static_cast<double>((k 
 int log2_up(std::int64_t n) { return n <= 1 ? 0 : std::bit_width(static_cast<std::uint64_t>(n - 1)); }
 double cut_of(const Machine& m) { return Format::power_of_two(-m.sum.fraction_bits); }
 
-/// Error of rounding a sum to the result: `size` relative to the sum, and `underflow` absolute, for sums that
-/// underflow.
+/// Bounds on the error of rounding a sum to the format of the result: `size` is relative to the sum. `underflow` is
+/// absolute and applies to sums that underflow.
 struct DeliveryError {
     double size, underflow;
     ErrorKind kind;
@@ -30,25 +30,26 @@ DeliveryError delivery_error(const Machine& m) {
     return {2 * u, 2 * least, ErrorKind::cut_sum};
 }
 
-/// Returns the factor by which `steps` roundings can lift a partial sum above the magnitudes that were added. Error
-/// bounds like those of Jeannerod and Rump do not need this factor. If sums are cut, the factor is 1, because cutting
-/// never increases a magnitude.
+/// Returns the factor by which a partial sum, after `steps` roundings, can exceed the sum of the magnitudes of its
+/// terms. The factor is 1 if sums are truncated, because truncation never increases a magnitude. Bounds like those of
+/// Jeannerod and Rump do not need this factor.
 double growth(double steps, double size) { return math::pow_int(1 + size, static_cast<int>(steps)); }
 double growth(double steps, const DeliveryError& d) { return d.kind == ErrorKind::nearest ? growth(steps, d.size) : 1; }
 
-/// Returns the largest unit of a step if a zero or subnormal addend sets the unit, and not a product.
+/// Returns the largest possible unit (value of the lowest bit that is kept) of a step in which a zero or subnormal
+/// addend has the largest exponent.
 double min_unit(const Machine& m) {
     return Format::power_of_two(std::max(m.sum.zero_exponent, m.sum.addend.emin())) * cut_of(m);
 }
 
-/// Returns the errors of a chain of `terms` local errors.
+/// Returns the error bounds of a chain of `terms` roundings.
 ModelErrors chained(double terms, const Machine& m) {
     const DeliveryError d = delivery_error(m);
     return {.relative = {{terms, d.size, d.kind}}, .underflow = terms * d.underflow};
 }
 
-/// Returns the errors of `cuts` addends that are cut, and those of the steps. In each step, at most `cut_in_step`
-/// addends can be lost to a unit that no product sets.
+/// Returns the error bounds of a model that truncates `cuts` addends over all of k and rounds the sum of each step. If
+/// a zero or subnormal C has the largest exponent of a step, at most `cut_in_step` addends of this step lose bits.
 ModelErrors cut_steps(const Machine& m, std::int64_t k, double cuts, double cut_in_step) {
     const DeliveryError d = delivery_error(m);
     const double steps = parts(k, m.sum.terms), grown = growth(steps, d);
@@ -56,8 +57,9 @@ ModelErrors cut_steps(const Machine& m, std::int64_t k, double cuts, double cut_
             .underflow = steps * (d.underflow + cut_in_step * min_unit(m))};
 }
 
-/// Returns the errors of a floored model. The products of a step, and `floors` more numbers, are cut at F bits. The sum
-/// is floored where the addend joins it, floored again at 31 bits, and then rounded.
+/// Returns the error bounds of model `floored` or `floored_even_odd`. Each step truncates its products, and `floors`
+/// more numbers, to F bits below the largest exponent. The sum of the products is rounded down before C is added to it.
+/// The total is rounded down to 31 fraction bits and then rounded to the format of the result.
 ModelErrors floored_errors(const Machine& m, std::int64_t k, int floors) {
     const DeliveryError d = delivery_error(m);
     const double steps = parts(k, m.sum.terms), floor = 0x1p-31 + 0x1p-32, grown = growth(steps, d.size + floor);
@@ -67,13 +69,14 @@ ModelErrors floored_errors(const Machine& m, std::int64_t k, int floors) {
             .underflow = steps * (d.underflow + 0x1p-156)};
 }
 
-/// Returns the largest absolute error of a result that underflows: that of `d`, or 2^emin if results are flushed.
+/// Returns a bound on the absolute error of a result that underflows: d.underflow, or 2^emin if results are flushed to
+/// zero.
 double flushed(const Machine& m, const DeliveryError& d) {
     return m.sum.flush_results == ResultFlush::no ? d.underflow : Format::power_of_two(m.result.emin());
 }
 
-/// Returns whether subnormal operands are lost entirely. They are flushed in fp32, and only bf16 has numbers that
-/// small.
+/// Returns whether the machine flushes subnormal operands to zero. Only numbers that are subnormal in fp32 are flushed,
+/// and bf16 is the only operand format of these machines that has such numbers.
 bool flushes_operands(const Machine& m) { return m.sum.flush_operands && m.operands.contains(bf16); }
 
 ModelErrors fma_errors(const Machine& m, std::int64_t k) {
@@ -85,7 +88,8 @@ ModelErrors fma_errors(const Machine& m, std::int64_t k) {
             .flushes_operands = flushes_operands(m)};
 }
 
-/// Returns the errors of rounding to odd, which is off by less than one ulp, up or down.
+/// Returns the error bounds of model `odd_pairs`. Rounding to odd has an error of less than one ulp in either
+/// direction.
 ModelErrors odd_errors(const Machine& m, std::int64_t k) {
     const DeliveryError d = delivery_error(m);
     const double steps = parts(k, m.sum.terms), size = 2 * d.size;
@@ -104,7 +108,8 @@ ModelErrors parted_errors(const Machine& m, std::int64_t k) {
     const DeliveryError d = delivery_error(m);
     const int joined = m.sum.joined_products;
     const double instructions = parts(k, m.k), chain = static_cast<double>(m.k) / (2 * joined);
-    // The sum of joined products (if several are joined), their chain, the sum of both chains, and the additions to C.
+    // Roundings: one for a sum of joined products (if any), one for each link of a chain, one for the sum of the two
+    // chains, and one per instruction for the addition to C.
     const double roundings = (joined > 1 ? 1 : 0) + chain + 1 + instructions;
     return {.relative = {{roundings, d.size * (1 + roundings * d.size), d.kind}},
             .underflow = 2 * (static_cast<double>(k) + 2 * instructions) * flushed(m, d),
@@ -136,8 +141,8 @@ std::vector<DisputedPoint> disputed_floors(const Machine&) {
             {"model", "the last step of CDNA3", "floored to 31 fraction bits, then rounded",
              "rounded at once (MMA-Sim of January 2026; Khattak and Mikaitis)"}};
 }
-/// Returns the disputed points of the models that cut products and addend at a common unit. For sm_90, the traces of an
-/// H100 settle them.
+/// Returns the disputed points of the models that truncate products and addend to a common unit. Machines of sm_90 have
+/// no disputed points, because traces of an H100 settle them.
 std::vector<DisputedPoint> disputed_cuts(const Machine& machine) {
     const SumRule& sum = machine.sum;
     std::vector<DisputedPoint> points;
@@ -145,7 +150,8 @@ std::vector<DisputedPoint> disputed_cuts(const Machine& machine) {
     points.push_back({"zero_factor_counts", "effect of a product with a zero factor on the largest exponent",
                       sum.zero_factor_counts ? "it counts with the exponents of its operands" : "none",
                       "each zero operand has exponent -126 (MMA-Sim of January 2026)"});
-    // With other accumulators and operands, no exponent is as low as e_zero.
+    // e_zero can change a result only if the exponents of products can be as low as e_zero. For accumulators and
+    // operands that are not listed here, they cannot.
     if (sum.addend == fp16 && machine.instruction.substr(0, 7) == "tcgen05" && sum.model == SumModel::truncated) {
         points.push_back({"zero_exponent", "e_zero, the exponent of C = 0", std::to_string(sum.zero_exponent),
                           "-21, as for wgmma on an H100"});
@@ -237,8 +243,8 @@ constexpr SumModelRow rows[] = {
     {.model = SumModel::through_fp16,
      .name = "through_fp16",
      .words = "This instruction does not use an fp8 unit. The operands are converted to fp16. One fp16 step adds the "
-              "products with k mod 4 in {0, 1}. A second one adds those with k mod 4 in {2, 3} to its result. At the "
-              "end, the addend is added with one IEEE addition.",
+              "products with k mod 4 in {0, 1}. A second fp16 step adds the products with k mod 4 in {2, 3} to the "
+              "result of the first. At the end, the addend is added with one IEEE addition.",
      .formula = "T = step(products with k mod 4 = 0, 1;  +0)     steps as in model `truncated`, fp16 operands\n"
                 "U = step(products with k mod 4 = 2, 3;  T)\n"
                 "D = round to nearest even(C + U)",
@@ -270,7 +276,7 @@ constexpr SumModelRow rows[] = {
          const DeliveryError d = delivery_error(m);
          const double depth = 1.0 + log2_up(m.sum.terms), steps = parts(k, m.sum.terms),
                       size = d.size * (1 + 2 * depth * d.size);
-         // Numbers that may be flushed in a step: the products, their sums, and the addend before and after.
+         // A step may flush 2 L + 1 numbers: L products, L - 1 sums of products, the addend and the result.
          return {.relative = {{depth, size}, {steps, size}},
                  .underflow = steps * (2 * m.sum.terms + 1) * Format::power_of_two(m.result.emin()),
                  .flushes_operands = true};
@@ -292,8 +298,8 @@ constexpr SumModelRow rows[] = {
     {.model = SumModel::floored_even_odd,
      .name = "floored_even_odd",
      .words = "Like model `floored`, but even and odd products are cut separately, each half F bits below its own "
-              "largest exponent, and both sums are rounded down before they are added. C is left out if it is more "
-              "than F + 1 bits below.",
+              "largest exponent, and both sums are rounded down before they are added. C is left out if its exponent "
+              "is more than F + 1 below the largest exponent.",
      .formula = "T   = floor(T_even to 2^(e - F)) + floor(T_odd to 2^(e - F)), e = max(e_even, e_odd)\n"
                 "E   = max(e, e_C);  C is dropped when e_C < E - F - 1\n"
                 "S   = floor(T to 2^(E - F - 8)) + floor(C to 2^(E - F))\n"
@@ -324,8 +330,8 @@ constexpr SumModelRow rows[] = {
      .name = "parted_chain",
      .words = "Two chains of fused multiply-adds start from +0 and span the whole instruction: one adds the even "
               "products, one the odd products. The chains are added to each other, and the sum to C. For fp8, "
-              "products come in groups of four: the first two are rounded to one sum for the even chain, the last "
-              "two to one sum for the odd chain.",
+              "products come in groups of four: the rounded sum of the first two goes to the even chain, the rounded "
+              "sum of the last two to the odd chain.",
      .formula = "E = round(a[2i] b[2i] + E), O = round(a[2i + 1] b[2i + 1] + O), i ascending, from +0\n"
                 "D = round(C + round(E + O))",
      .errors = parted_errors,

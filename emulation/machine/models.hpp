@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sum models as rows, for texts and error bounds. emulation/machine/step.hpp defines the computation of a model, or
-// emulation/matmul/matmul.hpp for a model of whole matmuls. To add a model, add an enumerator, its function there, a
-// row in models.cpp, and optionally fast kernels. Host only.
+// Table of the sum models, with a description and error bounds for each. The computation of a model is defined in
+// emulation/machine/step.hpp or, if the model sums a whole matmul at once, in emulation/matmul/matmul.hpp. To add a
+// model, add an enumerator to SumModel, a function in one of these two files, a row in models.cpp, and optionally fast
+// kernels. Host only.
 #pragma once
 #include "emulation/machine/machine.hpp"
 
@@ -14,19 +15,19 @@ namespace macheps {
 
 /// A point on which published sources differ.
 struct DisputedPoint {
-    std::string_view field;  ///< the field of SumRule
+    std::string_view field;  ///< name of the field of SumRule
     std::string question{};
-    std::string taken{};   ///< what this row does
+    std::string taken{};   ///< the behaviour of this machine's row
     std::string others{};  ///< what other sources say
 };
 
 /// Kind of a local error: which magnitudes it is relative to, and whether it has a fixed sign or a mean of zero.
 enum class ErrorKind : std::uint8_t {
-    nearest,   ///< a sum rounded to nearest: at most `size` times the magnitudes added so far
-    unbiased,  ///< a sum rounded stochastically: at most `size` times the same, with mean zero
-    cut_sum,   ///< a sum cut toward zero or down: below `size` times the same, with one sign
-    cut_term,  ///< an addend cut at the unit of its step: as `cut_sum`, relative to magnitudes in which a subnormal
-               ///< factor counts as the smallest normal number of its format, since that sets the unit
+    nearest,   ///< a sum rounded to nearest: at most `size` times the sum of the magnitudes added so far
+    unbiased,  ///< a sum rounded stochastically: the bound of `nearest`, with mean zero
+    cut_sum,   ///< a sum rounded toward zero or down: the bound of `nearest`, with a fixed sign
+    cut_term,  ///< an addend truncated to the unit of its step: like `cut_sum`, but a subnormal factor counts as the
+               ///< smallest normal number of its format, because its exponent determines the unit
 };
 
 /// `count` local errors of at most `size` each.
@@ -38,17 +39,17 @@ struct ModelError {
 /// Upper bounds on all errors of a chain of instructions over k terms, if nothing overflows.
 struct ModelErrors {
     std::vector<ModelError> relative{};
-    double underflow = 0;           ///< sum of the additional errors of results below the smallest normal number
+    double underflow = 0;           ///< total additional error caused by results below the smallest normal number
     bool flushes_operands = false;  ///< a product with a subnormal factor is lost entirely
 };
 
 struct SumModelRow {
     SumModel model = SumModel::fma_chain;
     std::string_view name;            ///< name of the enumerator
-    std::string_view words, formula;  ///< description of one step: a sentence or two; a formula of one or more lines
+    std::string_view words, formula;  ///< one step, described in sentences and as a formula of one or more lines
     /// Returns the local errors of a chain of instructions over k terms that starts from +0.
     ModelErrors (*errors)(const Machine& machine, std::int64_t k) = nullptr;
-    /// Describes the steps of an instruction: `1 step of 32`, `2 chained steps of 8`.
+    /// Describes the steps of an instruction, such as `1 step of 32` or `2 chained steps of 8`.
     std::string (*steps)(const Machine& machine) = nullptr;
     /// Returns the disputed points that can change a result of this machine.
     std::vector<DisputedPoint> (*disputed)(const Machine& machine) = nullptr;

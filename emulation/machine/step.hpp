@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Definition of the steps of a matrix unit: one function per SumModel, with integers unless the unit consists of IEEE
-// operations. Host and device. The vector engine returns the same bits. Models: Xie et al. (MMA-Sim, arXiv 2511.10909),
-// Khattak and Mikaitis (arXiv 2512.07004). CPU units are in step_cpu.hpp.
+// Definition of the steps of matrix units: one function per SumModel. The functions use integer arithmetic, except for
+// units that consist of IEEE operations. Host and device. The vector engines (SIMD kernels) return the same bits. The
+// models are those of Xie et al. (MMA-Sim, arXiv 2511.10909) and of Khattak and Mikaitis (arXiv 2512.07004). CPU units
+// are in step_cpu.hpp.
 #pragma once
 #include "emulation/machine/step_cpu.hpp"
 
@@ -17,7 +18,8 @@ MACHEPS_HD constexpr int addend_exponent(const SumRule& rule, const Factor& c) {
 
 constexpr int no_exponent = -100000;
 
-/// Computes T-FDPA, or ST-FDPA if `scale_exponent` is the sum of the scales' exponents.
+/// Computes one step of model `truncated`. Without scales (`scale_exponent` is 0), this is T-FDPA of the MMA-Sim paper.
+/// With scales, `scale_exponent` is the sum of the exponents of both scales, and the step is ST-FDPA.
 MACHEPS_HD constexpr std::uint64_t truncated_step(const SumRule& rule, const Factor* a, const Factor* b, int n,
                                                   int step, const Factor& c, int scale_exponent) {
     Special special;
@@ -44,7 +46,7 @@ MACHEPS_HD constexpr std::uint64_t truncated_step(const SumRule& rule, const Fac
     return deliver(rule, sum, unit, rule.zeros_keep_sign && all_zero && all_negative);
 }
 
-/// Computes GST-FDPA: n products of fp4 in groups of 16.
+/// Computes one step of model `scaled_groups` (GST-FDPA of the MMA-Sim paper): n products of fp4 in groups of 16.
 MACHEPS_HD constexpr std::uint64_t scaled_groups_step(const SumRule& rule, const Factor* a, const Factor* b, int n,
                                                       const Factor& c, const StepScales& scales) {
     Special special;
@@ -102,8 +104,8 @@ MACHEPS_HD constexpr float flushed(float x) {
     return (bits & 0x7f800000u) == 0 ? bit_cast<float>(bits & 0x80000000u) : x;
 }
 
-/// Computes a step of CDNA2: products and sums in fp32, each flushed. Subnormal operands and addends read as +0; a zero
-/// keeps its sign.
+/// Computes a step of CDNA2. Products and sums are rounded to fp32, and a subnormal result becomes a zero of its sign.
+/// Subnormal operands and addends are read as +0. A zero keeps its sign.
 MACHEPS_HD inline std::uint64_t flushed_pairs_step(const SumRule& rule, const Factor* a, const Factor* b, int n,
                                                    const Factor& c) {
     const auto read = [](const Factor& f) {
@@ -121,7 +123,8 @@ MACHEPS_HD inline std::uint64_t flushed_pairs_step(const SumRule& rule, const Fa
     return d == d ? bit_cast<std::uint32_t>(d) : nan_bits(rule.delivery);
 }
 
-/// Sum of products that are cut at 2^(exponent - F), where `exponent` is the largest of their exponents.
+/// Sum of products, each truncated to a multiple of 2^(exponent - F). `exponent` is the largest exponent of the
+/// products, F is rule.fraction_bits, and `sum` counts these multiples.
 struct CutProducts {
     std::int64_t sum = 0;
     int exponent = no_exponent;
@@ -149,7 +152,7 @@ MACHEPS_HD constexpr std::uint64_t floored_step(const SumRule& rule, const Facto
         special.observe_product(a[i], b[i]);
         const std::uint64_t m = a[i].significand * b[i].significand;
         if (m == 0 || a[i].kind != Unpacked::Kind::finite || b[i].kind != Unpacked::Kind::finite) continue;
-        // A single product beyond fp32's range is an infinity.
+        // A product beyond the range of fp32 counts as an infinity.
         const int top = bit_length(m) - 1 + a[i].exponent + b[i].exponent - a[i].fraction_bits - b[i].fraction_bits;
         if (top >= 128) special.add_infinity(a[i].negative != b[i].negative);
     }
@@ -187,16 +190,16 @@ MACHEPS_HD constexpr Factor as_fp16(const Factor& f) {
     return wide;
 }
 
-/// Returns x y + c with one rounding to the binary format `f`, for numbers x and y of fp32. Their product is exact in
-/// fp64. The sum is rounded to odd in fp64, so the second rounding gives the same result as one rounding of the exact
-/// sum (Boldo and Melquiond).
+/// Returns x y + c, rounded once to the binary format `f`. `c` holds bits of `f`. x and y are fp32 numbers, so their
+/// product is exact in fp64. The sum is rounded to odd in fp64, so rounding it again to `f` gives the same result as
+/// one rounding of the exact sum (Boldo and Melquiond).
 MACHEPS_HD constexpr std::uint64_t round_fma(const Format& f, double x, double y, std::uint64_t c) {
     const auto sum = op(Operation::add, fp64, bit_cast<std::uint64_t>(x * y), bit_cast<std::uint64_t>(decode64(f, c)),
                         0, Round::to_odd, Overflow::nonsaturate);
     return encode64(f, bit_cast<double>(sum.bits), Round::nearest_even, Overflow::nonsaturate);
 }
 
-/// Adds two results in the delivered format with one IEEE addition.
+/// Adds two results of steps with one IEEE addition in their format.
 MACHEPS_HD inline std::uint64_t add_results(Delivery delivery, std::uint64_t x, std::uint64_t y) {
     const Format f = delivered_format(delivery);
     const auto sum = op(Operation::add, f, x, y, 0, Round::nearest_even, Overflow::nonsaturate).bits;
@@ -206,7 +209,7 @@ MACHEPS_HD inline std::uint64_t add_results(Delivery delivery, std::uint64_t x, 
 
 }  // namespace matrix_unit
 
-/// Computes one fused step of n products and returns the bits of D. `c` holds bits of rule.addend.
+/// Computes one fused step of n products and returns the bits of D. `c` holds the bits of C in the format rule.addend.
 MACHEPS_HD inline std::uint64_t matrix_step(const SumRule& rule, const Factor* a, const Factor* b, int n,
                                             std::uint64_t c, const StepScales& scales = {}) {
     const Factor addend = factor_of_code(rule.addend, c);
@@ -252,17 +255,18 @@ MACHEPS_HD inline std::uint64_t matrix_step(const SumRule& rule, const Factor* a
             return (c & f.magnitude_mask()) > f.inf_code() ? matrix_unit::nan_bits(rule) : c;
         }
         default:
-            return c;  // models of whole matmuls
+            return c;  // pairwise, kahan and exact have no steps; matrix_instruction() computes through_fp16
     }
 }
 
 /// Computes one instruction of k products (machine.k or machine.small_k) as a chain of fused steps, and returns the
-/// bits of D. `c` holds bits of machine.addend.
+/// bits of D. `c` holds the bits of C in the format machine.addend.
 MACHEPS_HD inline std::uint64_t matrix_instruction(const SumRule& rule, int k, const Factor* a, const Factor* b,
                                                    std::uint64_t c, const StepScales& scales = {}) {
     constexpr int most = 64;
     if (rule.model == SumModel::through_fp16) {
-        // Products with k mod 4 = 0, 1 come first, then those with 2, 3. The addend joins at the end.
+        // The first step adds the products with k mod 4 = 0 or 1, the second those with k mod 4 = 2 or 3. C is added
+        // last.
         SumRule half = rule;
         half.model = SumModel::truncated;
         Factor x[most], y[most];

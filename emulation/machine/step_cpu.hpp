@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps of the dot-product units of CPUs (x86, Arm, POWER): IEEE operations with a specific order, flushing, NaN
-// results and rounding to odd. Host and device. Operands have 16 bits or fewer, so their products are exact in fp64.
-// Models: Intel SDM vol. 2 (VDPBF16PS, TDPBF16PS), Arm ARM (BFDOT), Power ISA 3.1, and results of Zen 5.
+// Steps of the dot-product units of CPUs (x86, Arm, POWER). They consist of IEEE operations, but each unit has its own
+// order of operations, flushing of subnormals and NaN results, and some round to odd. Host and device. Operands have 16
+// bits or fewer, so their products are exact in fp64. Sources: Intel SDM vol. 2 (VDPBF16PS, TDPBF16PS), Arm ARM
+// (BFDOT), Power ISA 3.1, and results of AMD Zen 5.
 #pragma once
 #include "emulation/machine/step_parts.hpp"
 
@@ -11,15 +12,15 @@ MACHEPS_HD constexpr bool is_nan_code(const Format& f, std::uint64_t code) {
     return (code & f.magnitude_mask()) > f.inf_code();
 }
 
-/// Converts a NaN operand to the result: in the result's format, quieted, with as much of its payload as fits.
+/// Returns the NaN result for a NaN operand: a quiet NaN of the format `f` with as much of the payload as fits.
 MACHEPS_HD constexpr std::uint64_t quieted(const Format& f, const Factor& x) {
     const int up = f.fraction_bits() - x.fraction_bits;
     const std::uint64_t payload = up >= 0 ? x.significand << up : x.significand >> -up;
     return (x.negative ? f.sign_bit() : 0) | f.nan_code() | payload;
 }
 
-/// Returns x + y rounded to odd in fp64. Rounding this once more, to any format of at most 51 bits, rounds x + y
-/// correctly.
+/// Returns x + y rounded to odd in fp64. Rounding the result again, to any format with at most 51 bits of precision,
+/// gives the correctly rounded x + y.
 MACHEPS_HD constexpr double odd_sum(double x, double y) {
     return bit_cast<double>(op(Operation::add, fp64, bit_cast<std::uint64_t>(x), bit_cast<std::uint64_t>(y), 0,
                                Round::to_odd, Overflow::nonsaturate)
@@ -40,7 +41,7 @@ MACHEPS_HD constexpr std::uint64_t round_result(const SumRule& rule, double x) {
     const std::uint64_t zero = x < 0 ? f.sign_bit() : 0;
     if (rule.flush_results == ResultFlush::before_rounding && size < least && size != 0) return zero;
     if (rule.flush_results == ResultFlush::after_rounding && size < least && size != 0) {
-        // To round with unbounded exponent, round the same digits 2^64 higher.
+        // To round as if the exponent were unbounded, multiply by 2^64 first.
         const double up = x * 0x1p64, rounded = decode64(f, encode64(f, up, rule.rounding, Overflow::nonsaturate));
         if ((rounded < 0 ? -rounded : rounded) < least * 0x1p64) return zero;
     }
@@ -52,7 +53,7 @@ MACHEPS_HD constexpr std::uint64_t round_result(const SumRule& rule, double x) {
     return rule.flush_results == ResultFlush::subnormal && subnormal ? code & f.sign_bit() : code;
 }
 
-/// Computes one addition of the unit. The operands and the result are bits of the result's format.
+/// Computes one addition as the unit does. The operands and the return value are bits in the format of the result.
 MACHEPS_HD constexpr std::uint64_t cpu_add(const SumRule& rule, std::uint64_t x, std::uint64_t y) {
     const Format f = delivered_format(rule.delivery);
     if (rule.nan == NanRule::first_operand) {
@@ -62,7 +63,7 @@ MACHEPS_HD constexpr std::uint64_t cpu_add(const SumRule& rule, std::uint64_t x,
     return round_result(rule, odd_sum(read_operand(rule, decode64(f, x)), read_operand(rule, decode64(f, y))));
 }
 
-/// Computes one multiply-add of the unit. `c` holds bits of the result's format.
+/// Computes one multiply-add as the unit does. `c` and the return value are bits in the format of the result.
 MACHEPS_HD constexpr std::uint64_t cpu_fma(const SumRule& rule, const Factor& a, const Factor& b, std::uint64_t c) {
     const Format f = delivered_format(rule.delivery);
     if (rule.nan == NanRule::first_operand) {
@@ -125,8 +126,8 @@ MACHEPS_HD constexpr std::uint64_t pair_then_add_step(const SumRule& rule, const
     return cpu_add(rule, c, pair);
 }
 
-/// Adds even and odd products in two chains from +0, then the chains to each other, and that sum to the addend. For
-/// fp8, each element of a chain is the sum of two products (`joined_products`).
+/// Adds the even products in one chain and the odd products in another, both from +0. Then adds the two chains, and
+/// adds their sum to C. For fp8, each element of a chain is the rounded sum of two products (`joined_products`).
 MACHEPS_HD constexpr std::uint64_t parted_chain_step(const SumRule& rule, const Factor* a, const Factor* b, int n,
                                                      std::uint64_t c) {
     const Format f = delivered_format(rule.delivery);

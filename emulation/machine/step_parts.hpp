@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts that the steps of all sum models share: decomposed operands, NaN and infinities, and one rounding of an exact
-// sum. Host and device.
+// Building blocks for the steps of all sum models: decomposed operands, results with NaN or infinities, and the
+// rounding of an exact sum. Host and device.
 #pragma once
 #include "core/arithmetic.hpp"
 #include "emulation/machine/exact_sum.hpp"
@@ -30,8 +30,8 @@ struct Factor {
     }
 };
 
-/// Returns the factor for `x` on the grid of `format` (every format except fp64 and e8m0fnu). Bits of x below the grid
-/// are cut.
+/// Decomposes `x` as a number of `format`, which may be any format except fp64 and e8m0fnu. Bits of x that do not fit
+/// into the format are truncated.
 MACHEPS_HD constexpr Factor factor_of_value(const Format& format, float x) {
     const std::uint32_t bits = bit_cast<std::uint32_t>(x), field = bits >> 23 & 0xff;
     const std::uint32_t fraction = (bits & 0x7fffffu) >> format.padding << format.padding;
@@ -47,7 +47,7 @@ MACHEPS_HD constexpr Factor factor_of_value(const Format& format, float x) {
     return f;
 }
 
-/// Returns the factor that `code` encodes in `format`, which may be a scale format. The significand of a NaN is its
+/// Decomposes the number that `code` encodes in `format`, which may be a scale format. The significand of a NaN is its
 /// payload.
 MACHEPS_HD constexpr Factor factor_of_code(const Format& format, std::uint64_t code) {
     if (format.encoding == Encoding::power_of_two) {
@@ -65,17 +65,18 @@ MACHEPS_HD constexpr Factor factor_of_code(const Format& format, std::uint64_t c
                 .significand = code & (format.min_normal_code() - 1),
                 .fraction_bits = format.fraction_bits()};
     }
-    // fp32 decodes to itself, NaN payloads aside.
+    // decode() is exact for every number. It would lose only NaN payloads, which are handled above.
     return factor_of_value(format, decode(format, code));
 }
 
-/// Block scales of one instruction: scale i of a and of b belong to products i * k / count up to (i + 1) * k / count.
+/// Block scales of one instruction. Scale i of a and scale i of b apply to the products [i * k / count,
+/// (i + 1) * k / count).
 struct StepScales {
     const Factor *a = nullptr, *b = nullptr;
     int count = 0;
 };
 
-/// Parts of the steps.
+/// Building blocks of the steps.
 namespace matrix_unit {
 
 using macheps::detail::bit_length;
@@ -94,7 +95,7 @@ MACHEPS_HD constexpr std::uint64_t nan_bits(Delivery delivery) {
     }
 }
 
-/// Returns the bits of a NaN result that is not the NaN of an operand.
+/// Returns the bits of a NaN result that is not copied from a NaN operand.
 MACHEPS_HD constexpr std::uint64_t nan_bits(const SumRule& rule) {
     if (rule.nan == NanRule::default_7fc00000 && rule.delivery == Delivery::fp32_nearest_even) return 0x7fc00000;
     if (rule.nan == NanRule::first_operand) {
@@ -129,7 +130,7 @@ MACHEPS_HD constexpr std::uint64_t infinity_bits(Delivery delivery, bool negativ
     return (f.inf_code() | (negative ? f.sign_bit() : 0)) << f.padding;
 }
 
-/// NaN and infinities of a step. They decide the result before finite numbers are added.
+/// NaN and infinities among the inputs of a step. If there are any, they alone determine the result.
 struct Special {
     bool nan = false, positive = false, negative = false;
 
@@ -151,7 +152,7 @@ struct Special {
     }
 };
 
-/// Rounds the exact number sum * 2^unit once, and returns its bits.
+/// Rounds the exact number sum * 2^unit once and returns the bits of the result.
 MACHEPS_HD constexpr std::uint64_t deliver(const SumRule& rule, std::int64_t sum, int unit,
                                            bool zero_is_negative = false) {
     const Format f = delivered_format(rule.delivery);
@@ -167,10 +168,11 @@ MACHEPS_HD constexpr std::uint64_t deliver(const SumRule& rule, std::int64_t sum
     return (code | (negative ? f.sign_bit() : 0)) << f.padding;
 }
 
-/// Returns significand * 2^(exponent - fraction_bits), cut toward zero, in units of 2^unit.
+/// Returns the number with this sign and the magnitude significand * 2^(exponent - fraction_bits), as a multiple of
+/// 2^unit, rounded toward zero.
 MACHEPS_HD constexpr std::int64_t cut(bool negative, std::uint64_t significand, int exponent, int fraction_bits,
                                       int unit) {
-    if (significand == 0) return 0;  // a product with a zero may have any exponent
+    if (significand == 0) return 0;  // a product with a zero factor may have any exponent
     const int shift = exponent - fraction_bits - unit;
     const std::uint64_t magnitude = shift >= 0 ? significand << shift : shift > -64 ? significand >> -shift : 0;
     return negative ? -static_cast<std::int64_t>(magnitude) : static_cast<std::int64_t>(magnitude);

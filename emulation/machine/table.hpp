@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// All machines by name: the orders of summation, which no instruction computes, and the matrix units of each vendor. A
-// matrix unit is one row of its vendor's file.
+// Table of all machines: orders of summation, which do not describe an instruction, and the matrix units of each
+// vendor. Each matrix unit is one row in the file of its vendor.
 #pragma once
 #include "emulation/machine/table_amd.hpp"
 #include "emulation/machine/table_cpu.hpp"
@@ -12,8 +12,8 @@ namespace macheps {
 
 namespace machine_row {
 
-/// Completes the row of an order of summation (other than fp32_chain). Its operands may have any format that fp32
-/// holds.
+/// Completes the row of an order of summation (other than fp32_chain). Its operands may have any format whose numbers
+/// are exact in fp32.
 constexpr Machine order(Machine row) {
     row.operands = FormatSet::of_values();
     row.source = "IEEE 754-2019";

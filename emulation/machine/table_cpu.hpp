@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dot-product units of CPUs. Parameters: Intel SDM vol. 2 and the AVX10.2 and AMX documents, Arm ARM, Power ISA 3.1,
-// RISC-V Zvfbfwma. Some rows are measured on silicon or reproduced in QEMU's user mode (evidence `hardware` or
-// `emulated`).
+// Dot-product units of CPUs. Sources of the parameters: Intel SDM vol. 2, Intel's AVX10.2 and AMX documents, Arm ARM,
+// Power ISA 3.1, RISC-V Zvfbfwma. Rows with evidence `hardware` were compared with results of silicon, rows with
+// evidence `emulated` with results of QEMU's user mode.
 #pragma once
 #include "emulation/machine/table_shared.hpp"
 
@@ -12,7 +12,8 @@ inline constexpr std::string_view intel_sdm = "Intel SDM vol. 2";
 inline constexpr std::string_view arm_arm = "Arm ARM";
 inline constexpr std::string_view qemu = "QEMU 7.2";
 
-/// Completes a row of x86: fp32 subnormals are flushed in operands and results, and a NaN result is that of an operand.
+/// Completes a row of x86. The unit flushes fp32 subnormals in operands and results. If an operand is NaN, the result
+/// is the first such operand, made quiet.
 constexpr Machine x86_unit(Machine row) {
     row.arch = "x86";
     row.sum.flush_operands = true;
@@ -22,14 +23,14 @@ constexpr Machine x86_unit(Machine row) {
     return row;
 }
 
-/// Completes the row of an AVX-512 or AVX10.2 instruction: one pair of products, the odd one first.
+/// Completes the row of an AVX-512 or AVX10.2 instruction that adds one pair of products, the odd product first.
 constexpr Machine x86_pairs(Machine row) {
     row.k = row.sum.terms = 2;
     row.sum.order = ProductOrder::odd_first;
     return x86_unit(row);
 }
 
-/// Completes the row of a tile instruction: one step over all of K.
+/// Completes the row of an AMX tile instruction, which sums all of its k products in one step.
 constexpr Machine amx(int joined_products, Machine row) {
     row.sum.model = SumModel::parted_chain;
     row.sum.terms = row.k;
@@ -37,7 +38,7 @@ constexpr Machine amx(int joined_products, Machine row) {
     return x86_unit(row);
 }
 
-/// Marks a row as reproduced on an emulator of the architecture.
+/// Marks a row as one that reproduces the results of an emulator of the architecture.
 constexpr Machine emulated(Machine row) {
     row.evidence = Evidence::emulated;
     row.measured = qemu;
@@ -45,8 +46,8 @@ constexpr Machine emulated(Machine row) {
     return row;
 }
 
-/// Completes a row of Arm before EBF16: every result is rounded to odd, fp32 subnormals are flushed, and there is only
-/// one NaN.
+/// Completes the row of an Arm unit with FPCR.EBF = 0. The unit rounds every result to odd, flushes fp32 subnormals and
+/// returns the default NaN for every NaN result.
 constexpr Machine bfdot_unit(Machine row) {
     row.arch = "arm";
     row.operands = {bf16};
@@ -94,7 +95,7 @@ inline constexpr Machine cpu[] = {
             .evidence = Evidence::published, .summary = "like x86.amx.bf16; subnormals of fp16 are kept"}),
     amx(2, {.name = "x86.amx.fp8", .instruction = "tdpbf8ps tdphf8ps tdpbhf8ps tdphbf8ps", .operands = fp8_ocp, .k = 64,
             .evidence = Evidence::inferred, .source = "bochs-emu/Bochs bochs/cpu/avx/amx.cc",
-            .summary = "of each four products, the first two and the last two are added and rounded"}),
+            .summary = "in each group of four products, the first two are added and rounded, then the last two"}),
 
     bfdot_unit({.name = "arm.bfdot", .instruction = "bfdot bfmopa", .k = 2, .summary = "FPCR.EBF = 0"}),
     bfdot_unit({.name = "arm.bfmmla", .instruction = "bfmmla", .k = 4, .summary = "FPCR.EBF = 0: two chained bfdot"}),

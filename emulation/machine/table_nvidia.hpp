@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// NVIDIA's tensor cores. Parameters: Xie et al. (MMA-Sim, arXiv 2511.10909), Khattak and Mikaitis (arXiv 2512.07004;
-// their captures of silicon are the evidence `hardware`), Fasi et al. (PeerJ CS 330), machine code of ptxas 13.0 for
-// the emulated fp8 forms.
+// NVIDIA's tensor cores. Sources of the parameters: Xie et al. (MMA-Sim, arXiv 2511.10909), Khattak and Mikaitis (arXiv
+// 2512.07004), Fasi et al. (PeerJ CS 330), and, for fp8 instructions that run as fp16 steps, machine code of ptxas
+// 13.0. Rows with evidence `hardware` reproduce the captures of Khattak and Mikaitis, the traces in tests/traces, or
+// both.
 #pragma once
 #include "emulation/machine/table_shared.hpp"
 
@@ -19,7 +20,7 @@ inline constexpr std::string_view captures_and_traces =
 struct Generation {
     std::string_view arch;
     int fraction_bits = 0;   ///< kept below the largest exponent, unless a row says otherwise
-    bool is_traced = false;  ///< tests/traces has traces of all its forms
+    bool is_traced = false;  ///< tests/traces has traces of all its instructions and operand formats
 };
 inline constexpr Generation volta{.arch = "sm_70", .fraction_bits = 23};
 inline constexpr Generation turing{.arch = "sm_75", .fraction_bits = 24};
@@ -29,26 +30,25 @@ inline constexpr Generation hopper{.arch = "sm_90", .fraction_bits = 25, .is_tra
 inline constexpr Generation blackwell{.arch = "sm_100", .fraction_bits = 25};
 inline constexpr Generation blackwell_rtx{.arch = "sm_120", .fraction_bits = 25};
 
-/// One form of an instruction: the properties in which it differs from others of its generation.
+/// Properties of an instruction with specific operand and accumulator formats, beyond those of its generation.
 struct TensorCore {
     std::string_view name{};
     std::string_view instruction = "mma";
     FormatSet operands{};
     Format accumulator = fp32;
     int k = 0;                    ///< products per instruction
-    int small_k = 0;              ///< of the instruction's smaller shape; 0: there is none
+    int small_k = 0;              ///< products in the smaller shape of the instruction; 0: only one shape
     int terms = 0;                ///< products per fused step
-    int fraction_bits = 0;        ///< 0: those of the generation
-    std::string_view measured{};  ///< GPUs whose captures are reproduced; empty: a published model
-    int captured_terms = 0;       ///< products that the captures fill, 0: all k
-    bool is_inferred = false;     ///< nothing is published for this type: the model is that of its siblings
+    int fraction_bits = 0;        ///< 0: the value of the generation
+    std::string_view measured{};  ///< GPUs whose captures the row reproduces; empty: none
+    int captured_terms = 0;       ///< products that are nonzero in the captures; 0: all k
+    bool is_inferred = false;     ///< nothing is published for these formats, so the row uses the model of related ones
 };
 
-/// Builds the row of a truncated fused dot-product-add. The exponent of a zero addend is -108 - F for fp32
-/// accumulators, where F is the fraction bits of the generation. For fp16 accumulators it is 4 - F, except -133 for
-/// those of tcgen05. On an H100, a negative sum that underflows gives +0, and the exponent is -21 for the fp16
-/// accumulators of wgmma (traces of 2026-11-26, tests/traces). The other generations are assumed to behave in the same
-/// way.
+/// Builds the row of a truncated fused dot-product-add. With F fraction bits in the generation, the exponent of a zero
+/// addend is -108 - F for an fp32 accumulator and 4 - F for an fp16 accumulator, but -133 for an fp16 accumulator of
+/// tcgen05. Traces of an H100 (2026-11-26, tests/traces) confirm the value 4 - F = -21 for wgmma. They also show that a
+/// negative sum that underflows gives +0; the other generations are assumed to do the same.
 constexpr Machine tensor_core(const Generation& generation, const TensorCore& row) {
     const bool half = row.accumulator == fp16;
     const int fraction_bits = row.fraction_bits != 0 ? row.fraction_bits : generation.fraction_bits;
@@ -83,7 +83,7 @@ constexpr Machine tensor_core(const Generation& generation, const TensorCore& ro
                                            : mma_sim};
 }
 
-/// Marks a row as reproduced on the traces in tests/traces.
+/// Marks a row as one that reproduces the traces in tests/traces.
 constexpr Machine traced(Machine m) {
     m.evidence = Evidence::hardware;
     m.measured = "H100, H200";
@@ -92,7 +92,7 @@ constexpr Machine traced(Machine m) {
     return m;
 }
 
-/// Builds the row of a Volta form whose C and D have different formats.
+/// Builds the row of a Volta instruction whose C and D have different formats.
 constexpr Machine volta_mixed(std::string_view name, Format addend, Format result) {
     Machine m = tensor_core(volta, {.name = name, .operands = {fp16}, .accumulator = result, .k = 4, .terms = 4});
     m.addend = m.sum.addend = addend;
@@ -100,7 +100,8 @@ constexpr Machine volta_mixed(std::string_view name, Format addend, Format resul
     return m;
 }
 
-/// Builds the row of an fp8 mma.sync of sm_90 or sm_100: its machine code has two fp16 steps and one addition.
+/// Builds the row of an fp8 mma.sync of sm_90 or sm_100. In machine code, this instruction is two fp16 steps and one
+/// addition.
 constexpr Machine emulated_fp8(const Generation& generation, const TensorCore& row) {
     Machine m = tensor_core(generation, row);
     m.sum.model = SumModel::through_fp16;
@@ -108,8 +109,8 @@ constexpr Machine emulated_fp8(const Generation& generation, const TensorCore& r
     return m;
 }
 
-/// Builds the row of a form whose products share one pair of scales per instruction: fp8, fp6 and fp4 with scales of
-/// ue8m0.
+/// Builds the row of an fp8, fp6 or fp4 instruction with ue8m0 scales. All products of an instruction share one pair of
+/// scales.
 constexpr Machine block_scaled(const Generation& generation, Format scale, int block, const TensorCore& row) {
     Machine m = tensor_core(generation, row);
     m.scale = scale;
@@ -117,7 +118,7 @@ constexpr Machine block_scaled(const Generation& generation, Format scale, int b
     return m;
 }
 
-/// Builds the row of a block-scaled fp4 form: groups of 16 exact products.
+/// Builds the row of a block-scaled fp4 instruction. It sums each group of 16 products exactly.
 constexpr Machine group_scaled(const Generation& generation, Format scale, int block, const TensorCore& row) {
     Machine m = block_scaled(generation, scale, block, row);
     m.sum.model = SumModel::scaled_groups;

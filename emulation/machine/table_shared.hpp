@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts that the tables of several vendors share.
+// Definitions for the machine tables of several vendors.
 #pragma once
 #include "emulation/machine/machine.hpp"
 
@@ -7,7 +7,8 @@ namespace macheps::machine_row {
 
 inline constexpr std::string_view mma_sim = "MMA-Sim, arXiv 2511.10909";
 
-/// Completes the row of a chain of correctly rounded fma in one format: fp64 for all vendors, fp32 for AMD.
+/// Completes the row of a unit that computes a chain of correctly rounded fma in one format. NVIDIA and AMD have such
+/// units for fp64, and AMD also for fp32.
 constexpr Machine fma_unit(Format format, Machine row) {
     row.operands = {format};
     row.addend = row.result = row.sum.addend = format;

@@ -49,12 +49,14 @@ std::string_view to_string(Delivery delivery) {
 
 namespace {
 
-/// Describes what captures leave open if they end before the last product: how the instruction is split into steps.
+/// Returns a note if the captures contain only the first products of an instruction and therefore do not show how the
+/// instruction is split into steps. Otherwise returns an empty string.
 std::string untold(const Machine& machine) {
     const int live = machine.captured_terms;
     if (live == 0 || live >= machine.k) return {};
-    // If steps are not longer than the captures, one step over the whole instruction would give the same results there.
-    // If they are longer, so would a chain of steps as long as the captures.
+    // `other` splits the instruction differently but gives the same results on the captures. If the model's steps are
+    // at most as long as the captured part, `other` is one step over the whole instruction. Otherwise it is a chain of
+    // steps as long as the captured part.
     Machine other = machine;
     other.sum.terms = machine.sum.terms <= live ? machine.k : live;
     return fmt::format(". Only the first {} of {} products are not zero there, so {} and {} cannot be distinguished",
@@ -112,7 +114,7 @@ std::string evidence_words(const Machine& machine) {
             return fmt::format("reproduces {}captures of hardware: {}{}", is_cpu_unit(machine) ? "" : "published ",
                                machine.measured, untold(machine));
         case Evidence::published:
-            // Models of GPUs were found by experiment. Those of CPUs are in the vendor's documents.
+            // The models of GPU units come from experiments, the models of CPU units from the vendor's documents.
             return is_cpu_unit(machine)
                        ? "follows the vendor's description of the instruction; not compared with a capture"
                        : "follows a model that its authors tested on hardware; not compared with a public capture";

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// FusedPlan: how a matmul on a matrix unit runs as one chain of equal fused steps per element. It contains the order of
-// the terms and the joins of partial sums, derived once from the machine and the rule. The plans of the fast kernels
-// for CPU and GPU add only what these kernels need. The results are those of emulation/matmul/matmul.hpp.
+// FusedPlan describes a matmul on a matrix unit as one chain of equal fused steps per output element: the order of the
+// terms, and how partial sums are added. fused_plan() derives it from the machine and the rule. The fast kernels for
+// CPU and GPU add only the details that they need. The results equal those of the definition in
+// emulation/matmul/matmul.hpp.
 #pragma once
 #include "emulation/backend.hpp"
 
@@ -16,7 +17,7 @@ enum class TermOrder : std::uint8_t {
     even_first,       ///< in a step, the even terms first, then the odd ones (CDNA3 fp8)
 };
 
-/// How a partial sum joins the main accumulator.
+/// How a partial sum is added to the main accumulator.
 enum class PartialJoin : std::uint8_t {
     none,       ///< there is one sum, over all of k
     add,        ///< one fp32 addition
@@ -26,13 +27,13 @@ enum class PartialJoin : std::uint8_t {
 };
 
 struct FusedPlan {
-    SumRule rule{};                          ///< of one step; its model is never through_fp16
+    SumRule rule{};                          ///< rule of one step; the model is never through_fp16
     Format a_format{}, b_format{};           ///< formats in which a step reads the operands
     int terms = 1;                           ///< products per step
     int instruction_k = 1;                   ///< products per instruction; k is padded with +0 to a multiple of it
     TermOrder order = TermOrder::ascending;  ///< order in which the steps take the terms
     PartialJoin join = PartialJoin::none;
-    std::int64_t interval = 0;  ///< with a join: terms per partial sum, a multiple of instruction_k
+    std::int64_t interval = 0;  ///< unless `join` is none: terms per partial sum, a multiple of instruction_k
     Format scale{};             ///< format of the block scales that the steps apply, if there are any
     int scale_block = 0;        ///< terms that share a scale; 0: no scales
 
@@ -41,7 +42,8 @@ struct FusedPlan {
     MACHEPS_HD constexpr int period() const {
         return order == TermOrder::even_first ? terms : order == TermOrder::halves_of_fours ? instruction_k : 1;
     }
-    /// Returns the term that a chain takes at `place`. Both are counted from the chain's first term.
+    /// Returns the index of the term that a chain adds at position `place`. Index and position count from the first
+    /// term of the chain.
     MACHEPS_HD constexpr std::int64_t source(std::int64_t place) const {
         if (!is_permuted()) return place;
         const std::int64_t half = period() / 2, within = place % period();
@@ -51,10 +53,13 @@ struct FusedPlan {
     }
 };
 
-/// Returns the plan for `args`, or nothing if only the definition can compute the sum. This is so if the machine has no
-/// fused steps of this kind (orders of summation, fma chains, most CPU units), if its C and D have different formats,
-/// if it takes the less common side of a disputed point (SumRule), if the rule has blocks, or if a promotion would
-/// follow the addition at the end of an instruction (through_fp16).
+/// Returns the plan for `args`, or nothing if only the definition in emulation/matmul/matmul.hpp can compute the sum.
+/// The fast kernels do not support
+/// - machines without fused steps of this kind (orders of summation, fma chains, most CPU units),
+/// - machines whose C and D have different formats,
+/// - machines with an unusual choice at a disputed point of SumRule,
+/// - rules with blocks, and
+/// - promotion on through_fp16 machines, whose instructions already end with an addition.
 constexpr std::optional<FusedPlan> fused_plan(const Matmul& args) {
     const Machine& machine = *args.rule.machine;
     FusedPlan plan{.rule = machine.sum,
@@ -66,7 +71,8 @@ constexpr std::optional<FusedPlan> fused_plan(const Matmul& args) {
                    .scale = machine.scale,
                    .scale_block = machine.scale_block};
     const SumRule& rule = machine.sum;
-    // Fast kernels support only one sign of an underflow for each model: that of the machines with this model.
+    // For each model, fast kernels support one sign of a sum that underflows: the sign that the machines of this model
+    // have.
     const bool cuts = rule.model == SumModel::truncated || rule.model == SumModel::scaled_groups ||
                       rule.model == SumModel::through_fp16;
     const bool disputed =
@@ -99,7 +105,8 @@ constexpr std::optional<FusedPlan> fused_plan(const Matmul& args) {
             plan.order = TermOrder::even_first;
             return plan;
         case SumModel::through_fp16:
-            // Two truncated steps on the operands widened to fp16; every instruction's sum joins the main accumulator.
+            // Each instruction is two truncated steps on operands widened to fp16. Its sum is added to the main
+            // accumulator.
             if (plan.join != PartialJoin::none) return std::nullopt;
             plan.rule.model = SumModel::truncated;
             plan.a_format = plan.b_format = fp16;

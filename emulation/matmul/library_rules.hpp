@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels of CPU libraries as rules. Each was identified by its results on cancelling operands, for which every other
-// order in a small list gives different bits (`macheps verify --library`). One thread, row-major, alpha = 1, beta = 0.
+// Rules of summation that describe kernels of CPU libraries. Each rule was identified by results on operands that
+// cancel (`macheps verify --library`). On these operands, every other order in a small list of candidates gives
+// different bits. The rules hold for one thread, row-major matrices, alpha = 1 and beta = 0.
 #pragma once
 #include "emulation/machine/table.hpp"
 #include "emulation/matmul/rules.hpp"
@@ -9,7 +10,7 @@ namespace macheps {
 
 namespace library_rule {
 
-/// Returns blocks of `limit` terms, of which the last two are halves.
+/// Returns blocks of `limit` terms each, except that the last two blocks are two halves of the remaining terms.
 constexpr KBlocks halves(int limit, int multiple, bool greater = false) {
     return {.limit = limit, .split = KBlocks::Split::halve_last, .multiple = multiple, .greater_half = greater};
 }

@@ -20,7 +20,8 @@ FieldError bad(std::string what, std::string_view text, std::string fix) {
     return FieldError("machine", std::move(what), std::move(fix), std::string(text));
 }
 
-/// Finds a machine, or a rule that has one.
+/// Returns the rule for a name without suffixes: the name of a machine, of a rule that has a machine, or of a library
+/// function. `text` is the whole text, for error messages.
 SpelledRule base_rule(std::string_view name, std::string_view text) {
     if (const Machine* machine = find_machine(name)) return {.name = std::string(text), .rule = {.machine = machine}};
     if (const NamedMatmulRule* named = find_matmul_rule(name)) {

@@ -11,24 +11,25 @@
 
 namespace macheps {
 
-/// Rule with the text that names it.
+/// Rule that parse_machine() has read, with its name.
 struct SpelledRule {
     std::string name{};
     MatmulRule rule{};
-    const NamedMatmulRule* named = nullptr;  ///< the named rule that `rule` was made from
-    std::optional<SumOrder> order{};         ///< an order of summation with its format; `rule` is then not used
+    const NamedMatmulRule* named = nullptr;  ///< the named rule on which `rule` is based, if any
+    std::optional<SumOrder> order{};         ///< set if the text is ORDER:FORMAT[:ROUND]; `rule` is then not used
 
     /// Returns the format of the sums.
     Format result() const { return order ? order->format : rule.machine->result; }
 };
 
-/// Reads `NAME[+SUFFIX...]`. NAME is a machine of emulation/machine/table.hpp, a rule of emulation/matmul/rules.hpp
-/// that has a machine, or a name of library_names.hpp. A suffix is `promoteN` (N terms per partial sum, which joins an
-/// fp32 accumulator: Promotion::add), `slicesN` (N slices of k, joined in a workspace unless the rule has another
-/// join), or a rule that leaves its machine open. Alternatively reads `ORDER:FORMAT[:ROUND]`, an order of summation in
-/// any format.
-/// Errors: throws Error (usage) with the nearest name, and for an unknown suffix, an interval that is not a multiple of
-/// the instruction's k, or a rule without a number of slices.
+/// Parses `NAME[+SUFFIX...]` or `ORDER:FORMAT[:ROUND]`. NAME is a machine of emulation/machine/table.hpp, a rule of
+/// emulation/matmul/rules.hpp that has a machine, or a name of library_names.hpp. These suffixes exist:
+///   promoteN    Promotion::add: after every N terms, the partial sum is added to an fp32 accumulator
+///   slicesN     N slices of k, added in a workspace unless the rule specifies another SliceJoin
+///   RULE        the name of a rule that does not specify a machine
+/// ORDER:FORMAT[:ROUND] is an order of summation in any format.
+/// Errors: throws Error (usage) for an unknown name (the message suggests the nearest name), an unknown suffix, an
+/// interval that is not a multiple of the instruction's k, or a missing number of slices.
 SpelledRule parse_machine(std::string_view text);
 
 }  // namespace macheps

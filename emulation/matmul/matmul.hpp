@@ -8,8 +8,8 @@
 namespace macheps {
 
 /// Computes machine fp32.chain: acc = start, then acc = fma(a[i * a_step], b[i * b_step], acc) for i = 0 .. k - 1 in
-/// that order. Returns start if k == 0. A NaN result has the bits that the processor made; the caller makes it
-/// canonical.
+/// that order. Returns start if k == 0. A NaN result has the bits that the processor produces. The caller replaces them
+/// by those of the canonical NaN.
 MACHEPS_HD inline float fp32_chain_dot(const float* a, std::int64_t a_step, const float* b, std::int64_t b_step,
                                        std::int64_t k, float start = 0) {
     float acc = start;
@@ -21,16 +21,16 @@ MACHEPS_HD inline float fp32_chain_dot(const float* a, std::int64_t a_step, cons
 
 namespace macheps::definition {
 
-/// A row of a and a column of b.
+/// The row of a and the column of b from which one output element is computed.
 struct DotOperands {
     const float *a = nullptr, *b = nullptr;
-    std::int64_t a_step = 0, b_step = 0;  ///< elements from term to term
-    std::int64_t i = 0, j = 0;            ///< indices of the scales
+    std::int64_t a_step = 0, b_step = 0;  ///< distance in memory from one term to the next, in elements
+    std::int64_t i = 0, j = 0;            ///< index of the row and of the column, which select their scales
     float start = 0;                      ///< initial value of the sum: Matmul::addend
 };
 
-/// Returns element (i, j) of the addend as the machine reads it, or +0 if there is no addend. Its matrix begins at
-/// `addend`.
+/// Returns element (i, j) of the addend, rounded to the format of the machine's C. `addend` points to the first element
+/// of the matrix. If it is null, the function returns +0.
 MACHEPS_HD inline float addend_of(const Matmul& args, const float* addend, std::int64_t i, std::int64_t j) {
     if (addend == nullptr) return 0;
     return quantize(args.rule.machine->addend, addend[i * args.ld_addend + j], Round::nearest_even,
@@ -51,7 +51,7 @@ MACHEPS_HD inline bool scales_in_promotion(const Matmul& args) {
     return args.rule.promotion == Promotion::fma_joint || args.rule.promotion == Promotion::fma_left;
 }
 
-/// Returns a decode scale as a factor in the machine's scale format. Its sign is ignored.
+/// Decomposes a decode scale as a number of `format`, the format of the machine's scales. The sign is ignored.
 MACHEPS_HD inline Factor scale_factor(const Format& format, float scale) {
     if (format.encoding != Encoding::power_of_two) {
         Factor f = factor_of_value(format, scale);
@@ -63,8 +63,8 @@ MACHEPS_HD inline Factor scale_factor(const Format& format, float scale) {
     return {.significand = 1, .exponent = detail::bit_length(u.significand) - 1 + u.exponent};
 }
 
-/// Runs instructions over terms [first, last), from addend `start`. k is padded with +0 to a multiple of the
-/// instruction's k.
+/// Runs a chain of instructions over the terms [first, last). `start` is the C of the first instruction. If there are
+/// too few terms for the last instruction, it is padded with +0.
 MACHEPS_HD inline float instruction_chain(const Matmul& args, const DotOperands& x, std::int64_t first,
                                           std::int64_t last, float start = 0) {
     constexpr int most = 64;
@@ -80,7 +80,7 @@ MACHEPS_HD inline float instruction_chain(const Matmul& args, const DotOperands&
         }
         StepScales scales{alpha, beta, machine.has_scales() ? machine.k / machine.scale_block : 0};
         for (int s = 0; s < scales.count; ++s) {
-            // A block beyond the last term has no scale, and its products are zeros.
+            // A block beyond the last term takes the scale of the last term. Its products are zeros.
             const std::int64_t at = min_of(p + s * machine.scale_block, last - 1);
             alpha[s] = scale_factor(machine.scale, args.a.scales.at(x.i, at));
             beta[s] = scale_factor(machine.scale, args.b.scales.at(x.j, at));
@@ -140,8 +140,8 @@ MACHEPS_HD inline float exact_dot(const DotOperands& x, std::int64_t first, std:
     return bit_cast<float>(static_cast<std::uint32_t>(bits));
 }
 
-/// Sums terms [first, last) on the machine, from `start`. Pairwise, Kahan and exact sums ignore `start` and begin with
-/// +0.
+/// Sums the terms [first, last) as the machine does, beginning with `start`. Pairwise, Kahan and exact sums ignore
+/// `start` and begin with +0.
 MACHEPS_HD inline float machine_dot(const Matmul& args, const DotOperands& x, std::int64_t first, std::int64_t last,
                                     float start = 0) {
     const SumRule& sum = args.rule.machine->sum;
@@ -167,7 +167,7 @@ MACHEPS_HD inline float machine_dot(const Matmul& args, const DotOperands& x, st
     return instruction_chain(args, x, first, last, start);
 }
 
-/// Adds `partial`, which sums the terms from `p` on, to `main`.
+/// Adds the partial sum of the terms from `p` on to the main accumulator, as Promotion defines, and returns the result.
 MACHEPS_HD inline float promote(const Matmul& args, const DotOperands& x, std::int64_t p, float partial, float main) {
     const float sa = args.a.scales.at(x.i, p), sb = args.b.scales.at(x.j, p);
     switch (args.rule.promotion) {
@@ -180,7 +180,8 @@ MACHEPS_HD inline float promote(const Matmul& args, const DotOperands& x, std::i
     }
 }
 
-/// Sums the terms in chains that take turns, then adds the chains in order. The remaining terms go to the first chain.
+/// Sums the terms in rule.lanes chains. Consecutive terms go to the chains in turn. Terms left over after the last full
+/// turn go to the first chain. At the end, the chains are added in order.
 MACHEPS_HD inline float lanes_sum(const Matmul& args, const DotOperands& x, std::int64_t first, std::int64_t last) {
     const std::int64_t lanes = args.rule.lanes, turns = (last - first) / lanes;
     float sum = 0;
@@ -198,7 +199,7 @@ MACHEPS_HD inline float lanes_sum(const Matmul& args, const DotOperands& x, std:
     return sum;
 }
 
-/// Sums the terms [first, last) in blocks and joins the blocks.
+/// Sums the terms [first, last) in blocks and adds the sums of the blocks in order.
 MACHEPS_HD inline float blocks_sum(const Matmul& args, const DotOperands& x, std::int64_t first, std::int64_t last) {
     const MatmulRule& rule = args.rule;
     const std::int64_t k = last - first;
@@ -213,7 +214,7 @@ MACHEPS_HD inline float blocks_sum(const Matmul& args, const DotOperands& x, std
     return main;
 }
 
-/// Returns the sum of one slice of k.
+/// Returns the sum of one slice of k: the terms [first, last).
 MACHEPS_HD inline float slice_sum(const Matmul& args, const DotOperands& x, std::int64_t first, std::int64_t last) {
     if (args.rule.has_blocks()) return blocks_sum(args, x, first, last);
     if (args.rule.promotion == Promotion::none) return machine_dot(args, x, first, last, x.start);
@@ -256,8 +257,8 @@ MACHEPS_HD inline float apply_scales(const Matmul& args, std::int64_t i, std::in
     return args.out_scale == 1 ? acc : acc * args.out_scale;
 }
 
-/// Adds the bias and casts. `x` is the scaled sum. `element` is the index in the random stream, counted row-major over
-/// [batch_outer, batch_inner, m, n].
+/// Adds the bias and casts. `x` is the scaled sum. `element` is the output's index in the random stream: its row-major
+/// index in [batch_outer, batch_inner, m, n].
 MACHEPS_HD inline MatmulOutput finish_output(const Matmul& args, float x, std::int64_t j, std::uint64_t element) {
     if (args.bias != nullptr && !args.rule.bias_first) {
         if (args.bias_after_cast) x = store_as(args.out_cast, x, element);
@@ -272,13 +273,14 @@ MACHEPS_HD inline MatmulOutput matmul_output(const Matmul& args, float acc, std:
     return finish_output(args, apply_scales(args, i, j, acc), j, element);
 }
 
-/// Returns x + y as fp32 atomics add: subnormal operands and results are flushed to zero.
+/// Returns x + y as an fp32 atomic addition on a GPU computes it: subnormal operands and results are flushed to zero.
 MACHEPS_HD inline float flushed_sum(float x, float y) {
     return matrix_unit::flushed(matrix_unit::flushed(x) + matrix_unit::flushed(y));
 }
 
-/// Joins slice s (SliceJoin). `sum` has the slices before s, and `partial` is slice s. For SliceJoin::serial, `sum` and
-/// the result are outputs: already scaled and rounded.
+/// Adds slice s to the slices before it as SliceJoin defines, and returns the new sum. `partial` is the sum of slice s,
+/// and `sum` that of the slices before s. For SliceJoin::serial, `sum` and the return value are already scaled and
+/// rounded to the format of the output.
 MACHEPS_HD inline float join_slice(const Matmul& args, std::int64_t s, float sum, float partial, std::int64_t i,
                                    std::int64_t j, std::uint64_t element) {
     switch (args.rule.join) {
@@ -288,8 +290,8 @@ MACHEPS_HD inline float join_slice(const Matmul& args, std::int64_t s, float sum
             if (s == 0) return partial;
             return s + 1 == args.rule.slices ? partial + sum : flushed_sum(sum, partial);
         case SliceJoin::serial: {
-            // The epilogue computes x = 1 * D, then fma(scale, partial, x). It has one factor, so the scales are
-            // multiplied first.
+            // The epilogue computes x = 1 * D, then fma(factor, partial, x). There is only one factor, so the scales
+            // are multiplied with each other first.
             const bool scaled = args.a.scales.data != nullptr || args.b.scales.data != nullptr;
             const float scales = scaled ? args.a.scales.at(i, 0) * args.b.scales.at(j, 0) : 1.0f;
             const float factor = args.out_scale * scales;
@@ -300,8 +302,8 @@ MACHEPS_HD inline float join_slice(const Matmul& args, std::int64_t s, float sum
     }
 }
 
-/// Returns out[i,j] of one matrix. `a`, `b` and `addend` (if there is one) point to the first element of their
-/// matrices.
+/// Returns element (i, j) of one output matrix. `a`, `b` and `addend` point to the first element of their matrices.
+/// `addend` may be null.
 MACHEPS_HD inline MatmulOutput matmul_element(const Matmul& args, const float* a, const float* b, std::int64_t i,
                                               std::int64_t j, std::uint64_t element, const float* addend = nullptr) {
     DotOperands x = dot_operands(args, a, b, i, j);

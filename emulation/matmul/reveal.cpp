@@ -19,7 +19,7 @@ int ceil_log2(int n) {
     return bits;
 }
 
-/// Range of the powers of two that a format holds, as exponents.
+/// Range of exponents e for which 2^e is a number of the format or, if `normal` is true, a normal number.
 struct ExponentSpan {
     int least, most;
 
@@ -29,7 +29,8 @@ struct ExponentSpan {
     bool contains(int e) const { return e >= least && e <= most; }
 };
 
-/// Splits e into an exponent of a and one of b.
+/// Splits the exponent e of a product into the exponents of its factors. The factors are powers of two in the ranges of
+/// a and of b.
 std::pair<int, int> split(int e, const ExponentSpan& a, const ExponentSpan& b) {
     const int half = std::clamp(e >= 0 ? (e + 1) / 2 : e / 2, a.least, a.most);
     const int other = std::clamp(e - half, b.least, b.most);
@@ -79,8 +80,9 @@ void RevealOperands::fill(int terms, TermPair pair, float* a, float* b) const {
 int RevealOperands::size_of(int terms, TermPair pair, double result) const {
     const double left = result / unit();
     if (!(left >= 0 && left <= terms - 2) || left != std::floor(left)) {
-        throw no_tree(fmt::format("terms {} and {} leave {} units of {}, which is not a whole number from 0 to {}",
-                                  pair.first, pair.second, left, unit(), terms - 2));
+        throw no_tree(
+            fmt::format("masks at terms {} and {} leave {} units of {}, which is not a whole number from 0 to {}",
+                        pair.first, pair.second, left, unit(), terms - 2));
     }
     return terms - static_cast<int>(left);
 }

@@ -2,14 +2,15 @@
 // Finds the order in which a matrix product adds its terms, from its results alone: Xie et al., "FPRev: Revealing
 // Floating-Point Accumulation Orders in Software/Hardware Implementations", arXiv 2411.00442. The products are the mask
 // +M at term i, the mask -M at term j, and a unit u at all other terms. M is so large that u vanishes when added to it.
-// The result counts the units that were added after the two masks cancelled. The other terms form the smallest partial
-// sum that contains i and j.
+// The result counts the units that were added after the two masks cancelled. All terms that are not counted form the
+// smallest partial sum that contains i and j.
 //
-// The sizes of these partial sums are an ultrametric, and a minimum spanning tree determines its tree (Gower and Ross,
-// "Minimum spanning trees and single linkage cluster analysis", Applied Statistics 18, 1969). Kernels add neighbours,
-// or terms a power of two apart, so the k log2 k pairs at such distances contain the spanning tree of their sums. As a
-// check, every set that these pairs join must have as many terms as its size says. If one has not, further pairs with
-// randomly drawn terms are measured. Host only.
+// The sizes of these partial sums are an ultrametric on the terms, and a minimum spanning tree of the terms determines
+// the tree of the sum (Gower and Ross, "Minimum spanning trees and single linkage cluster analysis", Applied Statistics
+// 18, 1969). Kernels usually add terms that are neighbours or whose distance is a power of two. Pairs at such
+// distances, about k log2 k of them, then contain a spanning tree. As a check, each set of terms that these pairs
+// connect must have as many terms as the measured size. If a set does not, further pairs with randomly drawn terms are
+// measured. Host only.
 #pragma once
 #include "core/error.hpp"
 #include "emulation/backend.hpp"
@@ -28,50 +29,51 @@ using TermPair = std::pair<int, int>;
 /// Function that measures, for each pair, the number of terms in the smallest partial sum that contains both.
 using PairSizes = std::function<std::vector<int>(std::span<const TermPair>)>;
 
-/// Returns the Error (check_failed) to throw if results do not belong to any tree.
+/// Returns the Error (check_failed) to throw if the results do not fit any tree.
 Error no_tree(std::string what);
 
 /// Returns the pairs of terms that are 1, 2, 4, 8 ... apart, sorted by the first term and then by the second.
 std::vector<TermPair> near_pairs(int terms);
 
-/// Two terms whose parts of the tree meet in one rounding of `size` terms, according to other pairs. Whether these two
-/// parts already meet before was not measured.
+/// Two terms in different subtrees of a sum of `size` terms. Other pairs show that the sum adds both subtrees, probably
+/// in one rounding. It was not measured whether the two subtrees are already added to each other earlier.
 struct OpenPair {
     TermPair pair;
     int size = 0;
 };
-/// Tree found from pairs that were all measured beforehand, and the points that they leave open.
+/// Tree that is determined by a fixed list of measured pairs, with the pairs that are still to be measured.
 struct FoundTree {
     SumTree tree{};
-    /// Pairs that were not measured, each for two parts that meet in a rounding of three or more. If there are none,
-    /// the tree is exact.
+    /// One pair for every two subtrees of a sum with three or more children that no measured pair connects. If the list
+    /// is empty, the tree is certain.
     std::vector<OpenPair> open{};
-    std::string gap{};  ///< in words, the missing information; if not empty, `tree` is incomplete
+    std::string gap{};  ///< description of missing information; if it is not empty, `tree` is incomplete
 };
-/// Builds the tree. Errors: throws no_tree if two answers contradict each other.
+/// Builds the tree from the measured sizes of the pairs. Errors: throws no_tree if two sizes contradict each other.
 FoundTree tree_of_pairs(int terms, std::span<const TermPair> pairs, std::span<const int> sizes);
 
-/// Returns the tree over `terms` terms. Measures the near pairs and the pairs that these leave open, which are at most
-/// w / 2 per term if w terms meet in one rounding. If the near pairs do not determine the tree, measures about k log k
-/// more.
-/// Errors: throws no_tree if the answers do not belong to any tree, like those of exact sums.
+/// Returns the tree of a sum of k = `terms` terms. First measures near_pairs(), then the pairs that FoundTree::open
+/// lists: at most w / 2 pairs per term if w terms are added in one rounding. If these pairs do not determine the tree,
+/// measures about k log k more.
+/// Errors: throws no_tree if the measured sizes do not fit any tree, as for an exact sum.
 SumTree reveal_tree(int terms, const PairSizes& sizes);
 
-/// Compares the answers with the tree for every pair, or for `most` pairs spread over all of them. Errors: throws
-/// no_tree if one differs.
+/// Measures all pairs, or `most` pairs spread evenly over them, and compares their sizes with the tree. Errors: throws
+/// no_tree if a size differs.
 void verify_tree(const SumTree& tree, const PairSizes& sizes, std::int64_t most = 1 << 15);
 
-/// Limits on masks and units in a sum.
+/// Limits of a sum within which the mask M and the unit u have to be chosen.
 struct RevealLimits {
-    int vanishing_bits = 25;    ///< a unit below M 2^-bits vanishes
-    int precision = 24;         ///< significand bits of the result: counts of units must fit
-    int largest_exponent = 60;  ///< upper bound for M
-    int min_exponent = -120;    ///< lower bound for u
-    bool flushes = false;       ///< subnormal operands read as zeros
+    int vanishing_bits = 25;    ///< a unit below M 2^-vanishing_bits vanishes when added to M
+    int precision = 24;         ///< significand bits of the result, in which the number of units must fit
+    int largest_exponent = 60;  ///< upper bound for the exponent of M
+    int min_exponent = -120;    ///< lower bound for the exponent of u
+    bool flushes = false;       ///< subnormal operands are read as zeros
 };
 RevealLimits reveal_limits(const MatmulRule& rule);
 
-/// Powers of two: the products are mask_a mask_b at the masks and unit_a unit_b elsewhere.
+/// Magnitudes of the operands, all powers of two. The products are M = mask_a mask_b and -M at the two masks, and
+/// u = unit_a unit_b at all other terms.
 struct RevealOperands {
     float mask_a = 1, mask_b = 1, unit_a = 1, unit_b = 1;
 
@@ -86,7 +88,8 @@ struct RevealOperands {
 /// Errors: throws Error (usage) if the range is too small for that many terms.
 RevealOperands reveal_operands(const Format& a, const Format& b, int terms, const RevealLimits& limits);
 
-/// Measures by running matmuls, with one output for each pair. The backend must outlive the result.
+/// Returns a function that measures pairs by running matmuls, with one output for each pair. The backend must outlive
+/// the function.
 PairSizes matmul_pair_sizes(Backend& backend, const MatmulRule& rule, const Format& a, const Format& b, int terms);
 
 }  // namespace macheps

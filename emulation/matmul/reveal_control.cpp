@@ -12,7 +12,7 @@ namespace {
 
 bool has_unit(int row, int term) { return row == 0 || (term >> (row - 1) & 1) != 0; }
 
-/// Returns the number of units in each control row over the terms [first, last).
+/// Returns, for each control row, the number of units among the terms [first, last).
 std::vector<double> counts_of(int rows, int first, int last) {
     std::vector<double> counts(static_cast<std::size_t>(rows));
     for (int row = 0; row < rows; ++row) {
@@ -27,7 +27,7 @@ std::vector<double> scaled(std::vector<double> counts, double factor) {
     return counts;
 }
 
-/// Returns the term whose units these are, or -1 if they are not those of one term.
+/// Returns the term that alone has these numbers of units in the control rows, or -1 if no single term has them.
 int one_term(const std::vector<double>& counts) {
     int term = 0;
     for (std::size_t row = 0; row < counts.size(); ++row) {
@@ -37,7 +37,8 @@ int one_term(const std::vector<double>& counts) {
     return counts.front() == 1 ? term : -1;
 }
 
-/// Describes what a kernel with these wrong counts did.
+/// Describes the probable error of a kernel whose control rows give these counts, which differ from the expected
+/// counts.
 std::string what_happened(const std::vector<double>& counts, int terms) {
     const int rows = static_cast<int>(counts.size());
     const std::vector<double> right = counts_of(rows, 0, terms);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds the tree from the sizes of pairs: first from a few pairs that are chosen beforehand, then from pairs that
-// depend on answers.
+// Builds the tree of a sum from measured pairs of terms (emulation/matmul/reveal.hpp). It first measures a fixed list
+// of pairs. If they do not determine the tree, it chooses further pairs that depend on the sizes measured so far.
 #include "core/rng.hpp"
 #include "emulation/matmul/reveal.hpp"
 
@@ -16,7 +16,7 @@ namespace macheps {
 
 namespace {
 
-/// Remembers the answers, so that each pair is measured once.
+/// Measures pairs and caches the sizes, so that each pair is measured only once.
 class Answers {
   public:
     Answers(int terms, const PairSizes& sizes) : terms_(terms), sizes_(sizes) {}
@@ -61,7 +61,7 @@ SumTree in_order(const SumTree& tree) {
     if (sums.empty()) return ordered;
     std::vector<int> number(terms + sums.size());
     std::iota(number.begin(), number.end(), 0);
-    std::vector<std::pair<std::size_t, std::size_t>> path{{sums.size() - 1, 0}};  // a sum, and its next child
+    std::vector<std::pair<std::size_t, std::size_t>> path{{sums.size() - 1, 0}};  // sums, each with its next child
     while (!path.empty()) {
         auto& [sum, next] = path.back();
         if (next < sums[sum].size()) {
@@ -78,10 +78,11 @@ SumTree in_order(const SumTree& tree) {
     return ordered;
 }
 
-/// Builds the tree of a set of terms and measures the pairs that it needs. The pairs of one term with all others show
-/// the sums that contain it, from the term to the root. The terms that join at each of these sums form smaller sets,
-/// which are handled in the same way. If that term is drawn at random, about every second draw halves the set, whatever
-/// its tree is. This takes about k log k pairs, and up to w / 2 per term for sums of w terms in one rounding.
+/// Builds the tree of a set of terms and measures the pairs that this requires. It draws one term at random and
+/// measures its pairs with all other terms of the set. Their sizes are the sizes of the sums on the path from the drawn
+/// term to the root. The other terms that are added at each of these sums form smaller sets, which are handled
+/// recursively. About every second draw halves the set, whatever the tree is. In total this takes about k log k pairs,
+/// and up to w / 2 per term if w terms are added in one rounding.
 class Builder {
   public:
     Builder(int terms, Answers& answers) : answers_(answers) { tree_.terms = terms; }
@@ -110,7 +111,7 @@ class Builder {
         return rest;
     }
 
-    /// Builds the tree of a part of the sum around its term `one`, and returns its node.
+    /// Builds the subtree of the terms in `part`, starting from the term `one` of `part`, and returns its root node.
     int build(const std::vector<int>& part, int one) {
         std::map<int, std::vector<int>> by_size;
         const std::vector<int> rest = without(part, one), answers = ask(one, rest);
@@ -121,7 +122,7 @@ class Builder {
             below += joining.size();
             if (static_cast<std::size_t>(size) != below) {
                 throw no_tree(fmt::format(
-                    "by one result, terms {} and {} meet in a sum of {} terms, but by the others in one of {}",
+                    "one result shows that terms {} and {} meet in a sum of {} terms, but other results show {} terms",
                     std::min(one, joining.front()), std::max(one, joining.front()), size, below));
             }
             std::vector<int> children{node};
@@ -144,7 +145,7 @@ class Builder {
     std::uint64_t draws_ = 0;
 };
 
-/// Disjoint sets of terms that are known to be sums. They are joined when larger sums are found.
+/// Disjoint sets of terms, each of which is known to be a partial sum. When a larger sum is found, its sets are merged.
 class Forest {
   public:
     explicit Forest(int terms) : above_(static_cast<std::size_t>(terms)), part_(above_.size()) {
@@ -169,7 +170,7 @@ class Forest {
     std::vector<Part> part_;
 };
 
-/// Returns, for each node, the sum that it is a child of.
+/// Returns the parent of each node, or -1 for the root.
 std::vector<int> parents(const SumTree& tree) {
     std::vector<int> parent(static_cast<std::size_t>(tree.terms) + tree.sums.size(), -1);
     for (std::size_t i = 0; i < tree.sums.size(); ++i) {
@@ -180,17 +181,17 @@ std::vector<int> parents(const SumTree& tree) {
     return parent;
 }
 
-/// Joins the parts that are connected by pairs of one size. Returns false if the pairs do not show all terms of such a
-/// sum.
+/// Merges the sets that are connected by `pairs`, all of which have the size `size`, into sums of `size` terms. If the
+/// pairs do not connect all terms of a sum, describes this in found.gap and returns false.
 bool join_level(FoundTree& found, Forest& forest, std::span<const TermPair> pairs, int size) {
-    std::set<TermPair> edges;  // between parts before they are joined
+    std::set<TermPair> edges;  // pairs of sets, before the sets are merged
     std::set<int> parts;
     for (const auto& [i, j] : pairs) {
         const int a = forest.root(i), b = forest.root(j);
         if (a == b) {
-            throw no_tree(
-                fmt::format("by one result, terms {} and {} meet in a sum of {} terms, but by the others in one of {}",
-                            i, j, size, forest.part(a).size));
+            throw no_tree(fmt::format(
+                "one result shows that terms {} and {} meet in a sum of {} terms, but other results show {} terms", i,
+                j, size, forest.part(a).size));
         }
         edges.emplace(std::min(a, b), std::max(a, b));
         parts.insert({a, b});
@@ -202,8 +203,8 @@ bool join_level(FoundTree& found, Forest& forest, std::span<const TermPair> pair
         int total = 0;
         for (const int member : members) total += forest.part(member).size;
         if (total > size) {
-            throw no_tree(fmt::format("{} terms meet in a sum of {} terms; one of them is term {}", total, size,
-                                      forest.part(members.front()).least));
+            throw no_tree(fmt::format("the results put {} terms into a sum of {} terms; one of them is term {}", total,
+                                      size, forest.part(members.front()).least));
         }
         if (total < size) {
             found.gap = fmt::format("the {} terms that meet in one sum with term {} cannot be determined", size,
@@ -284,8 +285,8 @@ void verify_tree(const SumTree& tree, const PairSizes& sizes, std::int64_t most)
         return size[static_cast<std::size_t>(i)];
     };
     std::vector<TermPair> pairs;
-    // Chooses one pair from each of `wanted` equal ranges. Multiples of 40503, about 2^16 times the golden section,
-    // spread the places within the ranges.
+    // Numbers all pairs, divides them into `wanted` equal ranges and chooses one pair from each range. Multiples of
+    // 40503 (about 2^16 divided by the golden ratio) vary the position within the range.
     const std::int64_t wanted = std::min(all, most);
     std::vector<std::int64_t> places;
     for (std::int64_t i = 0; i < wanted; ++i)
@@ -302,8 +303,8 @@ void verify_tree(const SumTree& tree, const PairSizes& sizes, std::int64_t most)
         const auto [i, j] = pairs[p];
         if (const int expected = meeting(i, j); answers[p] != expected) {
             throw no_tree(fmt::format(
-                "terms {} and {} meet in a sum of {} terms, but in the tree of the other results in one of {}", i, j,
-                answers[p], expected));
+                "terms {} and {} meet in a sum of {} terms, but the tree from the other results predicts {} terms", i,
+                j, answers[p], expected));
         }
     }
 }

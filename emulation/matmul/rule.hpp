@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// MatmulRule: how the instructions of one matmul are combined. Sources: cuBLAS and CUTLASS as named at each option.
-// Tile sizes, stages and warps change no bits and therefore have no field.
+// MatmulRule: how the results of the instructions of one matmul are combined. Comments on the options name the sources,
+// such as CUTLASS and cuBLASLt. MatmulRule has no fields for tile sizes, pipeline stages and warps, because they do not
+// change the result.
 #pragma once
 #include "emulation/machine/machine.hpp"
 
 namespace macheps {
 
-/// How the partial sum of a chain of instructions joins the main accumulator.
+/// How the partial sum of a chain of instructions is added to the main accumulator.
 enum class Promotion : std::uint8_t {
     none,       ///< one chain over all of k
     add,        ///< main += partial, one fp32 addition (CUTLASS fp8_accumulation, Triton max_num_imprecise_acc)
@@ -14,15 +15,17 @@ enum class Promotion : std::uint8_t {
     fma_left,   ///< main = fma(fl(partial sA), sB, main) (CUTLASS blockwise-scaled mainloop)
 };
 
-/// How the partial sums of slices of k join. Slices are s = 0 .. n - 1 in ascending k.
+/// How the partial sums p0, p1, ... of the slices of k are added. Slices are numbered 0 .. n - 1 in ascending k.
 enum class SliceJoin : std::uint8_t {
-    /// fp32: ((+0 + p0) + p1) + ..., then the epilogue once (CUTLASS 2.x parallel, cuBLASLt COMPUTE_TYPE).
+    /// ((+0 + p0) + p1) + ... in fp32. The epilogue is applied once, at the end (CUTLASS 2.x parallel, cuBLASLt
+    /// COMPUTE_TYPE).
     workspace,
-    /// The same, but each partial sum is rounded to the output's format first (cuBLASLt OUTPUT_TYPE).
+    /// Like `workspace`, but each partial sum is first rounded to the output's format (cuBLASLt OUTPUT_TYPE).
     rounded_workspace,
-    /// D = round(fma(scale, p, D)) slice by slice in the output's format (CUTLASS 2.x serial).
+    /// D = round(fma(scale, p, D)) slice by slice, with D in the output's format (CUTLASS 2.x serial).
     serial,
-    /// Middle slices are added by fp32 atomics, which flush subnormals; the last slice adds their sum to its own.
+    /// All slices except the last are added with fp32 atomics, which flush subnormals. Their sum is then added to the
+    /// last partial sum.
     stream_k,
 };
 
@@ -33,19 +36,19 @@ enum class ScaleOrder : std::uint8_t {
     b_first,  ///< fl(sA fl(sB acc)) (vLLM cutlass_scaled_mm)
 };
 
-/// Blocks of k that a CPU library sums separately, as a function of k. Every block is a chain from +0. The first block
-/// is the initial sum. Each further block is added to it, and the sum is rounded to fp32.
+/// How a CPU library divides k into blocks that it sums separately. The sum of each block is a chain from +0. The sum
+/// of the first block is the initial total. The sum of each further block is added to the total, with rounding to fp32.
 struct KBlocks {
     enum class Split : std::uint8_t {
         fixed,       ///< `limit` terms each; the last block has the rest
-        halve_last,  ///< `limit` terms while twice that is left; then, if more than `limit` is left, two halves
-        halve_all,   ///< if limit < k <= 2 limit: two blocks of k / 2, the last term of an odd k alone; else as `fixed`
-        level,  ///< as many blocks as `fixed`, as equal as multiples of `multiple` allow; the last one has the rest
+        halve_last,  ///< `limit` terms while at least 2 limit are left; then two halves if more than `limit` are left
+        halve_all,   ///< if limit < k <= 2 limit: two blocks of k / 2, and one of 1 if k is odd; else like `fixed`
+        level,  ///< as many blocks as `fixed`, as equal as multiples of `multiple` allow; the last block has the rest
     };
 
     int limit = 0;  ///< terms per block; 0: no blocks
     Split split = Split::fixed;
-    int multiple = 1;                ///< the half of halve_last is rounded up to a multiple of this; level: see there
+    int multiple = 1;                ///< halve_last: the first half is rounded up to a multiple; level: see above
     bool greater_half = false;       ///< halve_last: if the number of terms is odd, the greater half comes first
     int wide_limit = 0, wide_k = 0;  ///< if k is above wide_k, blocks have wide_limit terms; wide_k = 0: never
 
@@ -71,21 +74,22 @@ struct KBlocks {
 struct MatmulRule {
     const Machine* machine = &fp32_chain;
     Promotion promotion = Promotion::none;
-    int promotion_interval = 0;  ///< k per partial sum, a multiple of the machine's k
+    int promotion_interval = 0;  ///< terms per partial sum, a multiple of machine->k
     SliceJoin join = SliceJoin::workspace;
     int slices = 1;
-    /// Slices begin at multiples of g = slice_granule: slice j = [j c, (j + 1) c), c = ceil(ceil(k / g) / n) g.
+    /// Slices begin at multiples of g = slice_granule. With n slices, slice j has the terms [j c, (j + 1) c), where
+    /// c = ceil(ceil(k / g) / n) g.
     int slice_granule = 64;
     ScaleOrder scale_order = ScaleOrder::joint;
 
     // For CPU libraries.
     KBlocks blocks{};
-    bool bias_first = false;  ///< sums begin with the bias, and the first block is added to it as well
-    /// Number of chains that take turns over k and are then added in order. The remaining terms go to the first chain.
-    /// 1: one chain.
+    bool bias_first = false;  ///< the total begins with the bias, to which every block is added, even the first
+    /// Number of chains. Consecutive terms go to the chains in turn, and at the end the chains are added in order.
+    /// Terms left over after the last full turn go to the first chain.
     int lanes = 1;
 
-    /// Returns whether the sum over a slice of k is not one chain, for a reason other than promotion.
+    /// Returns whether blocks, an initial bias or several lanes change how a slice of k is summed.
     MACHEPS_HD constexpr bool has_blocks() const { return blocks.limit != 0 || bias_first || lanes > 1; }
 
     constexpr bool operator==(const MatmulRule&) const = default;
@@ -93,7 +97,7 @@ struct MatmulRule {
 
 /// Decode scales of an operand. The scale of the element with outer index i and contraction index p is
 /// data[i / outer_block * outer_stride + p / k_block * k_stride]. If data == nullptr, all scales are 1.
-/// Outer is a row of a or a column of b.
+/// The outer index is the row of a or the column of b.
 struct OperandScales {
     const float* data = nullptr;
     std::int64_t outer_block = 1, k_block = 1, outer_stride = 0, k_stride = 0;

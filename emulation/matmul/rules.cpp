@@ -147,8 +147,8 @@ void require_operand(const Machine& machine, const Format& grid, const char* ope
 void require_promotion(const MatmulRule& rule, std::string_view where) {
     if (rule.promotion == Promotion::none) return;
     const Machine& machine = *rule.machine;
-    // An order of summation is split only where scales change along k: adding parts of it elsewhere would be another
-    // order.
+    // In an order of summation, promotion is allowed only to apply scales that change along k. Otherwise, adding
+    // partial sums would make it a different order.
     const bool may_be_cut = is_order_of_summation(machine) && takes_scales_in(rule.promotion);
     if ((is_order_of_summation(machine) && !may_be_cut) || machine.has_scales()) {
         impossible(fmt::format("{} does not support promotion: {}", machine.name,
@@ -179,7 +179,7 @@ void require_blocks(const MatmulRule& rule, const MatmulUse& use, std::string_vi
     if (rule.promotion != Promotion::none || rule.slices > 1 || machine.has_scales() ||
         use.a_scales.kind == Kind::blocks || use.b_scales.kind == Kind::blocks) {
         impossible(
-            fmt::format("{} is divided into blocks of k, as in a library, and also into other parts", machine.name),
+            fmt::format("the rule for {} divides k into blocks, but k is also divided in another way", machine.name),
             where, "leave out promotion, split_k and block scales, or use the name of the machine instead of the rule");
     }
     if (rule.lanes > 1 && !machine.sum.is_plain_chain()) {
@@ -219,7 +219,7 @@ void require_slices(const MatmulRule& rule, const MatmulUse& use, std::string_vi
     }
     if (rule.join == SliceJoin::serial && rule.scale_order != ScaleOrder::joint &&
         (use.a_scales.kind == Kind::outer || use.b_scales.kind == Kind::outer)) {
-        impossible(fmt::format("the join serial multiplies by one factor, but the scales are applied {}",
+        impossible(fmt::format("the join serial multiplies by one factor, but scale_order is {}, which needs two",
                                to_string(rule.scale_order)),
                    where, "set scale_order = \"joint\"");
     }
@@ -270,7 +270,8 @@ ScaleLayout layout_of(const OperandScales& scales, const Format& block_format) {
     return {.kind = Kind::blocks, .k_block = scales.k_block, .format = block_format};
 }
 
-/// Returns whether a library promotes on this machine. Libraries promote on machines that keep 13 fraction bits.
+/// Returns whether some library promotes partial sums on this machine. Libraries do this only on machines that keep 13
+/// fraction bits.
 bool is_promoted_somewhere(const Machine& machine) { return machine.sum.fraction_bits == 13; }
 
 }  // namespace
@@ -299,7 +300,7 @@ std::string to_string(const MatmulRule& rule) {
         if (blocks.split == KBlocks::Split::halve_last)
             text += fmt::format(", the last two halves (multiple of {})", blocks.multiple);
         if (blocks.split == KBlocks::Split::level)
-            text += fmt::format(" at the most, as equal as multiples of {} are", blocks.multiple);
+            text += fmt::format(" at most, as equal as multiples of {} allow", blocks.multiple);
         if (blocks.split == KBlocks::Split::halve_all) text += fmt::format(", two halves up to {}", 2 * blocks.limit);
     }
     if (rule.lanes > 1) text += fmt::format(", {} chains in turn", rule.lanes);
@@ -347,7 +348,7 @@ void require_possible(const MatmulRule& rule, const MatmulUse& use, std::string_
 void require_possible(const Matmul& args) {
     const bool bias_after = args.bias != nullptr && args.bias_after_cast;
     require_one_draw({.bias_after = bias_after, .out_cast = args.out_cast}, "matmul");
-    // The usual rule needs no description of its use.
+    // A plain fp32.chain without scales along k is always possible.
     const bool is_plain = args.rule.machine == &fp32_chain && !args.rule.has_blocks() &&
                           args.rule.promotion == Promotion::none && args.rule.slices == 1 &&
                           args.a.scales.k_stride == 0 && args.b.scales.k_stride == 0;
@@ -379,7 +380,7 @@ std::string check_matmul_rule(const MatmulRule& rule, const MatmulUse& use, std:
                               const NamedMatmulRule* named) {
     require_possible(rule, use, where);
     const Machine& machine = *rule.machine;
-    if (is_order_of_summation(machine) && rule.slices == 1) return {};  // a definition: there is no hardware to match
+    if (is_order_of_summation(machine) && rule.slices == 1) return {};  // a definition, which does not model hardware
     std::vector<std::string> open;
     if (machine.evidence == Evidence::inferred) {
         open.push_back(

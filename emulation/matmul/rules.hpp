@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Named MatmulRules: the work of a library's kernel between its instructions and its output. Also finds impossible and
-// unverified properties of a rule.
+// Named MatmulRules. Each rule describes how a kernel of a library computes its output from the results of
+// instructions. The functions at the end of this file reject impossible rules and report unverified properties of a
+// rule.
 #pragma once
 #include "emulation/backend.hpp"
 #include "emulation/scaling/rules.hpp"
@@ -14,18 +15,19 @@ namespace macheps {
 
 struct NamedMatmulRule {
     std::string_view name;  ///< `deepgemm.sm90.1d2d`
-    /// `machine` is null if the kernel serves many machines; the matmul then names one. `slices` is 0 if the launch
-    /// decides.
+    /// `rule.machine` is null if the kernel runs on many machines. `rule.slices` is 0 if the number of slices is chosen
+    /// at launch. In both cases, the user of the rule sets the value.
     MatmulRule rule{};
-    /// `hardware`: outputs of the library on the hardware are reproduced. `published`: the library's source or manual
-    /// says so. `inferred`: observed or reconstructed by others, unverified.
+    /// `hardware`: the rule reproduces outputs of the library on hardware. `published`: the library's source or manual
+    /// documents the rule. `inferred`: others observed or reconstructed the rule, and it is unverified.
     Evidence evidence = Evidence::published;
     std::string_view source{}, summary{};
-    bool takes_interval = false;  ///< the caller may choose how often it promotes
-    // Only for CPU libraries: the versions that were observed, the range where the rule holds, and what its bits depend
-    // on.
+    bool takes_interval = false;  ///< the user of the rule may choose the promotion interval
+    // Only for CPU libraries: the versions that were observed, the sizes or CPUs for which the rule holds, and the
+    // settings on which the results depend.
     std::string_view versions{}, valid{}, depends_on{};
-    /// Whether `valid` includes products [m, k] x [k, n]; null: all with more than 10^6 multiply-adds.
+    /// Returns whether `valid` includes products [m, k] x [k, n]. If null, `valid` includes all products with more than
+    /// 10^6 multiply-adds.
     bool (*claims)(std::int64_t m, std::int64_t n, std::int64_t k) = nullptr;
 };
 
@@ -33,7 +35,7 @@ std::span<const NamedMatmulRule> all_matmul_rules();
 /// Returns the rule of that name, or nullptr.
 const NamedMatmulRule* find_matmul_rule(std::string_view name);
 
-// The options by name, in the order of their enumerators.
+// Names of the enumerators of Promotion, SliceJoin and ScaleOrder, in the order of their values.
 inline constexpr std::array<std::string_view, 4> promotion_names{"none", "add", "fma_joint", "fma_left"};
 inline constexpr std::array<std::string_view, 4> slice_join_names{"workspace", "rounded_workspace", "serial",
                                                                   "stream_k"};
@@ -46,20 +48,21 @@ constexpr std::string_view to_string(ScaleOrder o) { return scale_order_names[st
 /// Returns a text such as "sm90.wgmma.fp8" or "sm90.wgmma.fp8, promote add 128, split_k 4 serial, scale_order a_first".
 std::string to_string(const MatmulRule& rule);
 
-/// Returns whether the machine is an order of summation (`fp32.chain`, `exact`), which no instruction computes.
+/// Returns whether the machine is an order of summation (`fp32.chain`, `exact`) rather than a model of an instruction.
 constexpr bool is_order_of_summation(const Machine& machine) { return machine.instruction.empty(); }
-/// Returns whether the machine takes operands whose values lie on `grid`. Machines for tf32 and fp32 read fp32 words,
-/// whatever values they hold; so do the orders of summation.
+/// Returns whether the machine accepts operands whose values are numbers of the format `grid`. Machines for tf32 or
+/// fp32, including the orders of summation, read fp32 words and therefore accept any values.
 constexpr bool reads(const Machine& machine, const Format& grid) {
     return machine.operands.contains(grid) || machine.operands.contains(tf32) || machine.operands.contains(fp32);
 }
-/// Returns the format in which the machine decodes values of `grid`. A tf32 machine cuts the low 13 bits of fp32 words.
+/// Returns the format in which the machine decodes values of the format `grid`. A tf32 machine drops the low 13 bits of
+/// fp32 words.
 constexpr Format decoded_format(const Machine& machine, const Format& grid) {
     if (machine.operands.contains(grid)) return grid;
     return machine.operands.contains(tf32) && !machine.operands.contains(fp32) ? tf32 : fp32;
 }
-/// Returns whether the join rounds partial sums to the output's format. If it does, the cast belongs to the matmul
-/// itself.
+/// Returns whether the join rounds partial sums to the output's format. If it does, the matmul itself has to apply the
+/// cast.
 constexpr bool rounds_slices(const MatmulRule& rule) {
     return rule.slices > 1 && (rule.join == SliceJoin::serial || rule.join == SliceJoin::rounded_workspace);
 }
@@ -72,7 +75,7 @@ struct ScaleLayout {
         none,
         tensor,  ///< one factor, in Matmul::out_scale
         outer,   ///< one per row of a or column of b
-        blocks,  ///< they change along k
+        blocks,  ///< scales that change along k
     };
     Kind kind = Kind::none;
     std::int64_t k_block = 0;  ///< blocks: terms that share a scale
@@ -94,27 +97,33 @@ struct MatmulUse {
     Format a = fp32, b = fp32;  ///< grids of the operands
     ScaleLayout a_scales{}, b_scales{};
     bool has_bias = false;
-    bool bias_after = false;  ///< the output is rounded before the bias is added, and again after
+    bool bias_after = false;  ///< the output is rounded both before and after the bias is added
     Cast out_cast{};
     bool has_addend = false;
 };
 
-/// Returns why sums of this rule cannot begin with an addend, or an empty text if they can.
+/// Returns the reason why sums of this rule cannot begin with an addend, or an empty text if they can.
 std::string why_no_addend(const MatmulRule& rule);
 
-/// Throws Error if the rule is impossible for this use: there is no machine; the machine cannot read the operands; the
-/// result of an instruction is not the addend format of the next; an interval does not end with an instruction; nothing
-/// applies the block scales; a random word would be used for two roundings; or no sum accepts the addend.
+/// Throws Error if the rule is impossible for this use:
+/// - the rule has no machine,
+/// - the machine cannot read the operands,
+/// - the formats of C and D differ, so the next instruction cannot add to the result,
+/// - a promotion interval or a slice does not end with an instruction,
+/// - the block scales would not be applied,
+/// - two roundings would need the same random word, or
+/// - the sums cannot begin with the addend.
 void require_possible(const MatmulRule& rule, const MatmulUse& use, std::string_view where);
-/// Does the same for a matmul that is about to run.
+/// Throws Error if the rule of a matmul that is about to run is impossible.
 void require_possible(const Matmul& args);
 
 /// Returns the rule. If the scales of the operands change along k and nothing in the rule applies them yet, adds a
 /// promotion by fma_joint: each partial sum is multiplied by the scales of its terms.
 MatmulRule with_block_scales(MatmulRule rule, const ScaleLayout& a, const ScaleLayout& b);
 
-/// Calls require_possible, then returns why the bits are unverified, or an empty text if the machine and every option
-/// have a source. If the rule is `named`, that rule's source covers its options.
+/// Calls require_possible. Then returns the reasons why the results are unverified, or an empty text if the machine and
+/// every option have a source. `named` is the named rule on which `rule` is based, or null. Its source covers its
+/// options.
 std::string check_matmul_rule(const MatmulRule& rule, const MatmulUse& use, std::string_view where,
                               const NamedMatmulRule* named = nullptr);
 

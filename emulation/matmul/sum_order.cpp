@@ -70,12 +70,12 @@ double log2_up(double k) { return std::bit_width(static_cast<std::uint64_t>(k) -
 
 bool is_nearest(Round round) { return round == Round::nearest_even || round == Round::nearest_away; }
 
-constexpr double unbounded = 0x1p500;  // as good as infinite, but its product with zero is not NaN
+constexpr double unbounded = 0x1p500;  // used instead of infinity, because its product with zero is not NaN
 
-/// Returns the errors of k roundings of one sum as one error. For rounding to nearest it is k u times the magnitudes
-/// (Jeannerod and Rump). The same holds if magnitudes are cut, because no sum is then larger than its terms. Otherwise
-/// a sum may grow with each rounding: (1 + u)^k - 1. For stochastic rounding, users of ErrorKind::unbiased take this
-/// growth into account.
+/// Returns the error bound of a chain of k roundings, relative to the sum of the magnitudes of the terms. For rounding
+/// to nearest, the bound is k u (Jeannerod and Rump). It is also k u for rounding toward zero, because a partial sum
+/// then never exceeds the sum of the magnitudes. In the other modes, the sum can grow with each rounding, and the bound
+/// is (1 + u)^k - 1. Stochastic rounding also returns k u: code that uses ErrorKind::unbiased accounts for the growth.
 ModelError chained(double k, double unit, Round round) {
     if (is_nearest(round) || round == Round::toward_zero || round == Round::stochastic) return {k, unit};
     return {k, std::min(std::expm1(k * std::log1p(unit)), unbounded) / k};
@@ -85,8 +85,8 @@ std::vector<ModelError> pairwise_errors(double k, double unit, Round) {
     const double depth = 1 + log2_up(k);
     return {{depth, unit * (1 + depth * unit)}};
 }
-/// The usual bound requires exact corrections, which rounding to nearest gives, and a small k u. Otherwise nothing is
-/// proven here.
+/// Returns the usual bound of Kahan's sum if the rounding is to nearest, so that corrections are exact, and if k u is
+/// small. Otherwise no bound is proven, and the returned bound is practically infinite.
 std::vector<ModelError> kahan_errors(double k, double unit, Round round) {
     if (is_nearest(round) && k * unit <= 0.125) return {{4, unit}, {1, (4 * k + 12) * unit * unit}};
     return {{k, unbounded / k}};
@@ -134,8 +134,8 @@ double Rounding::sum(double x, double y) {
         const bool cancels = sum == 0 && std::signbit(x) != std::signbit(y);
         return (*this)(cancels && mode_ == Round::down ? -0.0 : sum);
     }
-    // Appends ten bits of the rest and a sticky bit. Rounding these 64 bits gives the same result as rounding the exact
-    // sum.
+    // Appends ten bits of the rest and a sticky bit to the 53 bits of the sum. Rounding these 64 bits gives the same
+    // result as rounding the exact sum.
     Unpacked u = unpack(sum);
     const double below = std::ldexp(u.negative ? -rest : rest, 10 - u.exponent), digits = std::floor(below);
     const auto low = static_cast<std::int64_t>(digits) * 2 + (digits == below ? 0 : 1);
@@ -164,7 +164,7 @@ ModelErrors SumOrder::errors(std::int64_t k) const {
                            : round == Round::to_odd     ? ErrorKind::nearest
                                                         : ErrorKind::cut_sum;
     for (ModelError& each : errors.relative) each.kind = kind;
-    // Subnormal sums of numbers of the format are exact. Products are not.
+    // A sum of two numbers of the format is exact if it is subnormal. A subnormal product may be inexact.
     errors.underflow = static_cast<double>(k) * least * (nearest ? 0.5 : 1);
     return errors;
 }

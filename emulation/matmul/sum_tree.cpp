@@ -193,7 +193,7 @@ SumTree parse_tree_steps(int terms, std::string_view steps) {
         tree.sums.push_back(std::move(children));
         used.push_back(false);
     }
-    // Every node except the root is part of a sum.
+    // Every node except the root must be part of a sum.
     if (std::count(used.begin(), used.end(), false) != 1 || used.back()) wrong("");
     return tree;
 }

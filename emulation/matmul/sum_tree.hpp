@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The order of a sum: which terms and partial sums meet in which rounding. Host only.
+// Order of a sum as a tree: which terms and partial sums are added in which rounding. Host only.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -34,10 +34,14 @@ struct SumTree {
     std::vector<int> blocks() const;
 };
 
-// The tree as text: one line per sum in the order of evaluation; indented, root first; nested brackets; Graphviz.
+// Functions that return the tree as text:
+//   tree_steps      one line per sum, in the order of evaluation
+//   tree_indented   one line per sum or run of terms, indented by depth, the root first
+//   tree_brackets   nested brackets
+//   tree_dot        a Graphviz graph
 std::string tree_steps(const SumTree& tree);
-/// Reads the output of tree_steps. Errors: throws Error if a line is not a sum of terms and earlier sums, each used
-/// once.
+/// Parses the output of tree_steps. Errors: throws Error if a line is not a sum of terms and earlier sums, or if a term
+/// or sum is not used exactly once.
 SumTree parse_tree_steps(int terms, std::string_view steps);
 std::string tree_indented(const SumTree& tree);
 std::string tree_brackets(const SumTree& tree);

@@ -15,7 +15,7 @@ CastPlan::CastPlan(const Cast& c) : cast(c) {
     const Format& f = c.format;
     const float scale = c.encode_scale;
     const bool scales =
-        scale != 0 && scale - scale == 0;  // fast kernels do not count correctly for a scale of zero, Inf or NaN
+        scale != 0 && scale - scale == 0;  // fast kernels keep wrong counts if the scale is zero, Inf or NaN
     if (f == e8m0fnu && c.round != Round::stochastic && c.round != Round::to_odd) {
         path = Path::power_of_two;
         nan_bits = 0x7fc00000;
@@ -34,7 +34,7 @@ CastPlan::CastPlan(const Cast& c) : cast(c) {
     overflow_bits = limited ? max_bits : f.has_inf() ? 0x7f800000 : 0x7fc00000;
     nan_bits = f.has_nan() ? 0x7fc00000 : max_bits;
     signless = !f.has_negative_zero();
-    nan_keeps_sign = scale == 1 && f.has_nan();  // a product that is NaN is the canonical one
+    nan_keeps_sign = scale == 1 && f.has_nan();  // multiplication by another scale gives the canonical NaN
     infinity_is_max = limited;
     carries_to_inf = !limited && f.has_inf() && f.exponent_bits() == 8;
     nan_is_max = !f.has_nan();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CastPlan: the few values of a Cast that fast kernels compute with, on a CPU and on a GPU.
+// CastPlan: precomputed values of a Cast for the fast kernels of CPU and GPU.
 #pragma once
 #include "emulation/definitions.hpp"
 
@@ -9,10 +9,10 @@ namespace macheps {
 /// magnitudes.
 struct CastPlan {
     enum class Path : std::uint8_t {
-        scalar,        ///< the definition itself
-        wide,          ///< fp32's exponent range (fp32, tf32, bf16): rounds away fp32's low bits, also in subnormals
-        narrow,        ///< a smaller range: rounded by adding and subtracting a power of two
-        power_of_two,  ///< e8m0fnu: only the exponent; the definition computes its tally
+        scalar,        ///< no fast path: the definition is used
+        wide,          ///< fp32's exponent range (fp32, tf32, bf16): rounds off low bits of fp32, also in subnormals
+        narrow,        ///< a smaller exponent range: rounds by adding and subtracting a power of two
+        power_of_two,  ///< e8m0fnu: computes only the exponent; the definition computes the tally
     };
 
     CastPlan() = default;
@@ -28,15 +28,16 @@ struct CastPlan {
     int drop = 0;                    ///< bits of fp32's significand that the format lacks
     std::int32_t emin_bits = 0;      ///< 2^emin
     std::int32_t max_bits = 0;       ///< the largest finite value
-    std::int32_t clamp_bits = 0;     ///< narrow: the power of two above it; all larger magnitudes round alike
+    std::int32_t clamp_bits = 0;     ///< narrow: the power of two above max_bits; all larger inputs round alike
     std::int32_t overflow_bits = 0;  ///< result of an overflow, unless the rounding direction limits it
     std::int32_t nan_bits = 0;       ///< result of a NaN
 };
 
 namespace definition {
 
-/// Returns cast_element for Round::nearest_even, if the plan's path is wide or narrow, in about fifteen operations. In
-/// a narrow format, adding 2^(e + drop) rounds, because the last place of the sum is the format's quantum at x.
+/// Returns the result of cast_element() for Round::nearest_even, in about fifteen operations. The path of the plan must
+/// be wide or narrow. The narrow path adds and subtracts 2^(e + drop), where 2^e is the binade of x. The addition
+/// rounds x correctly, because the last place of the sum equals the spacing of the format's numbers near x.
 MACHEPS_HD inline float cast_nearest_even(const CastPlan& plan, float x) {
     const float u = plan.cast.encode_scale == 1 ? x : x * plan.cast.encode_scale;
     const auto bits = bit_cast<std::int32_t>(u);
@@ -45,7 +46,7 @@ MACHEPS_HD inline float cast_nearest_even(const CastPlan& plan, float x) {
     if (plan.path == CastPlan::Path::wide) {
         const std::int32_t half = plan.drop == 0 ? 0 : 1 << (plan.drop - 1);
         const std::int32_t odd = plan.drop == 0 ? 0 : magnitude >> plan.drop & 1;
-        // In unsigned arithmetic, because the bits of a NaN may overflow. That result is not used.
+        // Unsigned, because the sum may overflow if x is NaN. In that case, the sum is not used.
         const std::uint32_t sum =
             static_cast<std::uint32_t>(magnitude) + static_cast<std::uint32_t>(plan.drop == 0 ? 0 : half - 1 + odd);
         q = static_cast<std::int32_t>(sum & ~((1u << plan.drop) - 1));

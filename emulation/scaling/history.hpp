@@ -14,7 +14,7 @@
 
 namespace macheps {
 
-/// The amax of the history that determines the next scale.
+/// Selects the amax of the history that determines the next scale.
 enum class AmaxChoice : std::uint8_t { max, most_recent };
 
 struct AmaxChoiceName {
@@ -37,7 +37,7 @@ struct DelayedScaling {
     constexpr bool operator==(const DelayedScaling&) const = default;
 };
 
-/// History of one place where tensors are cast one after the other.
+/// History of the largest magnitudes of the tensors that are cast at one point of a program, in successive steps.
 ///
 ///     AmaxHistory history(rule, e4m3fn, {.length = 16});
 ///     for each step:  cast by history.scale();  history.observe(amax of the tensor);  history.update();
@@ -46,7 +46,8 @@ class AmaxHistory {
     AmaxHistory(const ScaleRule& rule, const Format& element, const DelayedScaling& how)
         : rule_(&rule), max_(decode(element, element.max_finite_code() << element.padding)), how_(how) {}
 
-    /// Returns the factor that multiplies the current tensor before its cast. decode_scale() multiplies its codes.
+    /// Returns the encode scale: the current tensor is multiplied by it before the cast. Codes are multiplied by
+    /// decode_scale().
     float scale() const { return scale_; }
     float decode_scale() const { return 1.0f / scale_; }
 
@@ -71,8 +72,8 @@ class AmaxHistory {
         return amax;
     }
 
-    /// Returns the state for a checkpoint between two updates: the scale, the recorded amax, then `length` amaxes with
-    /// the newest last. Zeros precede the oldest.
+    /// Returns the state for a checkpoint between two updates: the scale, the recorded amax, then `length` amaxes from
+    /// the oldest to the newest. If the history has fewer amaxes, zeros come before the oldest.
     std::vector<float> state() const {
         std::vector<float> all{scale_, seen_};
         all.resize(state_size(how_) - amaxes_.size(), 0.0f);
@@ -86,7 +87,8 @@ class AmaxHistory {
         seen_ = state[1];
         amaxes_.clear();
         for (const float amax : state.subspan(2)) {
-            // The leading zeros may be padding. With enters_all they enter as amaxes, which changes nothing.
+            // Leading zeros may be padding. If the rule has enters_all, they become amaxes of 0, which does not change
+            // any scale.
             if (amax != 0 || rule_->enters_all) amaxes_.push_back(amax);
         }
     }

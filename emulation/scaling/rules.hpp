@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How operands are scaled, as two tables. Granularities define which elements share a scale. Scale rules define how a
-// scale is computed from their largest magnitude. Policies name the rows. Host only. To add a rule, write its function
-// in emulation/scaling/functions.hpp and its row here. A granularity is only a row.
+// Two tables that define how operands are scaled. A granularity defines which elements share a scale. A scale rule
+// defines how the scale is computed from the largest magnitude of these elements. Policies refer to the rows by name.
+// Host only. To add a scale rule, write its function in emulation/scaling/functions.hpp and its row here. To add a
+// granularity, write only its row.
 #pragma once
 #include "emulation/scaling/functions.hpp"
 
@@ -14,10 +15,10 @@ namespace macheps {
 
 /// Kind of scale that is stored for a group of elements.
 enum class ScaleKind : std::uint8_t {
-    none,   ///< nothing: there are no groups
-    fp32,   ///< a number of fp32
+    none,   ///< no scales
+    fp32,   ///< an fp32 number
     e8m0,   ///< a power of two, one byte
-    nvfp4,  ///< a number of e4m3fn, and one fp32 scale of the tensor; the elements are e2m1fn
+    nvfp4,  ///< an e4m3fn number, and one fp32 scale for the whole tensor; the elements are e2m1fn
 };
 
 /// Returns the format of a group's stored scale.
@@ -25,14 +26,14 @@ constexpr Format scale_format(ScaleKind kind) {
     return kind == ScaleKind::e8m0 ? e8m0fnu : kind == ScaleKind::nvfp4 ? e4m3fn : fp32;
 }
 
-/// Block of elements that share a scale, along an operand's outer index (rows of a, columns of b) and the contraction
-/// (k).
+/// Size of the blocks of elements that share a scale. A block extends along the operand's outer index (rows of a or
+/// columns of b) and along the contraction index k.
 struct Granularity {
     std::string_view name;          ///< `1x128`: the word after the slash in a policy
-    std::int64_t outer = 0, k = 0;  ///< sides of the block; 0: everything along that index
+    std::int64_t outer = 0, k = 0;  ///< size of the block along each index; 0: the whole range
     ScaleKind kind = ScaleKind::fp32;
-    std::string_view usual_rule;  ///< the scale rule unless another is given
-    std::string_view operand{};   ///< `a` or `b` if only that operand may have it
+    std::string_view usual_rule;  ///< name of the default scale rule
+    std::string_view operand{};   ///< `a` or `b` if only this operand may use the granularity
     std::string_view source, summary;
 
     constexpr bool is_scaled() const { return kind != ScaleKind::none; }
@@ -40,7 +41,7 @@ struct Granularity {
     constexpr bool is_axis_free() const { return outer == 0 && k == 0; }
 };
 
-/// Every granularity; a cast refers to its row.
+/// All granularities. A cast points to one of these rows.
 inline constexpr Granularity granularities[] = {
     {.name = "none",
      .kind = ScaleKind::none,
@@ -135,11 +136,11 @@ struct ScaleRule {
     /// Only for ScaleKind::nvfp4: returns the factor of a product of two tensors that both have this rule. If null, the
     /// factor is the product of their decode scales.
     float (*product)(float amax_a, float amax_b) = nullptr;
-    /// Only for a rule with a history (emulation/scaling/history.hpp): returns the encode scale after `old`, from the
-    /// largest magnitude of earlier tensors.
+    /// Only for a rule with a history (emulation/scaling/history.hpp): returns the next encode scale. `amax` is the
+    /// largest magnitude of earlier tensors, `old` is the previous encode scale.
     float (*next)(float amax, float max, int margin, float old) = nullptr;
-    /// Only for a rule with a history: whether the amax of every step enters it, even 0 or NaN, with NaN larger than
-    /// any number. Otherwise a step of zeros does not enter, and NaN is ignored.
+    /// Only for a rule with a history: whether every step adds its amax to the history, even if it is 0 or NaN. NaN
+    /// then counts as larger than any number. If false, a step with only zeros adds nothing, and NaN is ignored.
     bool enters_all = false;
     std::string_view source, summary;
 
@@ -260,7 +261,7 @@ inline constexpr ScaleRule rules[] = {
 
 }  // namespace scale_row
 
-/// Every scale rule; a cast refers to its row.
+/// All scale rules. A cast points to one of these rows.
 inline constexpr const auto& scale_rules = scale_row::rules;
 
 /// Returns the row of that name, or nullptr.
@@ -277,13 +278,13 @@ constexpr const ScaleRule* find_scale_rule(std::string_view name) {
     return nullptr;
 }
 
-/// Returns whether the rule makes the kind of scales that the granularity stores. A rule with a history needs whole
-/// tensors.
+/// Returns whether the rule can be used with the granularity: the rule must produce scales of the granularity's kind,
+/// and a rule with a history requires one scale for the whole tensor.
 constexpr bool fits(const ScaleRule& rule, const Granularity& granularity) {
     return rule.kind == granularity.kind && (!rule.has_history() || granularity.is_axis_free());
 }
 
-/// Returns the rule of a granularity for which no other rule is given.
+/// Returns the default scale rule of a granularity.
 constexpr const ScaleRule* usual_rule(const Granularity& granularity) {
     return find_scale_rule(granularity.usual_rule);
 }
@@ -292,8 +293,8 @@ constexpr const ScaleRule* usual_rule(const Granularity& granularity) {
 inline constexpr const Granularity* no_scale = &granularities[0];
 static_assert(!no_scale->is_scaled());
 
-// Checks that names are unique and that every usual rule exists and fits. No pointer is compared with null: with
-// -fsanitize=undefined, GCC 12 takes no such comparison for constant.
+// Checks that names are unique and that every default rule exists and fits its granularity. The check does not compare
+// pointers with null, because GCC 12 with -fsanitize=undefined rejects such a comparison in a constant expression.
 static_assert([] {
     for (const Granularity& row : granularities) {
         const ScaleRule& usual = *usual_rule(row);

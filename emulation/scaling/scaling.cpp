@@ -16,19 +16,19 @@ ScaledResult group_scales(const ScaledCast& how, std::span<const std::uint32_t> 
         tensor = how.rule->tensor(amax);
         result.tensor = {tensor.decode, amax, how.rule->product};
     }
-    // Same as definition::group_scale, but the values that all groups share are computed once.
+    // The loop computes the same as definition::group_scale. Values that all groups share are computed here, once.
     const Format& format = how.cast.format;
     definition::ScaleGroup group{.amax = 0,
                                  .max = macheps::decode(format, format.max_finite_code() << format.padding),
                                  .element = format,
                                  .tensor = tensor};
-    // Largest magnitudes of bf16 values repeat, and a rule may take as long as a hundred multiplications, so scales are
-    // cached.
+    // A rule may take as long as a hundred multiplications. Many groups of bf16 values have the same largest magnitude,
+    // so scales are cached.
     struct Known {
-        std::uint32_t largest = 0xffffffff;  // not a magnitude
+        std::uint32_t largest = 0xffffffff;  // not the bits of a magnitude
         definition::GroupScale scale{};
     };
-    constexpr int places_log2 = 10;  // bf16 has 128 numbers in each of the few binades that most magnitudes lie in
+    constexpr int places_log2 = 10;  // most magnitudes lie in a few binades, in each of which bf16 has 128 numbers
     std::array<Known, 1 << places_log2> known{};
     for (std::size_t i = 0; i < largest.size(); ++i) {
         Known& place = known[largest[i] * 0x9e3779b1u >> (32 - places_log2)];
@@ -47,7 +47,7 @@ ScaledResult group_scales(const ScaledCast& how, std::span<const std::uint32_t> 
 }
 
 OperandScales operand_scales(const ScaledCast& how, std::int64_t across, const float* decode) {
-    // If one scale covers a whole index, its stride is 0.
+    // If one scale covers the whole range of an index, the stride along this index is 0.
     const Granularity& block = *how.granularity;
     return {.data = decode,
             .outer_block = max_of(block.outer, std::int64_t{1}),

@@ -18,18 +18,19 @@ constexpr ScaleGrid scale_grid(const Granularity& block, bool k_is_last, std::in
     return {down == 0 ? 1 : (rows + down - 1) / down, across == 0 ? 1 : (columns + across - 1) / across};
 }
 
-/// Computes out = cast of fl32(x * encode), where encode is the scale of the group of x. cast.encode_scale is not used.
+/// Options of a scaled cast: out = cast(fl32(x * encode)), where encode is the scale of the group of x.
+/// cast.encode_scale is not used.
 struct ScaledCast {
     Cast cast{};
     const Granularity* granularity = find_granularity("tensor");
     const ScaleRule* rule = find_scale_rule("ao_fp8");
-    bool k_is_last = true;  ///< the contraction runs along the last axis of the tensor
+    bool k_is_last = true;  ///< whether the contraction index k is the last axis of the tensor
 };
 
-/// Decode scale of a whole tensor, in addition to those of its groups.
+/// Decode scale of a whole tensor, in addition to the scales of its groups.
 struct TensorScale {
     float decode = 1;
-    float amax = 0;                                          ///< of the tensor, if `product` needs it
+    float amax = 0;                                          ///< largest magnitude of the tensor, for `product`
     float (*product)(float amax_a, float amax_b) = nullptr;  ///< ScaleRule::product
 
     constexpr bool operator==(const TensorScale&) const = default;
@@ -40,19 +41,20 @@ inline float product_scale(const TensorScale& a, const TensorScale& b) {
     return a.product != nullptr && a.product == b.product ? a.product(a.amax, b.amax) : a.decode * b.decode;
 }
 
-/// Result of scaled_cast in addition to the codes.
+/// Results of a scaled cast other than the codes.
 struct ScaledResult {
-    /// Decode scales of the groups, in the tensor that was passed for them; for NVFP4 these are the numbers of e4m3.
-    /// Their layout is for an operand whose contraction runs as given by ScaledCast::k_is_last.
+    /// Decode scales of the groups (the e4m3 numbers for NVFP4). They are stored in the tensor that the caller passed
+    /// for scales. Their layout fits an operand of a matmul, according to ScaledCast::k_is_last.
     OperandScales scales{};
     TensorScale tensor{};
-    /// Smallest and largest factor that turns codes of a group back into values.
+    /// Smallest and largest factor by which the codes of a group have to be multiplied to get values back.
     float decode_min = 1, decode_max = 1;
 };
 
 namespace definition {
 
-/// Returns the scales of a group from its largest magnitude and, for ScaleKind::nvfp4, those of the tensor.
+/// Returns the scales of a group. They depend on its largest magnitude and, for ScaleKind::nvfp4, on the tensor's
+/// scales.
 inline GroupScale group_scale(const Format& format, const ScaleRule& rule, float amax, GroupScale tensor = {}) {
     const float max = decode(format, format.max_finite_code() << format.padding);
     return rule.group({.amax = amax, .max = max, .element = format, .tensor = tensor});
@@ -72,7 +74,7 @@ inline float join_amax(const ScaleRule& rule, float amax, float x) {
 ScaledResult group_scales(const ScaledCast& how, std::span<const std::uint32_t> largest, std::span<float> encode,
                           std::span<float> decode);
 
-/// Returns the scales of a tensor with `across` groups per row, in the layout for the matmul that reads them.
+/// Returns the decode scales of a tensor, which has `across` groups per row, in the layout that a matmul reads.
 OperandScales operand_scales(const ScaledCast& how, std::int64_t across, const float* decode);
 
 }  // namespace macheps

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dumps a CUTLASS product for `macheps check`: fp16 operands, fp32 sums, fp16 output, as .npy files.
+// Dumps a CUTLASS matrix product for `macheps check`, as .npy files: fp16 operands, fp32 sums, fp16 output.
 //
 // nvcc -std=c++17 -arch=sm_80 -I cutlass/include cutlass_dump.cu -o cutlass_dump && ./cutlass_dump, then
 // macheps check a.npy b.npy out.npy --op gemm --machine sm80.mma.fp16
@@ -41,7 +41,7 @@ int main() {
     using Rows = cutlass::layout::RowMajor;
     using Gemm = cutlass::gemm::device::Gemm<cutlass::half_t, Rows, cutlass::half_t, Rows, cutlass::half_t, Rows, float,
                                              cutlass::arch::OpClassTensorOp, cutlass::arch::Sm80>;
-    constexpr int m = 192, n = 160, k = 1000;  // not multiples of a tile, so there are tails on all sides
+    constexpr int m = 192, n = 160, k = 1000;  // not multiples of the tile size, so there are partial tiles
     std::mt19937 random(7);
     std::normal_distribution<float> normal;
     std::vector<cutlass::half_t> a(m * k), b(k * n), out(m * n, cutlass::half_t(NAN));

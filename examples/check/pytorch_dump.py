@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Dumps a PyTorch kernel for `macheps check`: a scaled fp8 product of torch on a Hopper GPU or later.
+"""Dumps a PyTorch kernel for `macheps check`: a scaled fp8 matrix product on a Hopper GPU or later.
 
 usage: pytorch_dump.py out.safetensors, then
 macheps check out.safetensors --op gemm --a e4m3fn/row --b e4m3fn/column --out bf16 --machine sm90.wgmma.fp8
@@ -22,7 +22,7 @@ def quantised(x, dim):
 
 def main():
     torch.manual_seed(7)
-    # Sizes that are not multiples of a tile, so there are tails on all sides. torch requires multiples of 16 for fp8.
+    # The sizes are not multiples of the tile size, so there are partial tiles. torch requires multiples of 16 for fp8.
     m, n, k = 192, 160, 1008
     a, a_scale = quantised(torch.randn(m, k, device="cuda"), 1)
     b, b_scale = quantised(torch.randn(k, n, device="cuda"), 0)

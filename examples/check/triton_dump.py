@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Dumps a Triton kernel for `macheps check`: a softmax over rows, one program for each.
+"""Dumps a Triton kernel for `macheps check`: a softmax over rows, with one program per row.
 
 usage: triton_dump.py out.safetensors, then
 macheps check out.safetensors --op softmax
@@ -29,7 +29,7 @@ def main():
     torch.manual_seed(7)
     rows, columns = 64, 1000  # not a power of two, so the kernel needs its mask
     x = (torch.randn(rows, columns, device="cuda") * 3).to(torch.bfloat16)
-    out = torch.full_like(x, float("nan"))  # outputs that the kernel leaves out stay NaN, and T0 reports them
+    out = torch.full_like(x, float("nan"))  # outputs that the kernel does not write stay NaN, and T0 reports them
     softmax_kernel[(rows,)](x, out, columns, BLOCK=triton.next_power_of_2(columns))
     save_file({"x": x.cpu(), "out": out.cpu()}, sys.argv[1])
 

@@ -18,7 +18,7 @@ namespace macheps::check {
 
 namespace {
 
-/// A key and the values to try for it. An empty value removes the key.
+/// A key of a declaration, and the values to try for it. An empty value removes the key.
 struct Candidate {
     std::string_view key;
     std::vector<std::string> (*values)(const Declaration& d);
@@ -122,8 +122,8 @@ std::string option_of(std::string_view key, std::string_view value) {
     return value.empty() ? fmt::format("no --{}", name) : fmt::format("--{} {}", name, value);
 }
 
-/// Returns the limits under a declaration that `out` satisfies. Returns nothing if `out` does not satisfy it, or if the
-/// declaration does not fit these arrays.
+/// Returns the limits of the declaration `d` if `out` satisfies them. Returns nothing if `out` does not satisfy them,
+/// or if the declaration does not fit the arrays.
 std::optional<Limits> accepting(const Declaration& d, const std::vector<files::StoredArray>& arrays,
                                 const Sampling& sampling, ThreadPool& pool) {
     try {
@@ -153,7 +153,7 @@ double times_narrower(const Limits& wide, const Limits& narrow) {
     return *middle;
 }
 
-/// Calls `use` with each candidate's declaration and option, until it returns false.
+/// Calls `use` with the declaration and the option of each candidate, until `use` returns false.
 template <class Use>
 void for_each_candidate(std::span<const Candidate> candidates, const Declaration& d, Use use) {
     for (const Candidate& row : candidates) {

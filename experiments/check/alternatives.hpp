@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds other declarations that fit a kernel. A kernel that fails may only lack a declaration. A kernel that passes may
-// be much better than declared; a check with a tighter declaration would then detect more.
+// Finds other declarations that fit a kernel. A kernel may fail only because its declaration lacks a property. A kernel
+// that passes may be much better than declared; a check with a tighter declaration would then detect more.
 #pragma once
 #include "experiments/check/check.hpp"
 
@@ -9,8 +9,8 @@
 
 namespace macheps::check {
 
-/// Returns the first looser or different declaration under which a failing output would pass. The option is empty if
-/// there is none.
+/// Returns the first looser or different declaration under which a failing output would pass. The option of the result
+/// is empty if no such declaration is known.
 Alternative explaining(const Declaration& declaration, const std::vector<files::StoredArray>& arrays,
                        const Sampling& sampling, ThreadPool& pool);
 

@@ -18,8 +18,8 @@ bool is_within(const Metric& metric, double limit) {
     return metric.is_least ? metric.value >= limit : metric.value <= limit;
 }
 
-/// Returns the largest |error| / (atol + rtol |exact|). If the output and the exact value are neither both finite nor
-/// the same, the ratio is infinite.
+/// Returns the largest |error| / (atol + rtol |exact|). The ratio is infinite if an output or its exact value is not
+/// finite, unless the two are equal or both are NaN.
 double tolerance_ratio(const Limits& limits, NumberView got, const Options& options) {
     double most = 0;
     for (std::size_t i = 0; i < got.size(); ++i) {
@@ -31,7 +31,7 @@ double tolerance_ratio(const Limits& limits, NumberView got, const Options& opti
     return most;
 }
 
-/// Tests the user's limits on meaningless outputs such as zeros, which they must refuse, and then on `out`.
+/// Applies the user's limits to meaningless outputs such as zeros, which the limits must refuse, and then to `out`.
 void try_user_limits(const Problem& problem, NumberView out, const Options& options, Verdict& verdict,
                      ThreadPool& pool) {
     const bool has_tolerance = options.rtol || options.atol;
@@ -83,7 +83,8 @@ void try_user_limits(const Problem& problem, NumberView out, const Options& opti
     }
 }
 
-/// Recomputes sums as exact integers for outputs so close to their bound that the error of the fp64 reference decides.
+/// Recomputes the sum of an output as an exact integer if the error of the output is so close to its bound that the
+/// error of the fp64 reference could change the verdict.
 void escalate(const Problem& problem, NumberView out, Limits& limits, ThreadPool& pool) {
     if (problem.products == nullptr) return;
     const Defect none{};
@@ -141,7 +142,7 @@ void judge_fitness(const Problem& problem, Verdict& verdict) {
     verdict.reasons.push_back(std::move(reason));
 }
 
-/// Adds the failures that the screen found. They may concern outputs outside the sample.
+/// Adds the failures that the screen found. They may concern outputs that are not in the sample.
 void judge_screen(const Screen& screen, const Options& options, std::vector<Reason>& reasons) {
     const auto add = [&](const ReasonCode& code, std::string text, const Screen::Worst& worst) {
         if (worst.sums == 0) return;
@@ -336,7 +337,7 @@ double bounds_of_screen(const Screen& screen, const Limits& limits) {
     if (bounds.empty()) return std::numeric_limits<double>::infinity();
     const auto middle = bounds.begin() + static_cast<std::ptrdiff_t>(bounds.size() / 2);
     std::nth_element(bounds.begin(), middle, bounds.end());
-    // The legal errors of the other 63 outputs and of this one may hide as much as the limit, hence the factor 2.
+    // Legal errors in the same sum may hide an error of up to one limit. An error of twice the limit is always noticed.
     return 2 * screen.median_limit / *middle;
 }
 
@@ -353,7 +354,7 @@ Verdict check(const Problem& problem, NumberView out, const Options& options, Th
     std::vector<Reason> seen;
     judge_screen(*verdict.screen, options, seen);
     if (seen.empty()) return verdict;
-    // A check that fails does not also report its weaknesses.
+    // A failed check does not report weaknesses.
     if (verdict.outcome != Outcome::fail) verdict.reasons.clear();
     verdict.outcome = Outcome::fail;
     verdict.reasons.insert(verdict.reasons.end(), seen.begin(), seen.end());

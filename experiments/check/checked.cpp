@@ -26,7 +26,7 @@ namespace macheps::check {
 
 namespace {
 
-/// Returns the position of x in the order of the format's values. Neighbouring values differ by one.
+/// Returns the index of x in the sequence of the format's values. The indices of neighbouring values differ by one.
 std::int64_t ordinal_of(const Limits& limits, double x) {
     const Overflow overflow = limits.saturates ? Overflow::saturate : Overflow::nonsaturate;
     const Format magnitude = limits.format;
@@ -125,14 +125,14 @@ Checked check_arrays(const Declaration& declaration, const std::vector<files::St
     checked.code_distances = distances_of(*checked.verdict.limits, posed.out, pool);
     checked.omega = omega_of(posed.problem, *checked.verdict.limits, posed.out);
     if (checked.verdict.limits->panels)
-        checked.verdict.limits->drop();  // they read the arrays, which the verdict may outlive
+        checked.verdict.limits->drop();  // panels read the arrays, which the verdict may outlive
     return checked;
 }
 
 void digest(Checked& checked, const std::vector<files::StoredArray>& arrays) {
     std::string inputs, output;
     for (const std::string& role :
-         array_roles(*checked.declaration.operation)) {  // independent of their order in the file
+         array_roles(*checked.declaration.operation)) {  // a fixed order, whatever the order in the file
         for (const files::StoredArray& array : arrays) {
             if (array.name != role) continue;
             std::string head = array.name + ' ' + array.type;

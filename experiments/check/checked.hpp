@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks arrays and reports the results as text and JSON. Programs outside of macheps call this header:
+// Checks arrays and reports the results as text and JSON. This is the header for programs outside of macheps:
 //
 //     Declaration rows{.operation = &find_operation("gemm")};
 //     declare(rows, "a", "e4m3fn/row");
@@ -28,17 +28,17 @@ struct Checked {
     };
 
     std::string name{};   ///< the check's name in its suite; default: the operation
-    std::string input{};  ///< the file, which identifies an input of the check; empty for arrays in memory
+    std::string input{};  ///< the file of arrays, which names this input of the check; empty for arrays in memory
     std::string operation{};
-    Declaration declaration{};  ///< includes the format of every array; the operation is null if it is not supported
+    Declaration declaration{};  ///< includes the format of every array; `operation` is null if it is not supported
     Options options{};
     std::string problem{};  ///< shapes, formats and other declared properties, as text
     Outcome outcome = Outcome::pass;
-    Verdict verdict{};                   ///< has a reason even if nothing could be judged
+    Verdict verdict{};                   ///< contains the reason if nothing could be judged
     std::vector<std::string> blind{};    ///< wrong kernels that no input of the check could have caught
-    std::vector<Advice> advice{};        ///< inputs that show the wrong kernels that this weak check missed
-    std::vector<std::string> assumed{};  ///< assumptions behind the limits
-    std::vector<std::string> unused{};   ///< arrays that the operation does not have
+    std::vector<Advice> advice{};        ///< recipes of inputs that expose wrong kernels which this weak check missed
+    std::vector<std::string> assumed{};  ///< assumptions on which the limits are based
+    std::vector<std::string> unused{};   ///< arrays of the input that the operation does not use
     std::vector<std::string> notes{};    ///< differences from the baseline that do not fail the check
     /// An option with which a failing kernel would have passed, such as `--inner bf16`; empty if none is known.
     std::string explaining{};
@@ -56,43 +56,44 @@ struct Checked {
 
     /// Returns true if nothing is wrong and the check could have caught the required wrong kernels.
     explicit operator bool() const { return outcome == Outcome::pass; }
-    /// Returns the verdict and its reasons as text. With `is_whole`, also describes which defects the check could have
-    /// noticed and what it assumed.
+    /// Returns the verdict and its reasons as text. With `is_whole`, the text also lists the defects that the check
+    /// could have noticed, and its assumptions.
     std::string text(bool is_whole = true) const;
-    /// Returns an element of `checks` in the document macheps.check/1.
+    /// Returns the result as an element of `checks` in the JSON document macheps.check/1.
     Json json() const;
 };
 
-/// Judges arrays by pose() and check(), and adds the figures that those leave out. Arrays have the names of the
-/// operation's roles. Shapes are row-major: a [m,k], b [k,n], out [m,n]. Scales are decode scales, which multiply.
+/// Checks arrays with pose() and check(), and computes the remaining members of Checked. Each array has the name of one
+/// of the operation's roles. Shapes are row-major: a [m,k], b [k,n], out [m,n]. Scales are decode scales, which
+/// multiply.
 /// Errors: throws Error as pose() does.
 Checked check_arrays(const Declaration& declaration, const std::vector<files::StoredArray>& arrays,
                      const Options& options, ThreadPool& pool);
 
-/// Sets the digests of `out` and of all other arrays that the operation has.
+/// Sets the digest of `out`, and the digest of all other arrays that the operation has.
 void digest(Checked& checked, const std::vector<files::StoredArray>& arrays);
 
 /// Returns an array in memory. `bytes` holds the codes of its elements in `format`, little-endian and row-major.
 /// Errors: throws Error (usage) if the size of `bytes` does not fit the shape.
 files::StoredArray stored_array(std::string name, const Format& format, std::vector<std::int64_t> shape,
                                 std::span<const std::byte> bytes);
-/// Returns an array of fp32 numbers in memory. Errors: as above.
+/// Returns an array of fp32 numbers in memory. Errors: throws as the function above does.
 files::StoredArray stored_array(std::string name, std::vector<std::int64_t> shape, std::span<const float> values);
 
-/// Sets the key of this name. Errors: throws Error (usage) for an unknown key, with the nearest name, and otherwise as
-/// the declare() of declare.hpp does.
+/// Sets a key of the declaration by its name. Errors: throws Error (usage) with the nearest name for an unknown key,
+/// and otherwise as the function declare() of declare.hpp does.
 void declare(Declaration& declaration, std::string_view key, const std::string& text);
 
 /// Returns the meaning of each reason code, as one sentence. Codes are rule ids and never change.
 const std::map<std::string, std::string>& reason_codes();
 
-/// Returns the document macheps.check/1.
+/// Returns the JSON document macheps.check/1.
 Json document_json(std::span<const Checked> checks);
 
 /// Returns the exit code of several checks: 1 if any fails or is weak, otherwise 3 if any has bad input, otherwise 2 if
 /// any is refused or declined, otherwise 0. Weak checks that allow_weak permits do not count.
 Exit exit_of(std::span<const Checked> checks);
-/// Returns the outcome that decides exit_of().
+/// Returns the outcome that determines the exit code of exit_of().
 Outcome worst_of(std::span<const Checked> checks);
 
 }  // namespace macheps::check

@@ -30,7 +30,7 @@ std::int64_t plan_memory(const Declaration& declaration, const std::vector<files
     require_memory(least, options.memory, "this check");
     if (options.holds_limits || !options.sampling.is_all()) return INT64_MAX;
     if (!options.memory) return usual_limit_bytes;
-    constexpr double panels = 0x1p26, others = 0x1p26;  // one part of the outputs; all small allocations
+    constexpr double panels = 0x1p26, others = 0x1p26;  // bytes for one panel of limits, and for small allocations
     return static_cast<std::int64_t>(std::max(panels, static_cast<double>(*options.memory) - least - others));
 }
 

@@ -15,17 +15,18 @@
 namespace macheps::check {
 
 struct Limits;
-/// Returns limits of no outputs.
+/// Returns empty limits, for a verdict without outputs.
 std::shared_ptr<Limits> no_limits();
 
-/// Selects the outputs of a product that are judged.
+/// Selects the outputs of a matrix product that are judged.
 struct Sampling {
     std::int64_t every = 1;           ///< judge one of `every` outputs; 1: all
-    std::optional<double> seconds{};  ///< judge as many outputs as this time allows for exact products
-    double delta = 1e-9;              ///< probability that a legal kernel exceeds the screen of all outputs
-    /// If the limits of all outputs take more bytes than this, they are recomputed whenever they are read.
+    std::optional<double> seconds{};  ///< judge as many outputs as can be computed exactly in this time
+    double delta = 1e-9;              ///< probability that a legal kernel fails the screen of all outputs
+    /// If the limits of all outputs take more bytes than this, they are not kept, but recomputed each time they are
+    /// read.
     std::int64_t max_limit_bytes = INT64_MAX;
-    bool reads_in_place = false;  ///< the arrays outlive the problem, so that their numbers need not be copied
+    bool reads_in_place = false;  ///< the arrays outlive the problem, so their numbers are not copied
 
     bool is_all() const { return every == 1 && !seconds; }
 };
@@ -33,17 +34,19 @@ struct Sampling {
 /// A reason why a check did not pass.
 struct Reason {
     std::string code, test, text{};
-    std::int64_t index = -1;  ///< the output that is farthest off, or first
-    std::int64_t count = 0;   ///< outputs that the test refuses
+    std::int64_t index = -1;  ///< index of the output with the largest error, or of the first output
+    std::int64_t count = 0;   ///< number of outputs that the test rejects
     double got = 0, want = 0, bound = 0, ratio = 0;
     std::string mutant{};  ///< for a weak check: the wrong kernel that it could not have caught
 };
 
-/// The results of the tests T0 to T3.
+/// Results of the tests T0 (structure and special values), T1 (certain bounds), T2 (probable bounds) and T3 (mean
+/// squares and bias).
 struct Judgement {
     std::vector<Reason> reasons{};
     double rho = 0;  ///< the largest error, in units of its certain bound
-    /// (mean square - 1) / sqrt(8 / n) over all outputs. If the mean square is above 1, equal outputs count as one.
+    /// (mean square - 1) / sqrt(8 / n) over all n outputs. If this is large, outputs that share a rounding error count
+    /// as one output.
     double z = 0;
     double z_part = 0;  ///< the largest z of any row, column, tile or group
     double z_rows = 0, z_columns = 0, z_tiles = 0,
@@ -51,40 +54,43 @@ struct Judgement {
     double bias = 0, bias_limit = 0;
     double mean_square = 0;  ///< of errors divided by their deviations
     std::int64_t outputs = 0, exact_outputs = 0;
-    /// Codes of T2 and T3 that would refuse the outputs but do not decide, because errors are not independent there.
+    /// Codes of T2 and T3 that would reject outputs. They do not make the check fail, because the errors of these
+    /// outputs are not independent.
     std::vector<std::string> dismissed{};
 };
 
-/// A legal kernel that comes near the limit of a test that assumes independent errors.
+/// A legal kernel that comes near the limit of a test which assumes independent errors. It shows that errors are not
+/// independent on this data.
 struct Dependence {
-    std::string kernel{}, test{};  ///< the order of summation; T2 or T3
+    std::string kernel{}, test{};  ///< `kernel`: order of summation; `test`: T2 or T3
     std::int64_t index = -1;       ///< the output, or the first output of the block
-    double ratio = 0;              ///< the kernel's error, or its mean square's excess, divided by the limit
+    double ratio = 0;              ///< the kernel's error (T2) or excess mean square (T3), divided by the limit
 };
 
-/// Statistics of the bounds, over outputs that are not zero. An output that may underflow in fp32 or in its format does
-/// not count as lost, because no kernel could give more digits there.
+/// Statistics of the bounds over all outputs that are not zero. An output that may underflow in fp32 or in its format
+/// does not count as lost, because no kernel could be more accurate there.
 struct Fitness {
-    double bits = 0;        ///< -log2 of the median of bound / |y|, before the output's rounding
+    double bits = 0;        ///< -log2 of the median of bound / |y|; the bound excludes the rounding of y
     double lost_share = 0;  ///< share of the outputs whose bound is larger than the output
     double counted = 0;     ///< number of outputs that lost_share is a share of
-    double min_bits = 0;    ///< -log2 of the largest bound / sum of |a b| of a product's sums
+    double min_bits = 0;    ///< for a product: -log2 of the largest bound / (sum of |a b|)
     std::int64_t worst = -1;
 };
 
-/// Comparison of the codes of outputs with the machine's. All NaNs count as equal.
+/// Comparison of the output codes with the codes that the declared machine computes. All NaNs count as equal.
 struct BitsCount {
     std::int64_t equal = 0, differ = 0;
     std::int64_t first = -1;  ///< first output that differs; -1: none
 };
 
-/// The result of a screen of all outputs, by sums with random signs.
+/// Result of the screen of a product. If only a sample of the outputs is judged, the screen tests all outputs: it adds
+/// 64 of them at a time with random signs, and compares the error of each sum with its bound (bounds/screen.hpp).
 struct Screen {
     static constexpr std::int64_t width = 64;  ///< number of outputs in a sum
     /// Returns the sign of a column, 1 or -1. It is the same in every run.
     static double sign(std::int64_t column);
 
-    /// The sum with the largest error relative to its bound, and its output with the largest error.
+    /// The sum with the largest error relative to its bound, and the output with the largest error in this sum.
     struct Worst {
         std::int64_t sums = 0;  ///< number of sums that exceed the bound
         std::int64_t index = -1;
@@ -93,12 +99,14 @@ struct Screen {
 
     std::int64_t sums = 0;     ///< number of sums
     std::int64_t outputs = 0;  ///< number of outputs in the sums; sums that may overflow are left out
+    /// Sums with an output that is not finite, sums above the certain bound, and sums above the probable bound.
     Worst special{}, certain{}, probable{};
-    double ratio = 0;         ///< the largest error of a sum, in units of its probable bound
+    double ratio = 0;         ///< largest error of a sum, divided by the probable bound of the sum
     double median_limit = 0;  ///< median of the probable bounds of the sums
 };
 
-/// Classes of mutants, in rising order. A check must notice every mutant up to the required class.
+/// Classes of mutants (wrong kernels). A check must notice every mutant of the required class and of the classes before
+/// it.
 enum class Power : std::uint8_t { null, structure, precision, all };
 
 /// A wrong kernel, and whether the tests notice it.
@@ -106,21 +114,22 @@ struct Mutant {
     std::string name;
     std::string_view kind;  ///< null, structure, scale, operation, precision, range, specials, size
     Power required_by = Power::structure;
-    bool certified = false;  ///< it changes an output by more than twice its bound, so T1 refuses it in any case
-    bool caught = false;     ///< the tests refuse its exact results, rounded once
-    /// For a fault that has a size: the smallest size that the tests would have noticed (see Sharpness).
+    bool certified = false;  ///< it changes an output by more than twice its bound, so T1 always rejects it
+    bool caught = false;     ///< the tests reject its exact results, rounded once to the output format
+    /// For a fault that has a size: the smallest size that the tests would have noticed (Sharpness lists these sizes).
     std::optional<double> threshold{};
-    double largest = 0;  ///< its largest change, in bounds, among the outputs that were tested until it was caught
+    double largest = 0;  ///< its largest change of an output before it was caught, divided by the output's bound
 };
 
-/// The smallest defects that the tests would have noticed in these outputs. Infinite: none would have been noticed.
+/// The smallest defects that the tests would have noticed in these outputs. Infinity means that no size would have been
+/// noticed.
 struct Sharpness {
     double scale_of_all = 0, scale_of_row = 0;  ///< relative
     double scale_of_column = 0, scale_of_tile = 0, scale_of_group = 0;
-    double bias_share = 0;           ///< share of the bias that every column lacks; infinite without a bias
-    int accumulator_bits = 0;        ///< the widest accumulator that would have been noticed; 0: none, or no product
-    std::int64_t dropped_terms = 0;  ///< number of missing last terms; 0: none that was tried would be noticed
-    double stale_share = 0;          ///< share of outputs where a stale value (the preceding output) would be noticed
+    double bias_share = 0;           ///< missing share of the bias in every column; infinite without a bias
+    int accumulator_bits = 0;        ///< the widest wrong accumulator that would have been noticed; 0: none
+    std::int64_t dropped_terms = 0;  ///< fewest missing last terms, of those tried, that would be noticed; 0: none
+    double stale_share = 0;          ///< share of outputs at which a copy of the preceding output would be noticed
 };
 
 /// Another declaration under which the same output passes.
@@ -129,10 +138,10 @@ struct Alternative {
     double narrower = 1;  ///< median factor by which its certain bounds are narrower; below 1 if they are wider
 };
 
-/// A recipe whose inputs show a wrong kernel that a weak check missed.
+/// A recipe for inputs that expose a wrong kernel which a weak check missed.
 struct Advice {
     std::string mutant;
-    std::string recipe;  ///< shows the mutant about as well as the best recipe
+    std::string recipe;  ///< exposes the mutant about as clearly as the best recipe
 };
 
 /// The outcome of a check.
@@ -142,7 +151,7 @@ enum class Outcome : std::uint8_t {
     weak,       ///< no test fails, but a wrong kernel would also have passed
     refused,    ///< meaningless outputs, such as zeros, satisfy a limit of the user
     declined,   ///< some output has no certain bound, or no check supports the declaration yet
-    bad_input,  ///< a file cannot be read, or its arrays are not those of the operation
+    bad_input,  ///< a file cannot be read, or its arrays do not fit the operation
 };
 std::string_view to_string(Outcome outcome);
 Exit exit_of(Outcome outcome);
@@ -152,26 +161,27 @@ struct Options {
     Power require = Power::structure;
     bool certain_only = false;
     bool allow_weak = false;               ///< a weak check does not fail
-    double delta = 1e-9;                   ///< probability that any probable bound of the check is exceeded
-    Sampling sampling{};                   ///< of a product's outputs
-    std::optional<double> rtol{}, atol{};  ///< |error| <= atol + rtol |exact|, in addition
-    std::map<std::string, double, std::less<>> metric_limits{};  ///< by the names of metrics()
-    /// A file with the outputs of another run of the kernel on the same inputs, which must have the same bits. `*` is
-    /// replaced by the name of the input, without its folder and ending. Empty: no comparison.
+    double delta = 1e-9;                   ///< probability that a legal kernel exceeds any probable bound of the check
+    Sampling sampling{};                   ///< selects outputs of a product
+    std::optional<double> rtol{}, atol{};  ///< additional limit: |error| <= atol + rtol |exact|
+    std::map<std::string, double, std::less<>> metric_limits{};  ///< limits of metrics, by their names in metrics()
+    /// A file with the outputs of a second run of the kernel on the same inputs, which must have the same bits. `*` is
+    /// replaced by the file name of the input without its folder and extension. If this is empty, there is no
+    /// comparison.
     std::string deterministic_with{};
-    std::optional<std::int64_t> memory{};  ///< bytes that may be planned for; default: the limit of this process
-    /// The verdict keeps the limits of all outputs. Without them a large check computes them in panels.
+    std::optional<std::int64_t> memory{};  ///< bytes that the check may plan to use; default: the limit of this process
+    /// Whether the verdict keeps the limits of all outputs. If it does not, a large check computes them panel by panel.
     bool holds_limits = true;
 };
 
-/// A well-known error measure. It decides nothing unless the user limits it.
+/// A well-known error measure. It affects the outcome only if the user sets a limit for it.
 struct Metric {
     std::string_view name;
     double value = 0;
-    bool is_least = false;  ///< a limit is the smallest value that passes
+    bool is_least = false;  ///< larger values are better, so a limit is a minimum
 };
 
-/// The outcome of a check, its reasons, and all figures.
+/// Outcome of a check, with its reasons and all statistics.
 struct Verdict {
     Outcome outcome = Outcome::pass;
     std::vector<Reason> reasons{};
@@ -181,12 +191,13 @@ struct Verdict {
     Sharpness sharpness{};
     std::optional<Dependence> dependence{};  ///< set if errors are not independent, so that T2 and T3 do not decide
     Fitness fitness{};
-    std::optional<BitsCount> bits{};  ///< set if the declaration claims bits
+    std::optional<BitsCount> bits{};  ///< set if the declaration requires bits
     std::optional<Screen> screen{};   ///< set if only a sample of the outputs was judged
-    std::string unscreened{};         ///< the reason if a sample has no screen
-    /// Median error of one output that the screen would not notice, in bounds of the sampled outputs.
+    std::string unscreened{};         ///< if a sample was judged without a screen: the reason
+    /// Size of an error in one output that the screen always notices: median over the sums, divided by the median bound
+    /// of the sampled outputs.
     double screen_bounds = 0;
-    /// The limits of each output, without columns if they were computed in panels.
+    /// The limits of each output. They contain no values if they were computed panel by panel.
     std::shared_ptr<Limits> limits = no_limits();
 
     /// Returns the mutants of the required classes that the tests did not notice.

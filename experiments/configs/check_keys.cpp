@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks that need only the tables: keys that the framework or this version does not know, values of a wrong type,
-// words that are not valid choices, and keys that decide no format, rounding or scale.
+// Checks a config against the key tables of its framework. Reports keys that the framework or this version does not
+// know, values of a wrong type, words that are not valid choices, and keys that affect no format, rounding or scale.
 #include "core/text/nearest_name.hpp"
 #include "experiments/configs/framework.hpp"
 #include "experiments/configs/framework_keys.hpp"
@@ -29,7 +29,7 @@ std::vector<std::string_view> words_of(std::string_view text) {
     return words;
 }
 
-/// Returns whether the path matches the row's path, in which a part `*` matches any key.
+/// Returns whether `path` matches the path of a row. A part `*` of the row's path matches any key.
 bool matches(std::string_view row, std::string_view path) {
     for (;;) {
         const std::size_t row_dot = row.find('.'), dot = path.find('.');
@@ -42,7 +42,7 @@ bool matches(std::string_view row, std::string_view path) {
     }
 }
 
-/// Returns whether the row's path continues below `path`.
+/// Returns whether the row describes a key inside the map at `path`.
 bool is_below(std::string_view row, std::string_view path) {
     std::size_t parts = static_cast<std::size_t>(std::count(path.begin(), path.end(), '.')) + 1, at = 0;
     for (; parts > 0; --parts) {
@@ -83,7 +83,7 @@ std::string shown(const files::ConfigValue& value) {
     return fmt::format("'{}' ({})", value.written, article_and_kind(value));
 }
 
-/// Returns a number as YAML 1.1 reads it: with an exponent, it needs a decimal point.
+/// Formats a number so that YAML 1.1 reads it as a number. A number with an exponent also needs a decimal point.
 std::string number_text(double number) {
     std::string text = fmt::format("{}", number);
     const std::size_t exponent = text.find('e');
@@ -117,7 +117,7 @@ class KeyCheck {
 
   private:
     struct Found {
-        const KeyRow* row = nullptr;  // row of this version or, if there is none, of another
+        const KeyRow* row = nullptr;  // row for this version; if there is none, a row for another version
         bool is_of_version = false;
     };
 
@@ -167,7 +167,7 @@ class KeyCheck {
         if (!context_.root_is_shared() && !is_shared(path)) unknown(entry, path, {}, {});
     }
 
-    /// Returns whether the framework that delegated the root has a key of that name itself.
+    /// Returns whether the framework that delegated this config to the current framework has a key with this path.
     bool is_of_caller(std::string_view path) const {
         const Framework* caller = context_.shared_by();
         if (caller == nullptr) return false;
@@ -176,8 +176,8 @@ class KeyCheck {
                find_framework_key(framework_key_text(caller->name), path).has_value();
     }
 
-    /// Returns whether a framework to which the root is delegated knows the key in any version. That framework then
-    /// checks the key.
+    /// Returns whether the root of the config is delegated to a framework that knows the key in any version. That
+    /// framework then checks the key.
     bool is_shared(std::string_view path) const {
         const std::vector<const Framework*> others = sharing();
         return std::any_of(others.begin(), others.end(), [&](const Framework* other) {
@@ -199,7 +199,7 @@ class KeyCheck {
     Finding& report(FindingCode code, std::string_view rule, const files::ConfigValue::Entry& entry,
                     const std::string& path, std::string message, std::string instead) {
         Finding& finding = context_.report(code, rule, {path}, std::move(message), std::move(instead));
-        finding.place = entry.place;  // no path leads to a key that itself contains a dot
+        finding.place = entry.place;  // a dotted path cannot name a key that contains a dot itself
         return finding;
     }
 
@@ -226,7 +226,8 @@ class KeyCheck {
         finding.framework_refuses = refuses;
     }
 
-    /// Returns advice: the same key in another map, or the nearest key of the same map.
+    /// Suggests a replacement for an unknown key: the same name in another map, or the most similar name in the same
+    /// map.
     std::string remedy(const std::string& path) const {
         std::vector<std::string> beside;
         std::string elsewhere;

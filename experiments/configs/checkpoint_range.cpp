@@ -13,7 +13,7 @@ namespace macheps::configs {
 
 namespace {
 
-// Every row cites a public statement. A family without a public statement has no row.
+// Every row cites a public statement that the family was trained in bf16. A family without such a statement has no row.
 constexpr KnownModel rows[] = {
     {"*{llama-3,llama3}*", "Llama 3", "huggingface.co/docs/transformers/model_doc/llama3, usage tips"},
     {"*{llama-2,llama2}*", "Llama 2", "huggingface.co/docs/transformers/model_doc/llama2"},
@@ -31,7 +31,8 @@ constexpr KnownModel rows[] = {
     {"{t5-*,t5_*,flan-t5*,mt5*}", "T5", "google-research/text-to-text-transfer-transformer#539"},
 };
 
-/// The source of the fact that the weights are bf16.
+/// The reason why the weights are known to be bf16. `words` is a text for the message. `key` is the key of the config
+/// that shows it, or empty.
 struct Evidence {
     std::string words, key;
 };
@@ -67,7 +68,8 @@ std::optional<Evidence> evidence_of(const ImportContext& context) {
                                      model->family, model->source, value->written),
                          std::string(key)};
     });
-    // The framework's rules may already have found it: for example, a model created in bf16 under autocast to fp16.
+    // The framework's importer may already have set the format of the weights to bf16, for example for a model that is
+    // created in bf16 and trained with fp16 autocast.
     if (!found && context.resolved().word("store") == "B") found = Evidence{"the config keeps the weights in bf16", {}};
     return found;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models whose weights are known to be bf16, and the finding for running them in fp16.
+// Models whose weights are known to be bf16, and the finding that reports running them in fp16.
 #pragma once
 #include "experiments/configs/framework.hpp"
 
@@ -10,12 +10,13 @@ namespace macheps::configs {
 
 /// A family of published models that were trained and stored in bf16.
 struct KnownModel {
-    std::string_view pattern;  ///< a glob for the lower-case name after the last slash
+    std::string_view pattern;  ///< glob for the part of the lower-case name after the last slash
     std::string_view family;   ///< "Llama 3"
-    std::string_view source;   ///< the page where its owners or users state this
+    std::string_view source;   ///< page on which its owners or users state this
 };
 std::span<const KnownModel> bf16_models();
-/// Returns the family of a model's name or path ("meta-llama/Llama-3.2-1B"), or nullptr if nothing is known.
+/// Returns the family to which a model's name or path belongs ("meta-llama/Llama-3.2-1B"), or nullptr if the name
+/// matches no family.
 const KnownModel* find_bf16_model(std::string_view name);
 
 /// Reports a bf16 checkpoint that the config trains or evaluates in fp16. The dtype comes from --checkpoint-dtype, from

@@ -186,7 +186,7 @@ Finding& ImportContext::report(FindingCode code, std::string_view rule, std::ini
     Finding finding;
     finding.code = code;
     finding.rule = fmt::format("{}/{}", framework_->name, rule);
-    finding.message = printable(message);  // the message may contain the name of a file
+    finding.message = printable(message);  // the message may contain a file name with control characters
     finding.instead = printable(instead);
     for (const std::string_view key : keys) finding.keys.push_back(full_path(key));
     if (keys.size() > 0) finding.key = finding.keys.front();
@@ -246,7 +246,7 @@ std::optional<files::ConfigValue> ImportContext::read_file(std::string_view key,
     fs::path file = fs::path(at.file).parent_path() / path;
     if (!is_there(file)) file = path;
     if (!is_there(file)) {
-        // The path may belong to another machine. If a file with the same name was given, it is used.
+        // The path may be valid only on another machine. If the user gave a file with the same name, that file is used.
         const auto has_its_name = [&](const std::string& one) {
             return fs::path(one).filename() == file.filename() && !fs::equivalent(one, at.file, failed);
         };
@@ -261,7 +261,7 @@ std::optional<files::ConfigValue> ImportContext::read_file(std::string_view key,
         }
     }
     if (!is_there(file)) {
-        return refuse("missing-file", fmt::format("the file '{}' that it names does not exist", path),
+        return refuse("missing-file", fmt::format("the file '{}' does not exist", path),
                       fmt::format("a path relative to {} or to the working folder", at.file));
     }
     const std::string name = file.lexically_normal().string();
@@ -304,15 +304,15 @@ void ImportContext::report_device() {
 }
 
 void ImportContext::report_defaults() {
-    // One key may decide several fields. This is one default, which is reported once.
+    // One key may determine several fields. Its default is reported only once, together with all of these fields.
     std::map<std::pair<std::string, std::string>, std::string> fields_of;  // by path and origin
     for (const DefaultUsed& one : defaults_used_) {
         const ResolvedField* field = resolved_.find(one.field);
         if (field == nullptr) continue;
         std::string& fields = fields_of[{one.path, one.from}];
         fields += fmt::format("{}{} {}", fields.empty() ? "" : ", ", one.field, scalar_text(field->value.value));
-        // A single parameter belongs to the text of the default ("clip torch 1"). Several parameters are shown in the
-        // table of fields.
+        // If a field has one parameter, the message contains the parameter ("clip torch 1"). Several parameters are
+        // shown only in the table of fields.
         if (field->value.parts.size() == 1) fields += " " + scalar_text(field->value.parts.front().second);
     }
     for (const auto& [default_used, fields] : fields_of) {

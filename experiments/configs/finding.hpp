@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Findings of an importer about a config: one for each thing that a reader of the config should know.
+// Findings of an importer about a config. Each finding reports one fact, such as an error, an ignored key or a default
+// that was used.
 #pragma once
 #include "experiments/files/config/value.hpp"
 
@@ -12,27 +13,29 @@ namespace macheps::configs {
 
 /// The kinds of finding, in the order in which they are printed.
 enum class FindingCode : char {
-    error = 'E',          ///< the framework refuses this config
+    error = 'E',          ///< the framework refuses this config, or macheps cannot emulate it
     unknown = 'U',        ///< a key that the framework does not know
-    warning = 'W',        ///< the framework warns, or the config does not do what it seems to say
+    warning = 'W',        ///< the framework warns, or the config has a different effect than it seems to have
     contradiction = 'C',  ///< two keys disagree, and the framework decides
-    defaulted = 'D',      ///< a default decided something
-    inert = 'I',          ///< a known key that decides no format, rounding or scale
-    note = 'N',           ///< something derived that is worth knowing
+    defaulted = 'D',      ///< a default value was used
+    inert = 'I',          ///< a known key that affects no format, rounding or scale
+    note = 'N',           ///< other information about the config
 };
 
 enum class FindingSeverity : std::uint8_t { error, warning, note };
 
 struct Finding {
     FindingCode code = FindingCode::note;
-    /// Permanent id of a rule: `deepspeed/initial-scale-trap`. Suppressions and SARIF use it.
+    /// Permanent id of the rule that reports this finding: `deepspeed/initial-scale-trap`. Suppressions and SARIF use
+    /// the id.
     std::string rule;
     files::ConfigPlace place;
     std::string key;                ///< dotted path of the key to change; empty if there is none
     std::vector<std::string> keys;  ///< every key that the condition reads, including `key`
     std::string message;            ///< what happens
     std::string instead;            ///< what to write instead; empty if nothing is wrong
-    /// Whether the framework refuses an unknown key. The finding is an error only in this case.
+    /// For an `unknown` finding: whether the framework refuses a config with this key. The finding is then an error,
+    /// otherwise a warning.
     bool framework_refuses = false;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The findings of a framework as a table: a row for each thing that it refuses, warns about or decides silently. The
+// Tables of findings. A framework has one row for each setting that it refuses, warns about or decides silently. The
 // condition of a row is a small function of the values that the framework derives from the config.
 #pragma once
 #include "experiments/configs/framework.hpp"
@@ -21,13 +21,14 @@ struct FindingText {
     std::size_t key = 0;  ///< index, in the row's keys, of the key to change
 };
 
-/// `Facts` holds the values that the framework's resolve() has derived, so that conditions do not derive them again.
+/// A row of the table. `Facts` holds the values that the importer has derived from the config, so that the conditions
+/// do not derive them again.
 template <class Facts>
 struct FindingRow {
     std::string_view id;  ///< without the framework's name: "initial-scale-trap"
     FindingCode code = FindingCode::note;
-    std::initializer_list<std::string_view> keys;  ///< keys that the condition reads; the first one is to be changed,
-                                                   ///< unless FindingText::key names another
+    std::initializer_list<std::string_view> keys;  ///< keys that the condition reads; the user should change the
+                                                   ///< first key, unless FindingText::key selects another
     std::optional<FindingText> (*said)(const ImportContext&, const Facts&) = nullptr;
 };
 

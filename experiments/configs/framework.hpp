@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A framework whose configs are read: a table of its keys, and as little code as its special cases need. To add a key,
-// add a row to the framework's table. To add a framework, write its folder and add its row to frameworks.cpp.
+// Interface of a framework whose configs can be imported. A framework consists of a table of its config keys and of
+// code for its special cases. To add a key, add a row to the framework's table. To add a framework, create a folder for
+// it and add a row to frameworks.cpp.
 //
-// A config is processed in three steps. The files are merged (files/config/value.hpp). `check_keys` compares the tree
-// with the rows (unknown keys, types, choices, version ranges, keys without effect). `resolve` reads values through
-// ImportContext and sets fields and findings.
+// A config is processed in three steps. First, its files are merged into one tree (files/config/value.hpp). Then
+// `check_keys` compares the tree with the key table and reports unknown keys, wrong types, invalid choices, keys of
+// other versions and keys without effect. Finally, `resolve` reads values through ImportContext, sets fields and
+// reports findings.
 #pragma once
 #include "experiments/configs/import.hpp"
 
@@ -22,16 +24,17 @@ namespace macheps::configs {
 /// Type of the value of a key, which check_keys checks.
 enum class KeyType : std::uint8_t { flag, number, count, text, choice, dtype, list, map, any };
 
-/// A default value and the first version that has it. The last row that is not newer than the version applies.
+/// A default value and the first framework version that has it. For a given version, the last row whose `since` is not
+/// newer applies.
 struct VersionedDefault {
     std::string_view since;  ///< "" means from the oldest version on
-    std::string_view value;  ///< as a file would contain it; "unset" if the key has no default
+    std::string_view value;  ///< as written in a file; "unset" if the key has no default
 };
 
-/// Effect of a key on numbers.
+/// Whether a key affects numerical results.
 enum class KeyEffect : std::uint8_t {
     numeric,  ///< read by resolve()
-    inert,    ///< known, but decides no format, rounding or scale: reported as FindingCode::inert
+    inert,    ///< affects no format, rounding or scale; reported as FindingCode::inert
 };
 
 /// A key of a framework's config.
@@ -43,7 +46,7 @@ struct KeyRow {
     KeyEffect effect = KeyEffect::numeric;
     std::string_view choices{};         ///< for a choice: words separated by spaces, compared case-sensitively
     std::string_view since{}, until{};  ///< versions that know the key: since <= version < until
-    std::string_view sets{};            ///< the fields that the key decides: "store compute"
+    std::string_view sets{};            ///< fields that the key determines: "store compute"
     std::string_view summary{};
 };
 
@@ -57,8 +60,8 @@ struct FileKey {
 struct IncludedFile {
     std::string identity, includer;  ///< canonical paths of this file and of the file that names it
     std::string path;                ///< the path that was opened
-    std::string key;                 ///< the key that names it
-    files::ConfigPlace place;        ///< place of the value of that key
+    std::string key;                 ///< key that names this file
+    files::ConfigPlace place;        ///< place of the value of `key`
 };
 
 class ImportContext;
@@ -68,48 +71,50 @@ struct Framework {
     std::string_view title;           ///< "DeepSpeed"
     std::string_view newest, oldest;  ///< versions that the tables describe; the newest is the default
     std::span<const KeyRow> keys;
-    /// Names, separated by spaces, of keys without effect on numbers, in addition to keys/NAME.txt
-    /// (framework_keys.hpp). If a key also has a row, the row applies.
+    /// Names, separated by spaces, of keys that do not affect numerical results. keys/NAME.txt lists more of these keys
+    /// (framework_keys.hpp). If a key also has a row in `keys`, the row applies.
     std::string_view inert_keys{};
-    /// Names, separated by spaces, of frameworks whose keys may also be at the root, as Transformers' keys are in
-    /// LLaMA-Factory's files. resolve() delegates the root to these frameworks, and they check those keys.
+    /// Names, separated by spaces, of frameworks whose keys may also be at the root of the config. For example, files
+    /// of LLaMA-Factory contain keys of Transformers. resolve() delegates the root to these frameworks, and each of
+    /// them checks its own keys.
     std::string_view shares_root_with{};
-    /// Kind of model that the framework trains: `llama`. Empty if it can be any kind.
+    /// Kind of model that the framework trains, such as `llama`. Empty if the framework trains any kind of model.
     std::string_view model{};
-    /// Keys that name configs of other frameworks. Those files are read as parts of this config.
+    /// Keys that name config files of other frameworks. Those files are read as parts of this config.
     std::initializer_list<FileKey> file_keys{};
-    /// Keys that name the model, and keys that give the dtype in which it is loaded, separated by spaces.
+    /// Lists of keys, separated by spaces. `model_keys` name the model, and `dtype_keys` give the dtype in which it is
+    /// loaded.
     std::string_view model_keys{}, dtype_keys{};
-    /// Returns, judged by the keys alone, how certain it is that a tree belongs to this framework: from 0 (it does not)
-    /// to 100 (no other framework is possible).
+    /// Returns how likely it is, judging only by the keys of a config, that the config belongs to this framework: from
+    /// 0 (it does not) to 100 (it cannot belong to another framework).
     int (*recognises)(const files::ConfigValue& root) = nullptr;
     /// Returns whether the framework refuses a config with an unknown key at this path.
     bool (*refuses_unknown)(const ImportContext&, std::string_view path) = nullptr;
     /// Advice for an unknown key that resembles no known key.
     std::string_view unknown_remedy = "remove it";
-    /// Returns whether a quoted boolean ("false") is read as that boolean. If this is null or returns false, the
-    /// boolean is a non-empty text and therefore true.
+    /// Returns whether the framework reads a quoted boolean ("false") as a boolean. If this function is null or returns
+    /// false, a quoted boolean is a non-empty text and therefore true.
     bool (*reads_quoted_booleans)(const ImportContext&) = nullptr;
-    /// Returns the code of the finding for a value of the wrong type, or nothing if resolve() reports it. If this is
-    /// null, the code is `error`.
+    /// Returns the code of the finding for a value of the wrong type, or nothing if resolve() reports the value. If
+    /// this function is null, the code is `error`.
     std::optional<FindingCode> (*judges_type)(const ImportContext&, const KeyRow&, const files::ConfigValue&) = nullptr;
-    /// Reads the files that the config names, includes and environment variables. Called before check_keys. May be
+    /// Reads environment variables and the files that the config names or includes. Called before check_keys. May be
     /// null.
     void (*prepare)(ImportContext&) = nullptr;
-    /// Sets every field and reports every finding that is not about the spelling of a single key.
+    /// Sets all fields and reports all findings except those of check_keys.
     void (*resolve)(ImportContext&) = nullptr;
 };
 
 std::span<const Framework* const> frameworks();
 const Framework* find_framework(std::string_view name);
 
-/// The state of one import. Findings are collected. Nothing here throws if a config is merely wrong.
+/// State of one import. Mistakes in the config become findings and never cause exceptions.
 class ImportContext {
   public:
     ImportContext(const Framework& framework, files::ConfigValue root, const ImportOptions& options);
 
     const Framework& framework() const { return *framework_; }
-    /// Returns the version of this framework, or of another one that it calls ("transformers" under llamafactory).
+    /// Returns the version of this framework, or of a framework that it calls ("transformers" for llamafactory).
     FrameworkVersion version() const { return version(framework_->name); }
     FrameworkVersion version(std::string_view framework) const;
     /// Returns whether the version is at least `first`.
@@ -117,8 +122,8 @@ class ImportContext {
         return version(framework) >= parse_version(first);
     }
     bool since(std::string_view first) const { return since(framework_->name, first); }
-    /// The device, or the dtype of the checkpoint. If it was assumed, reading it causes a finding with the code
-    /// `defaulted`.
+    /// Return the device and the dtype of the checkpoint. If the user gave none and a default is assumed, calling the
+    /// function causes a finding with the code `defaulted`.
     const DeviceProfile& device() const;
     std::string_view checkpoint_dtype() const;  ///< fp32, fp16 or bf16
     const ImportOptions& options() const { return *options_; }
@@ -127,72 +132,76 @@ class ImportContext {
     files::ConfigValue& root() { return root_; }
     const files::ConfigValue& root() const { return root_; }
 
-    // Readers. Each takes a dotted path. If the key is absent or null, or if check_keys reports its type, they return
-    // the default of this version, or nothing if there is none.
+    // Functions that read a key. Each takes a dotted path. If the key is missing or null, or if it has a wrong type
+    // (which check_keys reports), they return the default of this version, or nothing if the key has no default.
     /// Returns whether a file or an override sets the key to a value other than null.
     bool has(std::string_view path) const;
     bool flag(std::string_view path) const;
     std::optional<bool> maybe_flag(std::string_view path) const;  ///< nothing for "auto", a list or a map
     std::optional<double> number(std::string_view path) const;
-    std::string text(std::string_view path) const;  ///< also of booleans and numbers, as written; the default if absent
-    /// Returns 'F', 'H' or 'B' for the name of a dtype ("bfloat16", "torch.float16", "half"), or 0 for another text or
-    /// none.
+    std::string text(std::string_view path) const;  ///< booleans and numbers as written; the default if missing
+    /// Returns 'F', 'H' or 'B' for the name of a dtype ("bfloat16", "torch.float16", "half"), or 0 for any other text
+    /// or if the key is missing.
     char dtype(std::string_view path) const;
     const files::ConfigValue* value(std::string_view path) const { return root_.find(path); }
-    /// Returns the text for `from` of a field that this key decides: "ds.json:3:5 fp16.loss_scale" or "default of
-    /// deepspeed 0.19.6".
+    /// Returns the source of a field that this key determines: "ds.json:3:5 fp16.loss_scale", or "default of deepspeed
+    /// 0.19.6" if the key is not set.
     std::string from(std::string_view path) const;
     Origin origin(std::string_view path) const { return has(path) ? Origin::file : Origin::standard; }
 
-    // Results.
+    // Functions that set results.
     ResolvedConfig& resolved() { return resolved_; }
     const ResolvedConfig& resolved() const { return resolved_; }
-    /// Sets a field from a key. Its origin and `from` depend on whether the key is in a file.
+    /// Sets a field to a value that a key determines. The origin and source of the field depend on whether the key is
+    /// set.
     void set(std::string_view field, FieldValue value, std::string_view from_path);
-    /// Sets a field that follows from other fields ("from compute") or from the device.
+    /// Set a field that follows from other fields ("from compute") or from the device.
     void infer(std::string_view field, FieldValue value, std::string from);
     void by_device(std::string_view field, FieldValue value);
 
-    /// Reports a finding at the first key. Its place is that of the key or, if no file has the key, that of the nearest
-    /// enclosing map. `rule` does not have the framework's name, which is added in front ("initial-scale-trap").
+    /// Reports a finding about the first key. The place of the finding is the place of this key or, if no file sets the
+    /// key, of the nearest enclosing map. `rule` is the name of the rule without the framework ("initial-scale-trap");
+    /// the name of the framework is added in front.
     Finding& report(FindingCode code, std::string_view rule, std::initializer_list<std::string_view> keys,
                     std::string message, std::string instead = {});
     const std::vector<Finding>& findings() const { return findings_; }
     std::vector<Finding>& findings() { return findings_; }
 
-    /// Runs another framework on a subtree, as the framework itself passes its options on (DeepSpeed's JSON in HF
-    /// arguments, HF arguments in LLaMA-Factory's). Its fields and findings are added to this context, and their paths
-    /// are prefixed by `at`. If `at` is "", the other framework gets the whole root. It then takes keys that are not in
-    /// its tables for keys of the caller.
+    /// Runs the importer of another framework on a part of this config, for a framework that passes this part on (for
+    /// example, DeepSpeed's JSON inside the arguments of Transformers). The fields and findings of the other importer
+    /// are added to this context. `at` is the path of the part and becomes the prefix of the paths in these findings.
+    /// If `at` is empty, the part is the whole config. The other importer then assumes that keys outside its tables
+    /// belong to this framework.
     void delegate(const Framework& other, std::string_view at);
-    /// Reads another file as a part of this config, for prepare(). The file keeps its own places, and its repeated keys
-    /// and suppressions count. `at` is the place where `key` names the file. A relative path is first looked up in the
-    /// folder of that place's file, then in the working folder. If neither has it, a given file with the same name is
-    /// used. If the file is missing, unreadable or leads back to itself, reports a finding at `at` and returns nothing.
+    /// Reads another file as a part of this config. For use in prepare(). Places in the result refer to the file that
+    /// was read. Its repeated keys are reported, and its suppressions apply. `at` is the place where `key` names the
+    /// file. A relative path is looked up first in the folder of the file that contains `at`, then in the working
+    /// folder. If the file is in neither folder, a file with the same name that the user gave is used. If the file is
+    /// missing, unreadable or includes itself, a finding is reported at `at`, and nothing is returned.
     std::optional<files::ConfigValue> read_file(std::string_view key, const files::ConfigPlace& at,
                                                 const std::string& path);
     /// Returns the place of the key or, if no file has the key, of the nearest enclosing map.
     const files::ConfigPlace& place_of(std::string_view path) const;
 
-    // For the importer itself.
+    // Functions for import_config().
     /// Runs prepare, check_keys and resolve.
     void run();
     void report_device();  ///< sets the field `device`, if resolve() has not set it
-    /// Reports each default that decided a field. Call it when no field can change any more.
+    /// Reports each default that determined a field. Call this function after all fields have their final values.
     void report_defaults();
-    void add_file(files::ConfigFile& file);  ///< keeps the repeated keys and suppressions of a file
+    void add_file(files::ConfigFile& file);  ///< records the repeated keys and suppressions of a file
     const std::vector<files::RepeatedKey>& repeated() const { return repeated_; }
     const std::vector<files::IgnoredRule>& ignored_rules() const { return ignored_rules_; }
     std::vector<std::string> included() const;  ///< paths of the files that read_file() has read
     std::span<const IncludedFile> included_files() const { return included_; }
-    /// Returns whether the root belongs to another framework that delegated it. Keys that are unknown here then belong
-    /// to that framework.
+    /// Returns whether another framework delegated its whole config to this one. Keys that are unknown here are then
+    /// assumed to belong to that framework.
     bool root_is_shared() const { return shared_by_ != nullptr; }
-    /// Returns that framework, or null if the root belongs to this one.
+    /// Returns the framework that delegated its whole config to this one, or null if there is none.
     const Framework* shared_by() const { return shared_by_; }
 
   private:
-    /// A field that a default decided. set() records it, and report_defaults() reports it.
+    /// A field that a default determined. set() records it, and report_defaults() reports it.
     struct DefaultUsed {
         std::string field, path, from;
     };
@@ -210,7 +219,7 @@ class ImportContext {
     std::vector<files::RepeatedKey> repeated_;
     std::vector<files::IgnoredRule> ignored_rules_;
     std::vector<IncludedFile> included_;
-    std::string prefix_;  // prefix of the paths in a delegated part
+    std::string prefix_;  // path of this config in the config that delegated it
     const Framework* shared_by_ = nullptr;
     mutable bool asked_device_ = false, asked_checkpoint_ = false;
 };
@@ -218,11 +227,11 @@ class ImportContext {
 /// Returns 'F', 'H' or 'B' for the name of a dtype ("bfloat16", "torch.float16", "half"), or 0 for any other text.
 char dtype_letter(std::string_view name);
 
-/// Returns the number without its fraction. Returns the nearest int if the number is too large for one, and 0 for NaN,
-/// because a config may contain any number.
+/// Converts a number to an int by dropping its fraction. A number outside the range of int becomes the nearest int, and
+/// NaN becomes 0, because a config may contain any number.
 int to_int(double number);
 
-/// Returns the default of a key in a version, or nothing if the rows have none.
+/// Returns the default of a key in a version, or nothing if the key has no default.
 std::optional<std::string_view> default_of(const Framework& framework, std::string_view path, FrameworkVersion version);
 /// Reports unknown keys, wrong types, words that are not valid choices, keys of other versions, and keys without
 /// effect.

@@ -5,7 +5,7 @@ namespace macheps::configs {
 
 namespace {
 
-/// Removes the text up to and including `separator` from the front, and returns it without the separator.
+/// Removes the beginning of `text` up to and including the first `separator`, and returns it without the separator.
 std::string_view take(std::string_view& text, char separator) {
     const std::size_t end = text.find(separator);
     const std::string_view taken = text.substr(0, end);
@@ -22,7 +22,7 @@ bool stands_for(std::string_view pattern, std::string_view path) {
     return pattern.empty() && path.empty();
 }
 
-/// Calls `see` with each key until it returns true.
+/// Calls `observe` with each key of a list until a call returns true.
 template <class Observe>
 void each_key(std::string_view text, Observe observe) {
     while (!text.empty()) {

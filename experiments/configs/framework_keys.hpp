@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every key that a framework knows, by version, taken from its data classes: keys/NAME.txt, which
-// scripts/framework-keys writes and which is compiled in. Importers describe the keys that decide numbers in rows. All
-// other keys are known only from here.
+// Lists of all keys that a framework knows, with the versions that know them. scripts/framework-keys reads the keys
+// from the data classes of the framework and writes keys/NAME.txt, which is compiled into the library. The tables of
+// the importers describe only the keys that affect numerical results.
 #pragma once
 #include <optional>
 #include <string_view>
@@ -9,7 +9,7 @@
 
 namespace macheps::configs {
 
-/// A line of a list. Versions since <= v < until know the key; "" means no limit.
+/// A line of a list. Versions with since <= version < until know the key. An empty limit means no limit.
 struct FrameworkKey {
     std::string_view path, since, until;
 };
@@ -17,8 +17,8 @@ struct FrameworkKey {
 /// Returns the text of keys/NAME.txt, or an empty text if the framework has no list.
 std::string_view framework_key_text(std::string_view framework);
 
-/// Returns the key of a list that matches `path`: the path itself, a key with `*` for a part of the path, or a key that
-/// ends in `**`, which matches everything below. An index in a list of the config counts as a part.
+/// Returns the first key in the list `text` that matches `path`. In the list, `*` matches one part of a path, and `**`
+/// at the end matches all parts that follow. An index into a list of the config counts as a part.
 std::optional<FrameworkKey> find_framework_key(std::string_view text, std::string_view path);
 
 /// Returns all keys of a list, to find the nearest spelling.

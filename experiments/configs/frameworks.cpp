@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The list of frameworks. To add one, write its folder and add its row here.
+// The list of frameworks. To add a framework, create a folder for it and add a row here.
 #include "experiments/configs/frameworks.hpp"
 
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The frameworks. Each is defined in the file of its name, and frameworks.cpp lists them.
+// Declares all frameworks. Each framework is defined in the folder with its name. frameworks.cpp lists all of them.
 #pragma once
 #include "experiments/configs/framework.hpp"
 

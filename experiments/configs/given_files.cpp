@@ -20,7 +20,8 @@ struct Recognised {
     int score;
 };
 
-/// Returns the frameworks that a tree may belong to, judged only by its keys: those with the highest score.
+/// Returns the frameworks to which a config most likely belongs, judging only by its keys. Several frameworks may be
+/// equally likely.
 std::vector<const Framework*> recognise(const files::ConfigValue& root) {
     std::vector<Recognised> all;
     int highest = 0;
@@ -43,12 +44,12 @@ std::string titles(const std::vector<const Framework*>& owners) {
     return fmt::format("{}", fmt::join(words, " or "));
 }
 
-/// An argument that is a file.
+/// A file that was given as an argument.
 struct Given {
     std::string path;
     files::ConfigFile file;
     std::vector<const Framework*>
-        owners;  ///< empty if no key identifies a framework; the file is then part of any config
+        owners;  ///< frameworks that its keys fit; if there are none, the file may be part of any config
     std::optional<NamedFile> named{};
 
     bool belongs_to(const Framework& framework) const {
@@ -70,7 +71,7 @@ files::ConfigFile read_map(const std::string& path) {
                  .fix = "write a map: KEY: VALUE in YAML, {\"KEY\": VALUE} in JSON"});
 }
 
-/// Joins the arguments in their order: files that are parts of the config, and overrides.
+/// Merges files and overrides in the order of the arguments. Leaves out files that other files name.
 files::ConfigFile joined(std::span<const std::string> arguments, const std::vector<Given>& files) {
     files::ConfigFile all;
     bool is_first = true;
@@ -101,14 +102,15 @@ files::ConfigFile joined(std::span<const std::string> arguments, const std::vect
     return all;
 }
 
-/// A version without a framework name belongs to the framework of the config, which is unknown while files are
-/// compared.
+/// Removes a version that was given without the name of a framework. Such a version applies to the framework of the
+/// config, which is not known yet while the files are compared.
 ImportOptions without_unnamed_version(ImportOptions options) {
     options.versions.erase("");
     return options;
 }
 
-/// Marks the files that the config of `by` names. Overrides may also name files.
+/// Marks the files that the config files[by] names. Overrides are applied to this config first, because they may also
+/// name files.
 void mark_named(std::vector<Given>& files, std::size_t by, std::span<const std::string> arguments,
                 const ImportOptions& options) {
     const Framework* owner = options.framework.empty() ? nullptr : find_framework(options.framework);
@@ -130,7 +132,7 @@ void mark_named(std::vector<Given>& files, std::size_t by, std::span<const std::
     }
 }
 
-/// Returns the advice for joining two configs: use the key of one config that names a file of the other framework.
+/// Returns advice on how to combine two configs: a key of one config can name the file of the other framework.
 std::string remedy(const Given& a, const Given& b) {
     for (const auto& [main, part] : {std::pair(&a, &b), std::pair(&b, &a)}) {
         for (const Framework* owner : main->owners) {
@@ -147,8 +149,8 @@ std::string remedy(const Given& a, const Given& b) {
 }
 
 [[noreturn]] void refuse(const Given& a, const Given& b) {
-    throw Error({.what = fmt::format("{} is a config of {} and {} is one of {}, but neither names the other", a.path,
-                                     titles(a.owners), b.path, titles(b.owners)),
+    throw Error({.what = fmt::format("{} is a config of {} and {} is a config of {}, but neither names the other",
+                                     a.path, titles(a.owners), b.path, titles(b.owners)),
                  .where = b.path,
                  .fix = remedy(a, b)});
 }
@@ -201,7 +203,7 @@ GivenFiles read_given_files(std::span<const std::string> arguments, const Import
         files.push_back({.path = argument, .file = read_map(argument), .owners = {}});
         Given& file = files.back();
         file.owners = recognise(file.file.root);
-        // If the user names the framework, it applies to every file that may belong to it.
+        // If the user names a framework, each file that may belong to this framework is assumed to belong to it.
         if (wanted != nullptr && wanted->recognises != nullptr && wanted->recognises(file.file.root) > 0)
             file.owners = {wanted};
         given.files.push_back(argument);

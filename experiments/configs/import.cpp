@@ -64,7 +64,7 @@ void report_named(ImportContext& context, const GivenFiles& given) {
     }
 }
 
-/// Reports findings about the whole config: its framework, and whether the tables know its version.
+/// Reports findings about the whole config: how its framework was recognised, and whether the tables cover its version.
 void report_framework(ImportContext& context, const ImportOptions& options) {
     const Framework& framework = context.framework();
     if (options.framework.empty()) {
@@ -84,7 +84,7 @@ void report_repeated(ImportContext& context) {
     for (const files::RepeatedKey& one : context.repeated()) {
         Finding& finding = context.report(
             FindingCode::error, "repeated-key", {},
-            fmt::format("`{}` appears twice, here and in line {}: the later one counts, or the file is refused",
+            fmt::format("`{}` appears twice, here and in line {}: parsers use the later value or refuse the file",
                         one.path, one.first.line),
             "remove one of them");
         finding.place = one.second;
@@ -141,7 +141,7 @@ ImportResult import_config(std::span<const std::string> files_and_overrides, con
     const Framework& framework = *files.framework;
     ImportOptions options = given;
     options.given_files.insert(options.given_files.end(), files.files.begin(), files.files.end());
-    // A version without a name belongs to the framework of this config.
+    // A version without the name of a framework applies to the framework of this config.
     if (const auto unnamed = options.versions.find(""); unnamed != options.versions.end()) {
         options.versions.insert_or_assign(std::string(framework.name), unnamed->second);
         options.versions.erase(unnamed);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads a framework's config: what it computes, the source of each fact, and findings for its owner.
+// Imports the config of a training framework. The result describes the arithmetic that the config requests, the source
+// of each fact, and findings about the config.
 #pragma once
 #include "experiments/configs/finding.hpp"
 #include "experiments/configs/memory/device_profile.hpp"
@@ -19,18 +20,18 @@ struct Framework;  // framework.hpp
 
 /// Options of the importer, in addition to the files.
 struct ImportOptions {
-    std::string framework;                                          ///< empty: recognised from the keys
-    std::map<std::string, FrameworkVersion, std::less<>> versions;  ///< by framework; if missing, the newest known one
+    std::string framework;                                          ///< empty: recognised by the keys
+    std::map<std::string, FrameworkVersion, std::less<>> versions;  ///< by framework; default: the newest known
     std::string device = "a100";
     bool device_is_default = true;
     std::string checkpoint_dtype = "fp32";  ///< fp32, fp16 or bf16
     bool checkpoint_is_default = true;
     std::map<std::string, std::string, std::less<>> environment;  ///< from --env: variables that frameworks read
-    std::string policy_name{};                                    ///< empty: `imported-` and the framework
-    /// The other given files. A config may name one of them with a path on another machine.
+    std::string policy_name{};                                    ///< empty: `imported-FRAMEWORK`
+    /// All files that the user gave. A config may name one of them by a path that is valid only on another machine.
     std::vector<std::string> given_files{};
-    bool for_training = false;  ///< for a run of `macheps train`: keys whose settings the run chooses are inert
-    bool takes_rate = false;    ///< the policy gets the config's learning rate
+    bool for_training = false;  ///< `macheps train` uses the result; keys of settings that it chooses itself are inert
+    bool takes_rate = false;    ///< the policy uses the learning rate of the config
 };
 
 /// The result of reading one config.
@@ -41,17 +42,17 @@ struct ImportResult {
     std::vector<Finding> findings;  ///< sorted by severity, code and place; errors first
     std::string policy;             ///< TOML that can be loaded as a policy
     bool has_recipe = true;         ///< false if the config uses an fp8 recipe that the policy language does not have
-    /// The files that the config names and that were read as parts of it, in this order, each once.
+    /// Files that the config names and that were read as parts of it, in the order of reading, without duplicates.
     std::vector<std::string> included;
 
     /// Returns whether a finding is an error.
     bool refused() const;
 };
 
-/// Reads files and `key=value` overrides as one config. Files of one framework are joined, and later files override
-/// earlier ones. A file that another file names is read at the key that names it. Throws Error (exit 3) for unrelated
-/// files of two frameworks and for input that is not a config, and Error (exit 2) for meaningless options. Everything
-/// else is a finding.
+/// Reads files and `key=value` overrides as one config. Files of one framework are merged, and later files override
+/// earlier ones. A file that another file names with a key is read as the value of that key. Throws Error (exit 3) for
+/// unrelated files of two frameworks and for input that is not a config, and Error (exit 2) for meaningless options.
+/// All other problems are reported as findings.
 ImportResult import_config(std::span<const std::string> files_and_overrides, const ImportOptions& options);
 
 }  // namespace macheps::configs

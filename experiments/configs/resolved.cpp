@@ -15,7 +15,7 @@ namespace {
 constexpr FieldRow all_fields[] = {
     {"store", "format in which parameters are kept"},
     {"compute", "format of the operands of matrix products"},
-    {"oplist", "which operations run in the low precision: none, or whose lists"},
+    {"oplist", "the lists that determine which operations run in low precision, or none"},
     {"master", "a second copy of the parameters, which the optimiser updates; none if there is no copy"},
     {"grad", "format of gradients when backward has ended"},
     {"accum", "format in which gradients of micro-batches are added up"},
@@ -31,7 +31,7 @@ constexpr FieldRow all_fields[] = {
     {"scaler", "factor that multiplies the loss"},
     {"clip", "how gradients are clipped"},
     {"optimizer", "the optimiser and its constants"},
-    {"micro_batches", "micro-batches of a step"},
+    {"micro_batches", "number of micro-batches in a step"},
     {"ckpt", "whether activations are recomputed in the backward pass"},
     {"adapter", "format of adapters' weights"},
     {"fp8", "the recipe of fp8 products"},

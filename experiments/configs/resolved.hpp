@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a config computes, independent of its framework: one field, with its source, for each thing that decides a
-// number.
+// Fields that describe the arithmetic of a config, independent of its framework. There is one field for each setting
+// that affects numerical results, and each field records its source.
 #pragma once
 #include "experiments/files/config/value.hpp"
 
@@ -20,8 +20,8 @@ using FieldScalar = std::variant<std::string, double, bool>;
 
 struct FieldValue {
     FieldScalar value;
-    /// Parameters of fields that have them (`scaler`, `clip`, `fp8`, ...), in the order of print. JSON prints a field
-    /// with parts as an object whose first member is `kind`, the value above.
+    /// Parameters of fields such as `scaler`, `clip` and `fp8`, in the order in which they are printed. In JSON, a
+    /// field with parameters is an object, and its first member `kind` contains `value`.
     std::vector<std::pair<std::string, FieldScalar>> parts;
     bool operator==(const FieldValue&) const = default;
 };
@@ -41,7 +41,7 @@ struct ResolvedField {
     std::string from;  ///< "ds.json:3:5 fp16.loss_scale", "default of deepspeed 0.19.6", "from compute", "device a100"
 };
 
-/// A row for each field, in the order of print. To add a field, add a row.
+/// Name and description of a field. Fields are printed in the order of these rows. To add a field, add a row.
 struct FieldRow {
     std::string_view name;     ///< "store"
     std::string_view summary;  ///< "format in which parameters are kept"
@@ -56,8 +56,8 @@ std::string field_text(const FieldValue& value);
 /// The fields of one config.
 class ResolvedConfig {
   public:
-    /// Sets a field and replaces its earlier value. Throws Error if the name is not in field_rows, which is a mistake
-    /// in the program.
+    /// Sets a field and replaces its earlier value. Throws Error if the name is not in field_rows, which is a
+    /// programming error.
     void set(std::string_view name, FieldValue value, Origin origin, std::string from);
     /// Returns nullptr if the field is not set.
     const ResolvedField* find(std::string_view name) const;

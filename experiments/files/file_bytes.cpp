@@ -25,7 +25,8 @@ namespace {
 /// waits for a writer.
 class KnownPipes {
   public:
-    /// Returns null if `path` is not a pipe that was read.
+    /// Returns the contents of the pipe `path`. Returns null if `path` is not a pipe, or if this process has not read
+    /// it.
     std::shared_ptr<const std::string> find(const std::filesystem::path& path) {
         struct stat status {};
         if (::stat(path.c_str(), &status) != 0 || !S_ISFIFO(status.st_mode)) return nullptr;
@@ -84,7 +85,7 @@ void FileBytes::read(std::size_t at, std::span<std::byte> out) const {
         if (n <= 0) {
             throw Error({.what = n < 0 ? fmt::format("cannot read this file: {}", std::strerror(errno))
                                        : fmt::format("this file was cut short while it was in use: it had {} bytes, "
-                                                     "and now there is none at {}",
+                                                     "and byte {} no longer exists",
                                                      size_, at + done),
                          .where = name_,
                          .fix = "restore the file"});

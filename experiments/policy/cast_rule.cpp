@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The spelling of a cast as text. Only this file reads and writes it.
+// Parses and prints casts as text, such as `e4m3fn/tensor:stochastic`. No other file knows this syntax.
 #include "core/format_table.hpp"
 #include "core/rounding_names.hpp"
 #include "core/text/nearest_name.hpp"
@@ -15,7 +15,8 @@ namespace macheps::policy {
 
 namespace {
 
-// Rounding modes, overflows, scale rules and amax choices share one list of words, so their names must differ.
+// In the text of a cast, rounding modes, overflows, scale rules and amax choices are words without a key, so no two of
+// them may have the same name.
 static_assert([] {
     for (const ScaleRule& rule : scale_rules) {
         for (const RoundName& row : round_names) {
@@ -49,11 +50,13 @@ const auto& row_named(const Table& table, std::string_view what, std::string_vie
 }
 
 Overflow usual_overflow(const CastRule& rule) {
-    // A scale maps amax to the largest finite value. If that rounds up, the result must not become Inf or NaN.
+    // A scale maps amax to the largest finite value of the format. If the scaled value is rounded up beyond it, the
+    // result must not become Inf or NaN.
     return rule.has_scale() ? Overflow::saturate : Overflow::nonsaturate;
 }
 
-/// Reads a word that is the name of a row, or `hadamard`. Returns false for any other word.
+/// Reads a word without `=`: a rounding mode, an overflow, a scale rule, an amax choice, or `hadamard`. Returns false
+/// for any other word.
 bool read_word(CastRule& cast, std::string_view word, const std::string& where) {
     if (has_name(round_names, word)) {
         cast.round = parse_round(word, where);
@@ -138,7 +141,7 @@ Format parse_value_format(std::string_view name, const std::string& where) {
     if (!can_hold_values(f)) {
         throw Error({.what = fmt::format("'{}' cannot hold a model's values", name),
                      .where = where,
-                     .fix = f == fp64 ? "use fp32: values are computed in fp32, so it does not round"
+                     .fix = f == fp64 ? "use fp32: values are computed in fp32, so a cast to fp32 does not round"
                                       : "use a format with sign and zero: this one is only for scales"});
     }
     return f;

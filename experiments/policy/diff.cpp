@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view block_word = "block.";
 
-/// Splits `block.3.mlp.up` into (3, `mlp.up`). The block is empty if the site is outside the blocks.
+/// Splits `block.3.mlp.up` into (`3`, `mlp.up`). The first part is empty if the site is outside the blocks.
 std::pair<std::string, std::string> split_block(const std::string& site) {
     if (!site.starts_with(block_word)) return {"", site};
     const std::size_t dot = site.find('.', block_word.size());
@@ -25,7 +25,7 @@ struct Cells {
     std::string cast, machine;
 };
 
-/// Returns the cells of each `site:slot`. `-` means no machine.
+/// Returns the cast and the machine of each `site:slot`. The machine is `-` if the slot has none.
 std::map<std::string, Cells> cells_of(const ResolvedPolicy& policy) {
     std::map<std::string, Cells> cells;
     for (const ResolvedPolicy::Row& row : policy.table()) {
@@ -34,7 +34,7 @@ std::map<std::string, Cells> cells_of(const ResolvedPolicy& policy) {
     return cells;
 }
 
-/// Adds a difference for each linear that the rules of only one of the two policies left out.
+/// Adds a difference for each linear that the rules of exactly one of the two policies leave out.
 void compare_left_out(const ResolvedPolicy& a, const ResolvedPolicy& b, std::vector<Difference>& list) {
     const std::vector<std::string> left_a = a.left_out_sites(), left_b = b.left_out_sites();
     const std::set<std::string> in_a(left_a.begin(), left_a.end()), in_b(left_b.begin(), left_b.end());
@@ -47,7 +47,8 @@ void compare_left_out(const ResolvedPolicy& a, const ResolvedPolicy& b, std::vec
     }
 }
 
-/// Joins blocks that differ in the same way.
+/// Merges differences that are equal except for the number of the block. `blocks_of` gives the number of blocks that
+/// have a site, for each site name without its block.
 std::vector<Difference> folded(const std::vector<Difference>& list,
                                const std::map<std::string, std::size_t>& blocks_of) {
     struct Group {
@@ -86,7 +87,8 @@ std::vector<Difference> folded(const std::vector<Difference>& list,
 
 using Settings = std::vector<std::pair<std::string, std::string>>;
 
-/// Compares kind and keys. Keys that only one of the kinds has are included. The keys of `a` come first.
+/// Adds a difference for each setting (the kind and the keys) that differs between two loss scalers. A key that only
+/// one of the kinds has also counts as a difference. The keys of `a` come first.
 void compare_scalers(const LossScalerConfig& a, const LossScalerConfig& b, std::vector<Difference>& list) {
     const Settings of_a = settings_of(a), of_b = settings_of(b);
     const auto find = [](const Settings& settings, const std::string& name) {

@@ -8,24 +8,27 @@
 
 namespace macheps::policy {
 
-/// One difference in the resolved policies. The order of rules, names and texts do not count.
+/// One difference between two resolved policies. The order of the rules and the names and descriptions of the policies
+/// do not matter.
 struct Difference {
     std::string what;  ///< `cast`, `machine`, `loss_scaler`, `reduce`, `optimizer`, `clip`, `accumulation`, `left_out`
-    std::string site;  ///< a site or parameter; blocks that differ alike as `block.*.mlp.up`; empty for a setting
+    std::string site;  ///< a site or parameter; `block.*.mlp.up` if all blocks differ alike; empty for a setting
     std::string slot;  ///< `forward.a`; for a setting, its name: `growth_interval`
-    std::string a, b;  ///< as `policy explain` spells them; `-` if there is none, for example no master copy
+    std::string a, b;  ///< values as `policy explain` prints them; `-` for a missing value, such as no master copy
 
     bool operator==(const Difference&) const = default;
 };
 
-/// Returns the settings first, then sites and parameters in the order of the model. Equal differences in several blocks
-/// are one entry: `block.*.` if every block differs in this way, `block.{0,3}.` if only some do.
+/// Returns the differences in settings first, then those in sites and parameters in the order of the model. Equal
+/// differences in several blocks are one entry. Its site begins with `block.*.` if all blocks differ in this way, or
+/// with `block.{0,3}.` if only some blocks do.
 std::vector<Difference> differences(const ResolvedPolicy& a, const ResolvedPolicy& b);
 
 /// Returns the settings of a loss scaler as pairs (name, value), the kind first.
 std::vector<std::pair<std::string, std::string>> settings_of(const LossScalerConfig& config);
 
-/// Returns a table for people: settings first, then one line for each site and change, with its slots joined.
+/// Returns a table for people. Settings come first, then one line for each site and change. The line lists all slots
+/// that change in this way.
 std::string difference_table(const std::vector<Difference>& list, const std::string& name_a, const std::string& name_b);
 
 }  // namespace macheps::policy

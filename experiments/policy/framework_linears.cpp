@@ -12,7 +12,8 @@ namespace macheps::policy {
 
 namespace {
 
-/// A framework's module, and the linear of a block that it is or is a part of.
+/// A module of a framework, and the corresponding linear of macheps. `part` says how they correspond: the module is the
+/// whole linear, a part of it, or the linears gate and up together.
 struct Module {
     std::string_view name, site;
     enum class Part : std::uint8_t { whole, query, key_or_value, gate_and_up } part = Part::whole;
@@ -21,7 +22,7 @@ struct Module {
 struct ModelModules {
     ModuleNames names;
     std::string_view model;   ///< empty: any kind of model
-    std::string_view blocks;  ///< text before the number of a block
+    std::string_view blocks;  ///< prefix of the number of a block
     std::initializer_list<Module> modules;
     std::string_view head;
 };
@@ -80,7 +81,7 @@ const Site* find_site(const SiteList& model, const std::string& name) {
     return site == model.sites.end() ? nullptr : &*site;
 }
 
-/// Returns how many rows of the weight of its site the module has.
+/// Returns the number of output features (rows of the weight) of the framework's module that corresponds to `site`.
 std::int64_t rows_of(Part part, const SiteList& model, const std::string& block, const Site& site) {
     const auto side = [&](const char* name, std::int64_t Site::*which) {
         const Site* other = find_site(model, block + name);
@@ -88,7 +89,7 @@ std::int64_t rows_of(Part part, const SiteList& model, const std::string& block,
     };
     switch (part) {
         case Part::query:
-            return side("attn.proj", &Site::in);  // its input is the values of all heads
+            return side("attn.proj", &Site::in);  // the input of attn.proj has the outputs of all heads
         case Part::key_or_value:
             return (site.out - side("attn.proj", &Site::in)) / 2;
         case Part::gate_and_up:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The linears of a model under the names that frameworks give them. Layer filters of frameworks depend on names and on
-// the order in which modules are registered.
+// Lists the linears of a model under the names that frameworks give them. The layer filters of frameworks depend on
+// these names and on the order in which modules are registered.
 #pragma once
 #include "experiments/policy/sites.hpp"
 
@@ -11,8 +11,8 @@
 
 namespace macheps::policy {
 
-/// A linear of a framework's model. Queries, keys and values are one linear here, but may be three in the framework.
-/// Gate and up are two linears here, but may be one in the framework.
+/// A linear of a framework's model. In macheps, queries, keys and values are one linear; in the framework, they may be
+/// three. In macheps, gate and up are two linears; in the framework, they may be one.
 struct FrameworkLinear {
     std::string name;              ///< model.layers.0.self_attn.q_proj
     std::string site;              ///< block.0.attn.qkv
@@ -21,16 +21,16 @@ struct FrameworkLinear {
     std::int64_t blocks = 0;       ///< number of blocks of the model
 
     bool is_hidden() const { return block >= 0; }
-    /// Returns the module that holds it: `model.layers.0.self_attn`.
+    /// Returns the name of the module that contains this linear: `model.layers.0.self_attn`.
     std::string_view parent() const;
 };
 
-/// The framework whose names and order are used. A llama has those of Transformers, torchtitan or Megatron-LM. A gpt2
-/// has those of Megatron-LM or, for any other value, nanoGPT: the GPT-2 of Transformers has Conv1D modules, which no
-/// filter treats as a Linear.
+/// The framework whose module names and order are used. For a llama, they are those of Transformers, torchtitan or
+/// Megatron-LM. For a gpt2, `megatron` selects Megatron-LM, and both other values select nanoGPT. The GPT-2 of
+/// Transformers is not supported: it has Conv1D modules, which no layer filter treats as a Linear.
 enum class ModuleNames : std::uint8_t { transformers, torchtitan, megatron };
 
-/// Returns the linears in the order of registration, with the head last.
+/// Returns the linears in the order in which the framework registers them. The head is last.
 std::vector<FrameworkLinear> framework_linears(ModuleNames names, const SiteList& model);
 
 }  // namespace macheps::policy

@@ -22,7 +22,7 @@ std::string not_multiple(const FrameworkLinear& linear, std::int64_t of) {
     return fmt::format("{} does not divide its sides {} x {}", of, linear.out, linear.in);
 }
 
-/// Returns whether a part of the name between dots is one of these words.
+/// Splits `name` at its dots. Returns whether one of the parts is in `words`.
 bool has_segment(std::string_view name, std::initializer_list<std::string_view> words) {
     while (!name.empty()) {
         const std::string_view segment = name.substr(0, name.find('.'));
@@ -52,7 +52,8 @@ FilterVerdict accelerate_ao(Linears all, std::size_t i) {
     return {};
 }
 
-/// The conversion of a module stops at its first Linear that does not fit, so it also skips the Linears after it.
+/// Accelerate converts the Linears of a module one after another and stops at the first one whose sides are not
+/// multiples of 16. The Linears after it are therefore not converted either.
 FilterVerdict accelerate_te(Linears all, std::size_t i) {
     if (std::string why = not_multiple(all[i], 16); !why.empty()) return {std::move(why)};
     for (std::size_t before = 0; before < i; ++before) {
@@ -99,7 +100,8 @@ FilterVerdict blocks(Linears all, std::size_t i) {
     return {router(all[i])};
 }
 
-/// Leaves out the last 16 % of the hidden linears, rounded to nearest, but at least one.
+/// Leaves out the linears outside the blocks and the last 16 % of the hidden linears. The number of the latter is
+/// rounded to nearest, and is at least one.
 FilterVerdict nvfp4_paper(Linears all, std::size_t i) {
     if (!all[i].is_hidden()) return {"it is outside the blocks"};
     const auto is_hidden = [](const FrameworkLinear& linear) { return linear.is_hidden(); };
@@ -110,7 +112,7 @@ FilterVerdict nvfp4_paper(Linears all, std::size_t i) {
     return {};
 }
 
-/// transformer_engine.pytorch.utils.assert_dim_for_fp8_exec.
+/// Applies the check of transformer_engine.pytorch.utils.assert_dim_for_fp8_exec, which raises an error.
 FilterVerdict transformer_engine(Linears all, std::size_t i) {
     const std::string why = not_multiple(all[i], 16);
     if (why.empty()) return {};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The linears that a rule leaves as they were: by a layer filter of a framework (a row and a function each), because a
-// side is not a multiple of a number, or because they are in the first or last blocks.
+// Finds the linears that a rule leaves unchanged. A linear is left unchanged if the layer filter of a framework
+// excludes it, if one of its sides is not a multiple of a number, or if it is in the first or last blocks. Each filter
+// has a table row and a function.
 #pragma once
 #include "experiments/policy/framework_linears.hpp"
 
@@ -13,16 +14,16 @@
 
 namespace macheps::policy {
 
-/// Result of a filter for one linear.
+/// The decision of a filter about one linear.
 struct FilterVerdict {
-    std::string why{};    ///< why it stays in high precision; empty if it is converted
-    bool raises = false;  ///< the framework ends the program instead of leaving the linear alone
+    std::string why{};    ///< why the linear stays in high precision; empty if it is converted
+    bool raises = false;  ///< the framework raises an error instead of skipping the linear
 };
 
 struct LayerFilter {
-    std::string_view name;  ///< `accelerate-ao`: a rule's `filter`
+    std::string_view name;  ///< value of the key `filter` of a rule: `accelerate-ao`
     ModuleNames names = ModuleNames::transformers;
-    /// Judges linear `i`. `all` is in the order of registration.
+    /// Decides about linear `i` of `all`, which lists the linears in the order in which the framework registers them.
     FilterVerdict (*judge)(std::span<const FrameworkLinear> all, std::size_t i) = nullptr;
     std::string_view source, summary;
 };
@@ -30,19 +31,20 @@ struct LayerFilter {
 std::span<const LayerFilter> layer_filters();
 const LayerFilter* find_layer_filter(std::string_view name);
 
-/// The keys of a rule that select the linears that it leaves alone.
+/// Keys of a rule that select the linears which the rule leaves unchanged.
 struct LayerChoice {
     const LayerFilter* filter = nullptr;
     std::int64_t multiple_of = 0;  ///< 0: any side is accepted
     std::int64_t skip_first_blocks = 0, skip_last_blocks = 0;
 
     bool operator==(const LayerChoice&) const = default;
-    /// Returns whether the rule selects layers, and not only by the alignment that a kernel needs.
+    /// Returns true if the rule may leave linears unchanged for another reason than the alignment that a kernel needs
+    /// (`multiple_of`).
     bool chooses() const { return filter != nullptr || skip_first_blocks > 0 || skip_last_blocks > 0; }
 };
 
-/// Returns the linears that are left out, by site. If a site holds several of a framework's linears, it is left out as
-/// soon as one of them is.
+/// Returns the linears that are left unchanged, by the name of their site. A site may contain several linears of the
+/// framework. It is left unchanged if at least one of them is.
 std::map<std::string, FilterVerdict, std::less<>> left_out_by(const LayerChoice& choice, const SiteList& model);
 
 }  // namespace macheps::policy

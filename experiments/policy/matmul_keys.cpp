@@ -18,9 +18,9 @@ Enum enumerator(std::int64_t value) {
     return static_cast<Enum>(value);
 }
 
-// A choice keeps the name of its kernel as long as a policy only sets what a caller of the kernel may choose: the
-// slices, the machine if the kernel serves many, and the interval if the kernel accepts one. Any other option removes
-// the name.
+// A MatmulChoice keeps the name of its kernel while a policy sets only the options that a caller of the kernel may
+// choose: the slices, the machine (if the kernel supports several machines), and the promotion interval (if the kernel
+// accepts one). Any other option removes the name.
 
 void apply_rule(std::int64_t value, MatmulChoice& choice) {
     const NamedMatmulRule& named = all_matmul_rules()[static_cast<std::size_t>(value)];
@@ -71,7 +71,7 @@ constexpr MatmulKey keys[] = {
          },
      .turn = Turn::machine,
      .apply = apply_machine,
-     .source = "each machine's own: macheps machine show",
+     .source = "for each machine: macheps machine show",
      .summary = "the matrix unit, or order of summation, that computes the matmul"},
     {.name = "rule",
      .takes = Takes::name,
@@ -84,13 +84,13 @@ constexpr MatmulKey keys[] = {
          },
      .turn = Turn::base,
      .apply = apply_rule,
-     .source = "each rule's own: below",
+     .source = "for each rule: see below",
      .summary = "a library's kernel: its machine, promotion, slices and order of scales together"},
     {.name = "promote",
      .turn = Turn::last,
      .apply = apply_promote,
      .source = "NVIDIA/cutlass include/cutlass/gemm/collective/fp8_accumulation.hpp",
-     .summary = "terms of a partial sum, which is then added to the main accumulator; 0: one chain over all of k"},
+     .summary = "number of terms after which a partial sum is added to the main accumulator; 0: one chain over k"},
     {.name = "promotion",
      .takes = Takes::name,
      .what = "promotion",

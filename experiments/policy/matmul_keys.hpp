@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keys of a matmul in a policy, in addition to its casts: `forward = { machine = "sm90.wgmma.fp8", promote = 128 }`.
-// A key is a row, which the parser, the resolver and `macheps policy words` read.
+// Each key is a table row that the parser, the resolver and `macheps policy words` read.
 #pragma once
 #include "experiments/policy/policy.hpp"
 
@@ -15,23 +15,26 @@ namespace macheps::policy {
 
 struct MatmulKey {
     enum class Takes : std::uint8_t { name, count, flag };
-    /// Order in which the keys of a table change the choice that earlier rules left. A table with a `base` or `machine`
-    /// key first resets the matmul's rule. A machine in the same table as a named rule replaces the rule's machine. A
-    /// `last` key is applied after the options and overrides them.
+    /// Order in which the keys of a table are applied to the MatmulChoice that earlier rules have set. If the table has
+    /// a `base` or `machine` key, the matmul's rule is first reset, except its machine. If the table has both a named
+    /// rule and a machine, this machine replaces the machine of the named rule. `last` keys are applied after the other
+    /// options and override them.
     enum class Turn : std::uint8_t { base, machine, option, last };
 
     std::string_view name;
     Takes takes = Takes::count;
-    std::string_view what{};                                ///< for a name: what kind of name, in errors
+    std::string_view what{};                                ///< for a name: its kind in errors, such as `machine`
     std::vector<std::string_view> (*names)() = nullptr;     ///< for a name: the valid names
     int least = 0, most = std::numeric_limits<int>::max();  ///< limits of a count
     Turn turn = Turn::option;
-    /// If not empty: the only group that may have this key, and only at sites with a weight, to which a bias may be
-    /// added. Such a key does not change the matmul's rule. If empty, every matmul may have the key.
+    /// If this is not empty, the key is allowed only in the table of this group (`forward`), and applies only to sites
+    /// with a weight, which may have a bias. Such a key does not change the matmul's rule. If this is empty, the key is
+    /// allowed for every matmul.
     std::string_view only_with_bias_in{};
-    /// Changes `choice`. `value` is the index of a name in names(), a count, or 0 or 1.
+    /// Applies the key to `choice`. `value` is an index in names(), a count, or 0 or 1 for a flag.
     void (*apply)(std::int64_t value, MatmulChoice& choice) = nullptr;
-    /// Returns what `policy explain` prints after the rule; null if to_string(MatmulRule) already includes it.
+    /// Returns the text that `policy explain` prints for this key after the matmul's rule. Null if
+    /// to_string(MatmulRule) already prints the key.
     std::string (*print)(const MatmulChoice& choice) = nullptr;
     std::string_view source{}, summary{};
 
@@ -40,7 +43,7 @@ struct MatmulKey {
     bool resets_rule() const { return turn == Turn::base || turn == Turn::machine; }
 };
 
-/// Returns the keys in the order of errors and of `macheps policy words`.
+/// Returns the keys in the order in which errors and `macheps policy words` list them.
 std::span<const MatmulKey> matmul_keys();
 /// Returns the key of that name, or nullptr.
 const MatmulKey* find_matmul_key(std::string_view name);

@@ -6,10 +6,10 @@
 
 namespace macheps::policy {
 
-// For each token and unit of width, a layer keeps 16 values and two dropout masks of one byte. For each score, it keeps
-// two values and a mask. The source is Korthikanti et al., arXiv:2205.05198: with values of two bytes, these are its
-// factors 34 and 5. Autocast keeps three things in fp32: the residual stream, the inputs of norms and the outputs of
-// softmax.
+// Activations that a layer keeps for the backward pass. For each token and each of its `width` features, they are 16
+// values and two dropout masks of one byte. For each attention score, they are two values and a mask of one byte. With
+// values of two bytes, these are the factors 34 and 5 of Korthikanti et al., arXiv:2205.05198. Autocast keeps three of
+// the tensors in fp32: the residual stream, the inputs of norms and the outputs of softmax.
 namespace {
 constexpr double per_position(double bytes) { return 16 * bytes + 2; }
 constexpr double per_score(double bytes) { return 2 * bytes + 1; }
@@ -21,10 +21,10 @@ constexpr ActivationForm low_activations{"16-bit", per_position(2), per_score(2)
 
 namespace {
 
-/// A 4-bit code and the fp32 maximum of a block of 64. With double quantisation, the maximum has 8 bits, and a block of
-/// 256 maxima shares another fp32 number.
+/// Bytes per parameter in NF4: a 4-bit code, and one fp32 maximum for each block of 64 codes. With double quantisation,
+/// each maximum has 8 bits, and each block of 256 maxima has one fp32 maximum.
 constexpr double nf4 = 0.5 + 4.0 / 64, nf4_double = 0.5 + 1.0 / 64 + 4.0 / (64 * 256);
-/// Two 8-bit moments, each with an fp32 maximum per block of 256.
+/// Bytes per parameter of two 8-bit moments, each with one fp32 maximum for each block of 256.
 constexpr double moments_8bit = 2 * (1 + 4.0 / 256);
 
 constexpr ParameterBytes all_fp32{.value = 4, .grad = 4, .moments = 8};

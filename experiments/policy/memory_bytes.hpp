@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of a training run, computed from the number of parameters, for models that are not trained here. For a model
-// that exists here, estimate_memory (experiments/training/model/memory.hpp) computes the bytes tensor by tensor.
+// Estimates the memory of a training run from the number of parameters, for models that macheps does not train itself.
+// For a model that macheps trains, estimate_memory (experiments/training/model/memory.hpp) computes the bytes tensor by
+// tensor.
 //
-// Tensors that live from step to step, activations, and tensors that live for a part of a step are counted separately.
+// Three kinds of memory are counted separately: tensors that live from step to step, activations, and tensors that live
+// for only a part of a step.
 #pragma once
 #include <span>
 #include <string_view>
@@ -13,11 +15,11 @@ namespace macheps::policy {
 struct ParameterBytes {
     double value = 0;        ///< the weight that the forward and backward passes read
     double grad = 0;         ///< the gradient after the backward pass
-    double accum = 0;        ///< a second gradient, the sum of micro-batches; sharded like gradients
+    double accum = 0;        ///< a separate sum of the gradients of micro-batches; sharded like gradients
     double master = 0;       ///< the copy that the optimiser updates
     double master_grad = 0;  ///< a copy of the gradient in the format of the master; sharded like the optimiser's state
-    double moments = 0;      ///< both moments
-    double cast = 0;         ///< a low copy of the weight during forward and backward; not part of any total
+    double moments = 0;      ///< both moments of Adam
+    double cast = 0;         ///< a low-precision copy of the weight during forward and backward; not in any total
 
     double gradients() const { return grad + accum; }
     double optimizer() const { return master + master_grad + moments; }
@@ -36,7 +38,7 @@ struct ActivationForm {
 };
 extern const ActivationForm low_activations, autocast_activations, fp32_activations;
 
-/// A way to train: a row of memory_recipes, or the result for a policy or config.
+/// Memory needed by one way to train: a row of memory_recipes, or the result for a policy or config.
 struct MemoryRecipe {
     std::string_view name{}, summary{};
     ParameterBytes trained{};
@@ -53,7 +55,7 @@ struct MemoryRecipe {
 std::span<const MemoryRecipe> memory_recipes();
 const MemoryRecipe* find_memory_recipe(std::string_view name);
 
-/// The tensors of which each rank holds a part instead of a copy.
+/// The tensors that are sharded, so that each rank holds a part instead of a copy.
 struct Sharding {
     std::string_view name;  ///< "zero1"
     std::string_view summary;
@@ -64,8 +66,9 @@ struct Sharding {
 };
 std::span<const Sharding> shardings();
 
-/// Returns the bytes per parameter of an m x n matrix under GaLore of this rank. They include the moments of the
-/// projected gradient and the projector. Every number takes `bytes` bytes: 4 under autocast, 2 in pure bf16.
+/// Returns the bytes per parameter of an m x n weight that is trained with GaLore of rank `rank`. `moments` of the
+/// result counts both moments of the projected gradient, and the projector. Every number takes `bytes` bytes: 4 under
+/// autocast, 2 in pure bf16.
 ParameterBytes galore_bytes(double bytes, double m, double n, double rank);
 
 /// Sizes of a transformer and a micro-batch, for the activations.

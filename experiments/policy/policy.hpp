@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Policy: an ordered list of rules, each mapping a site pattern to a cast or matmul. Later rules win. A policy is
-// resolved once against the sites of a model.
+// A policy is an ordered list of rules, each of which maps a site pattern to a cast or matmul. Later rules win. A
+// policy is resolved once against the sites of a model.
 #pragma once
 #include "core/format.hpp"
 #include "core/rounding.hpp"
@@ -44,15 +44,15 @@ struct CastRule {
     bool is_prepared() const { return !(via == fp32) || hadamard; }
 };
 
-/// Returns the spelling that parse_cast reads: "e4m3fn/tensor", "bf16:stochastic", "fp16:saturate",
-/// "tf32:nearest_away".
+/// Returns a text that parse_cast reads: "e4m3fn/tensor", "bf16:stochastic", "fp16:saturate", "tf32:nearest_away".
 std::string to_string(const CastRule& rule);
 
-/// How a matmul of a linear or product sums and adds the bias. Its casts belong to its slots.
+/// How a matmul of a linear or product computes its sums and adds the bias. The casts of its operands and its output
+/// are not in this struct, but at its slots.
 struct MatmulChoice {
     MatmulRule rule{};
     bool bias_after = false;  ///< the bias is added after the output's rounding, and the sum is rounded again
-    const NamedMatmulRule* named = nullptr;  ///< the kernel that `rule` comes from, unless an option was changed since
+    const NamedMatmulRule* named = nullptr;  ///< kernel that `rule` describes; null if none or if an option was changed
     std::string unverified;  ///< why the bits may differ from the hardware's; empty if no reason is known
     bool operator==(const MatmulChoice&) const = default;
 };
@@ -60,9 +60,9 @@ struct MatmulChoice {
 /// Returns a text such as "fp32.chain" or "sm90.wgmma.fp8, cublaslt.fp8.split, bias after, unverified".
 std::string to_string(const MatmulChoice& choice);
 
-/// How data parallel ranks combine their gradients. Only used if there are several ranks.
+/// How data-parallel ranks combine their gradients. Used only if there are several ranks.
 struct ReduceConfig {
-    std::optional<CastRule> wire{};  ///< cast of the gradients that are sent, without a scale; none: their own format
+    std::optional<CastRule> wire{};  ///< cast of the gradients before they are sent, without a scale; empty: no cast
     const ReduceOrder* order = &reduce_orders[0];
     const Averaging* average = &averagings[0];
     const Bucketing* bucket = &bucketings[0];
@@ -73,7 +73,7 @@ struct ReduceConfig {
 
     bool operator==(const ReduceConfig&) const = default;
 };
-/// Returns keys and values as a policy file writes them.
+/// Returns the keys and values of [reduce] as a policy file writes them.
 std::vector<std::pair<std::string, std::string>> settings_of(const ReduceConfig& config);
 /// Returns a text such as "wire bf16, order ring, average before".
 std::string to_string(const ReduceConfig& config);
@@ -87,7 +87,7 @@ struct PolicySource {
     bool operator==(const PolicySource&) const = default;
 };
 
-/// The config that a policy was imported from, for the record: files and overrides as they were read.
+/// The framework config that a policy was imported from. Runs record it: the files and overrides as they were read.
 struct PolicyConfig {
     std::string framework, version, device;
     std::vector<std::pair<std::string, std::string>> files;  ///< name and text
@@ -95,7 +95,7 @@ struct PolicyConfig {
     bool operator==(const PolicyConfig&) const = default;
 };
 
-/// A parsed policy, joined with the policies that it extends, but not yet resolved.
+/// A parsed policy that includes the policies which it extends, but is not yet resolved.
 struct Policy {
     struct Rule;  // defined in rule.hpp
     std::string name, description;
@@ -127,17 +127,17 @@ struct ResolvedPolicy {
     Format optimizer_arithmetic = fp32;
     TrainingRecipe training{};
     ReduceConfig reduce{};
-    /// A linear that a rule left as it was, because of its filter, its `multiple_of` or the blocks that it skips.
+    /// A linear that a rule left unchanged because of its filter, its `multiple_of` or the blocks that it skips.
     struct LeftOut {
         std::string site, why;
-        bool asks_low = false;  ///< the rule has a cast to 8 bits or fewer
+        bool asks_low = false;  ///< the rule casts an operand to 8 bits or fewer
         bool operator==(const LeftOut&) const = default;
     };
     std::vector<LeftOut> left_out;
     std::vector<std::string> left_out_sites() const;
 
-    /// Number of linears with a forward operand of 8 bits or fewer (`low`), and of those that rules asked for
-    /// (`asked`): these and the ones that were left out.
+    /// `low` is the number of linears whose forward operand `a` has 8 bits or fewer. `asked` is the number of linears
+    /// for which rules asked for such an operand: `low` plus the linears that such rules left unchanged.
     struct LowLinears {
         int low = 0, asked = 0;
         bool operator==(const LowLinears&) const = default;
@@ -150,16 +150,16 @@ struct ResolvedPolicy {
         std::string cast;     ///< `-` for the master copy or sum of a parameter that has none
         std::string machine;  ///< for the output of a matmul: the machine that it runs on
         std::string rule;
-        bool is_default = false;  ///< nothing is rounded here, and no machine except fp32.chain sums
+        bool is_default = false;  ///< nothing is rounded here, and the machine (if any) is fp32.chain
     };
     std::vector<Row> table() const;
-    /// Returns the same policy, whose `order` and `left_out` contain only the sites, parameters and slots whose name or
-    /// `name:slot` matches the pattern.
+    /// Returns a copy of the policy. Its `order` and `left_out` contain only the sites, parameters and slots whose name
+    /// or `name:slot` matches the pattern.
     ResolvedPolicy restricted_to(std::string_view pattern) const;
-    /// Returns what the matmuls run on, in the order of the model, and how many run on each. "bias after" is not part
-    /// of the text.
+    /// Returns the machines and rules that the matmuls use, in the order of the model, and the number of matmuls that
+    /// use each. "bias after" is not part of the texts.
     std::vector<std::pair<std::string, int>> machines() const;
-    /// Returns why some matmuls are unverified, each reason once.
+    /// Returns the reasons why matmuls are unverified, each reason once.
     std::vector<std::string> unverified() const;
 
     std::map<std::string, CastRule, std::less<>> casts;
@@ -170,17 +170,17 @@ struct ResolvedPolicy {
     std::vector<std::pair<std::string, std::string>> order;
 };
 
-/// Returns the names of the compiled-in presets in the order of a report: fp32 first.
+/// Returns the names of the compiled-in presets in the order in which reports list them: fp32 first.
 std::vector<std::string_view> preset_names();
-/// Returns the TOML of a preset. If there is none, throws Error with the nearest name.
+/// Returns the TOML text of a preset. If the name is unknown, throws Error that suggests the nearest name.
 std::string_view preset_text(std::string_view name);
 
 /// Loads a policy from a preset's name or the path of a .toml file (any name with a dot, slash or backslash).
 Policy load_policy(std::string_view name_or_path);
-/// Parses a policy. Errors name `origin` as its file, the line and column, and a remedy.
+/// Parses a policy. Errors name the file `origin`, the line and column, and a remedy.
 Policy parse_policy(std::string_view toml, const std::string& origin);
-/// Parses the policy that `sources` were recorded from (Policy::sources). The policies that it extends are also read
-/// from `sources`, even if the presets and files with these names have changed since.
+/// Parses a policy again from its recorded texts (Policy::sources). The policies that it extends are also read from
+/// `sources`, even if the presets and files with these names have changed since.
 Policy parse_policy(std::span<const PolicySource> sources);
 ResolvedPolicy resolve(const Policy& policy, const SiteList& model);
 

@@ -9,7 +9,7 @@ namespace macheps::policy {
 
 namespace {
 
-/// A key of [reduce] with its reader and its printer.
+/// A key of the table [reduce], with the functions that read and print its value.
 struct ReduceKey {
     std::string_view name, summary;
     void (*read)(const files::TomlReader&, const toml::node&, ReduceConfig&);
@@ -50,7 +50,7 @@ constexpr ReduceKey reduce_rows[] = {
      "the format that is sent: a cast without a scale, or grad for the format of the gradient (default: grad); every "
      "hop rounds to it",
      read_wire, [](const ReduceConfig& c) { return c.wire ? to_string(*c.wire) : std::string("grad"); }},
-    {"order", "order in which the parts of the ranks are added (default: ring)",
+    {"order", "order in which the gradients of the ranks are added (default: ring)",
      [](const files::TomlReader& toml, const toml::node& node, ReduceConfig& config) {
          read_row<reduce_orders, &ReduceConfig::order>(toml, node, config, "order");
      },

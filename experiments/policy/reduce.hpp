@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// How data parallel ranks combine their gradients: the rows for the words of [reduce]. docs/ranks.md defines what each
-// row computes. training/run/optimizer/all_reduce.cpp has a function for each order.
+// How data-parallel ranks combine their gradients. Each table below lists the names that a key of [reduce] accepts.
+// docs/ranks.md defines the computation for each name. training/run/optimizer/all_reduce.cpp has a function for each
+// order.
 #pragma once
 #include <iterator>
 #include <string_view>
 
 namespace macheps::policy {
 
-/// Order in which the parts of the ranks are added.
+/// Order in which the gradients of the ranks are added.
 struct ReduceOrder {
     std::string_view name, source, summary;
 };
@@ -23,7 +24,7 @@ inline constexpr ReduceOrder reduce_orders[] = {
      "the parts are added in fp64 in the order of ranks and rounded once: the reference for the other orders"},
 };
 
-/// How the sum becomes a mean: when and by what it is divided.
+/// How the sum over ranks becomes a mean: when it is divided, and by which number.
 struct Averaging {
     std::string_view name, source, summary;
 };

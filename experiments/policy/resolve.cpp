@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Resolves a policy against the sites of a model: patterns become a table, once.
+// Resolves a policy for a model: matches the patterns of its rules with the sites of the model once, and stores the
+// resulting casts and matmuls in a table.
 #include "core/format_table.hpp"
 #include "core/text/nearest_name.hpp"
 #include "emulation/machine/table.hpp"
@@ -40,7 +41,7 @@ bool contains(const std::vector<std::string_view>& list, std::string_view name) 
 
 std::string key_of(std::string_view target, std::string_view slot) { return fmt::format("{}:{}", target, slot); }
 
-/// Returns the granularity with the same block for the other operand.
+/// Returns the granularity that has the same block shape but is for the other operand.
 constexpr const Granularity& other_side(const Granularity& one) {
     return *std::find_if(std::begin(granularities), std::end(granularities), [&](const Granularity& row) {
         return row.outer == one.outer && row.k == one.k && row.kind == one.kind && row.operand != one.operand;
@@ -53,7 +54,7 @@ static_assert(
         }
         return true;
     }(),
-    "a granularity of one operand needs its like for the other");
+    "each granularity for one operand needs a counterpart for the other operand");
 
 class Resolver {
   public:
@@ -144,7 +145,7 @@ class Resolver {
         if (kept_.none_of_some() && rule.layers.chooses()) no_linear_left(rule);
     }
 
-    /// Returns false if the rule leaves this linear as it was, and records its name and the reason.
+    /// Returns whether the rule may change the target. If it excludes the target, records the name and the reason.
     bool may_touch(const Policy::Rule& rule, const Target& target) {
         if (target.site == nullptr || !target.site->kind.has_weight) return true;
         const auto found = left_out_.find(target.name);
@@ -191,8 +192,8 @@ class Resolver {
         places_[key] = rule.where(each.at);
     }
 
-    /// Throws Error if the machine cannot read the operands or its rule is impossible for them. Records why the bits of
-    /// the matmul are unverified.
+    /// Checks one matmul of a site. Throws Error if the machine cannot read the operands, or if the rule of the matmul
+    /// is impossible for their formats and scales. Records why the result bits are unverified, if they are.
     void check(const Target& target, std::string_view matmul) {
         const std::string key = key_of(target.name, matmul);
         MatmulChoice& choice = result_.matmuls.at(key);
@@ -221,7 +222,7 @@ class Resolver {
             }
             a_scales = b_scales = {};
         }
-        // The rule of a named kernel is not changed. If it does not apply the block scales, it is refused below.
+        // A named kernel keeps its rule. If that rule does not apply block scales, check_matmul_rule() throws below.
         if (choice.named == nullptr) choice.rule = with_block_scales(choice.rule, a_scales, b_scales);
         choice.unverified = check_matmul_rule(choice.rule,
                                               {.a = a.format,
@@ -234,7 +235,8 @@ class Resolver {
                                               place(key), choice.named);
     }
 
-    /// Returns the place of the rule that last set the matmul or, if none did, one of its operands.
+    /// Returns the source position of the rule that last set the matmul. If no rule did, returns the position of the
+    /// rule that last set one of its operands.
     std::string place(const std::string& key) const {
         for (const char* slot : {"", ".a", ".b"}) {
             if (const auto at = places_.find(key + slot); at != places_.end()) {
@@ -421,7 +423,7 @@ std::vector<ResolvedPolicy::Row> ResolvedPolicy::table() const {
         Row row{.site = site, .slot = slot, .cast = to_string(rule), .machine = {}, .rule = "default"};
         if ((slot == "master" && !has_master(site)) || (slot == "accum" && !has_sum(site))) row.cast = "-";
         if (const auto from = origin.find(key); from != origin.end()) row.rule = from->second;
-        // The machine is shown in the row of the output.
+        // The row of the output also shows the machine.
         if (slot.ends_with(".out")) {
             const auto choice = matmuls.find(key_of(site, slot.substr(0, slot.size() - 4)));
             if (choice != matmuls.end()) {

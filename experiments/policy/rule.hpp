@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One [[rule]] of a policy file, with the places that errors name. Both the parser and resolve() use it.
+// One [[rule]] of a policy file, with the source positions that errors name. The parser creates it, and resolve()
+// applies it.
 #pragma once
 #include "core/error.hpp"
 #include "experiments/files/config/source_place.hpp"
@@ -16,17 +17,17 @@ namespace macheps::policy {
 
 struct Policy::Rule {
     struct Pattern {
-        std::string text;  ///< if it has a colon, a pattern of `site:slot` names
+        std::string text;  ///< with a colon, it matches `site:slot` names
         files::SourcePlace at;
         bool has_slot() const { return text.find(':') != std::string::npos; }
     };
     struct SlotCast {
-        std::string slot;  ///< `forward.a`; empty for the `cast` of patterns that carry a slot
+        std::string slot;  ///< such as `forward.a`; empty for the key `cast`, whose patterns name the slots
         CastRule cast;
         files::SourcePlace at;
     };
-    /// The matmul keys of one table. A machine or a named rule resets the matmul's rule. Other options change the
-    /// existing rule.
+    /// The matmul keys of one table of a policy rule. A key that names a machine or a library rule first resets the
+    /// matmul's rule. The other keys change single options of the existing rule.
     struct MatmulSetting {
         struct KeyValue {
             const MatmulKey* key;
@@ -47,13 +48,13 @@ struct Policy::Rule {
     bool from_preset = false;
     int number = 0;  ///< number in its file, counted from 1
     files::SourcePlace at;
-    std::string model;  ///< the only kind of model that the rule is for; empty: all
+    std::string model;  ///< kind of model to which the rule is limited; empty: all models
     bool about_parameters = false;
     std::vector<Pattern> patterns;
     std::vector<SlotCast> casts;
     std::vector<MatmulSetting> matmuls;
     bool gathers_codes = false;  ///< FSDP gathers the weights of these linears as fp8 codes
-    LayerChoice layers;          ///< selects the matching linears that are left as they were
+    LayerChoice layers;          ///< selects matching linears to which the rule does not apply
 
     /// Returns whether some operand is cast to 8 bits or fewer.
     bool is_low() const;
@@ -70,15 +71,16 @@ struct Policy::Rule {
 /// naming `where`.
 CastRule parse_cast(std::string_view text, const std::string& where);
 
-/// Throws Error if the scale rule does not make scales of the granularity's kind, if the format cannot have such
-/// scales, or if an option of scaling is set on a cast without a scale or history.
+/// Throws Error if the scale rule does not support the granularity, if the format cannot have such scales, if `via` or
+/// `hadamard` is set without a scale, or if an option of the history is set for a scale rule without a history.
 void check_scaling(const CastRule& cast, const std::string& where);
 
-/// Returns false for fp64, because nothing is computed in fp64, and for formats of scales, which have neither sign nor
-/// zero.
+/// Returns whether a cast to the format is allowed. Returns false for fp64, because nothing is computed in fp64, and
+/// for the formats of scales, because they have neither a sign nor a zero.
 bool can_hold_values(const Format& format);
 
-/// Readers of the parts of a cast, for its table form. If a name is unknown, they throw Error with the nearest name.
+// Functions that parse the parts of a cast that is written as a TOML table. If a name is unknown, they throw Error with
+// the nearest known name.
 Format parse_value_format(std::string_view name, const std::string& where);
 Round parse_round(std::string_view name, const std::string& where);
 Overflow parse_overflow(std::string_view name, const std::string& where);

@@ -34,8 +34,8 @@ void for_each_slot(Visitor&& visit) {
 
 constexpr std::size_t max_pattern_bytes = 4096;
 
-/// Returns, for each character of the pattern, the index of the brace that closes the one opened there, or npos if none
-/// opens there or it does not close. Sets `deepest` to the depth of nesting.
+/// Returns one index for each character of the pattern: for an opening brace, the index of its closing brace. The index
+/// is npos for a brace that is not closed and for all other characters. Sets `deepest` to the maximum depth of nesting.
 std::vector<std::size_t> closing_braces(std::string_view pattern, std::size_t& deepest) {
     std::vector<std::size_t> closes(pattern.size(), std::string_view::npos), open;
     deepest = 0;
@@ -49,8 +49,8 @@ std::vector<std::size_t> closing_braces(std::string_view pattern, std::size_t& d
     return closes;
 }
 
-/// Matches a pattern against one name. The whole set of possible positions goes through the pattern at once, and each
-/// character of the pattern is read once. The time is therefore at most proportional to the product of both lengths.
+/// Matches a pattern against one name. Reads each character of the pattern once and keeps the set of all positions in
+/// the name that the pattern can have reached. The time is thus at most proportional to the product of both lengths.
 class Glob {
   public:
     Glob(std::string_view pattern, std::string_view name) : pattern_(pattern), name_(name) {}
@@ -61,10 +61,11 @@ class Glob {
     }
 
   private:
-    /// Numbers of characters of the name that the pattern so far can have consumed, ascending.
+    /// Positions in the name that the pattern read so far can have reached, in ascending order.
     using Reached = std::vector<std::size_t>;
 
-    /// Matches the characters `from` to `to` of the pattern.
+    /// Matches the characters [from, to) of the pattern from each position in `reached`. Returns the positions after
+    /// them.
     Reached advance(std::size_t from, std::size_t to, Reached reached) const {
         for (std::size_t p = from; p < to && !reached.empty(); ++p) {
             const char c = pattern_[p];
@@ -86,7 +87,7 @@ class Glob {
         return reached;
     }
 
-    /// Matches the alternatives of the brace at `open`.
+    /// Matches the alternatives inside the braces that open at `open`.
     Reached through_alternatives(std::size_t open, const Reached& reached) const {
         Reached next;
         for (std::size_t i = open + 1, start = i; i <= closes_[open]; ++i) {

@@ -18,7 +18,7 @@ struct Site;
 
 /// A place in a site or parameter where a number can be rounded.
 struct SlotRow {
-    std::string_view name;  ///< `forward.a`: group, dot and name in the group; slots of parameters have no groups
+    std::string_view name;  ///< such as `forward.a`: group, dot, name in the group; a parameter's slots have no group
     std::string_view summary;
     bool Site::*only = nullptr;  ///< the slot exists only at sites where this is true; null: at all sites of the kind
 };
@@ -27,9 +27,9 @@ struct SlotRow {
 struct SiteKind {
     std::string_view name, summary;
     std::span<const SlotRow> slots;
-    std::span<const std::string_view> matmuls{};  ///< groups of slots that belong to a matmul, with slots a, b and out
-    /// Whether b is a weight with in x out features. If it is, `multiple_of` applies, a bias may be added, and operands
-    /// may have scales for rows, columns or blocks.
+    std::span<const std::string_view> matmuls{};  ///< groups of slots that are matmuls; each has the slots a, b and out
+    /// Whether operand b is a weight with in x out features. If it is, `multiple_of` applies, a bias may be added, and
+    /// operands may have scales for rows, columns or blocks.
     bool has_weight = false;
 
     /// Compares the names.
@@ -43,10 +43,11 @@ struct Site {
     SiteKind kind = SiteKind::elementwise;
     std::int64_t in = 0, out = 0;  ///< features of a linear
     bool scaled = false;           ///< has the `scaled` slots (attn.scores)
-    bool grouped = false;          ///< a product whose b is shared by several heads of a; has the slot grad_b.sum
+    bool grouped = false;          ///< several heads of operand a share a head of b; has the slot grad_b.sum
     /// Number of elements of forward.out that autograd keeps for the backward pass, for one sample of a batch.
     std::int64_t saved = 0;
-    /// Slot whose values autograd keeps in addition to forward.out, with as many elements; empty if there is none.
+    /// Slot whose values autograd keeps in addition to forward.out. It has the same number of elements. Empty if there
+    /// is no such slot.
     std::string_view saved_beside{};
 };
 
@@ -57,13 +58,13 @@ struct Parameter {
 
 /// The sites and parameters of a model, against which a policy is resolved.
 struct SiteList {
-    std::string model;  ///< kind of the model, which rules can be restricted to: `gpt2`, `llama`
+    std::string model;  ///< kind of the model (`gpt2`, `llama`); a rule can be limited to one kind
     std::vector<Site> sites;
     std::vector<Parameter> parameters;
 };
 
 // X is a site's input, Y its output, dY the gradient of Y. A linear has X [M,K], a weight W [N,K] and Y [M,N] = X W^T.
-// `grad.in` is the rounding of an incoming gradient to the format of the forward output it belongs to.
+// At `grad.in`, an incoming gradient is rounded to the format of the forward output to which it belongs.
 
 namespace site_rows {
 
@@ -102,8 +103,8 @@ inline constexpr SlotRow product_slots[] = {
     {"grad_a.out", "the gradient of a"},
     {"grad_b.a", "operand a of the gradient of b: dS^T of attn.scores, P^T of attn.mix"},
     {"grad_b.b", "operand b of the gradient of b: Q of attn.scores, dO of attn.mix"},
-    {"grad_b.out", "the gradient of b; if several query heads share a key head, the share of one of them"},
-    {"grad_b.sum", "the sum of the shares of the query heads that share a key head", &Site::grouped},
+    {"grad_b.out", "the gradient of b; if several query heads share a key head, the contribution of one query head"},
+    {"grad_b.sum", "the gradient of b, summed over the query heads that share a key head", &Site::grouped},
 };
 inline constexpr std::string_view product_matmuls[] = {"forward", "grad_a", "grad_b"};
 
@@ -195,21 +196,21 @@ std::vector<std::string_view> slots_of(const Site& site);
 /// Returns the matmuls of a linear or product, and none for other kinds.
 std::vector<std::string_view> matmuls_of(const Site& site);
 
-/// Returns the names before the dot of all slots of sites, each once: `forward`, `grad`, ... Rules have a table for
-/// each.
+/// Returns the groups of all slots of sites, each once. A group is the part of a slot's name before the dot: `forward`,
+/// `grad`, ... A rule can have a table for each group.
 std::vector<std::string_view> slot_groups();
-/// Returns the names after the dot of the slots of a group, over all kinds of site, each once.
+/// Returns the names (after the dot) of all slots that some kind of site has in this group, each once.
 std::vector<std::string_view> slots_in_group(std::string_view group);
-/// Returns whether some kind of site has a matmul of this name.
+/// Returns whether some kind of site has a matmul with this name.
 bool is_matmul_group(std::string_view group);
 
 /// Returns whether the name matches a glob: `*` matches any characters (also dots), `?` one character, and `{a,b}`
 /// alternatives, which may nest.
 bool glob_match(std::string_view pattern, std::string_view name);
-/// Returns false if a brace opens and does not close, or the reverse. glob_match takes such a brace literally.
+/// Returns whether every brace has a matching brace. glob_match treats a brace without one as an ordinary character.
 bool braces_match(std::string_view pattern);
-/// Returns why a user's pattern is refused before it is matched (`the pattern has 5000 bytes, ...`), or an empty text
-/// if it is not refused.
+/// Returns why a pattern is too long or too deeply nested to be used (`the pattern has 5000 bytes, ...`), or an empty
+/// text if it can be used.
 std::string problem_of_pattern(std::string_view pattern);
 
 }  // namespace macheps::policy

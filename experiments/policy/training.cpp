@@ -25,7 +25,7 @@ std::vector<std::string_view> names_of_rows(const Rows& rows) {
 }
 std::vector<std::string_view> kind_names() { return {optimizer_names.begin(), optimizer_names.end()}; }
 
-/// Setter and printer of an optional number of a recipe.
+/// Set and print an optional number of a recipe.
 template <auto member>
 void set_number(TrainingRecipe& recipe, double value) {
     using Value = typename std::remove_reference_t<decltype(recipe.*member)>::value_type;
@@ -147,7 +147,7 @@ const TrainingKey rows[] = {
      .is_of_precision = true,
      .set = [](TrainingRecipe& r, double value) { r.recompute = value != 0; },
      .text = [](const TrainingRecipe& r) { return r.recompute ? Text(*r.recompute ? "true" : "false") : Text(); }},
-    // A stress changes values but not the computed function. `train --stress` accepts the keys of this table.
+    // Keys of [stress] change the size of values but not the computed function. `train --stress` also accepts them.
     {.table = "stress",
      .name = "outliers",
      .summary = "the inputs of two channels of each mlp.down have an rms of this value times 2^5, like outliers of "

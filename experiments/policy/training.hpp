@@ -36,9 +36,9 @@ struct ClipFormula {
 
 // clang-format off
 inline constexpr ClipFormula clip_formulas[] = {
-    {.name = "plain", .summary = "min(1, max_norm / (norm + 1e-6)), of the norm of all elements", .source = "",
+    {.name = "plain", .summary = "min(1, max_norm / (norm + 1e-6)), with the norm of all elements", .source = "",
      .norm = ClipFormula::Norm::elements},
-    {.name = "torch", .summary = "min(1, max_norm / (norm + 1e-6)), of the norm of the tensors' norms, in the gradients' format; always multiplied",
+    {.name = "torch", .summary = "min(1, max_norm / (norm + 1e-6)), with the norm of the tensors' norms, in the gradients' format; the factor is applied even if it is 1",
      .source = "torch/nn/utils/clip_grad.py", .in_grad_format = true},
     {.name = "fsdp1", .summary = "like torch, with norms in fp32", .source = "torch/distributed/fsdp/fully_sharded_data_parallel.py"},
     {.name = "deepspeed", .summary = "gradients times 1 / (c S), with c = max(1, (norm + 1e-6) / max_norm)",
@@ -57,11 +57,11 @@ struct AdamKernel {
 
 // clang-format off
 inline constexpr AdamKernel adam_kernels[] = {
-    {"plain", "fp32, each operation rounded; fp64 constants rounded once. In a narrower arithmetic, the order of `single`", ""},
+    {"plain", "fp32, each operation rounded; fp64 constants rounded once. In a narrower arithmetic, operations have the order of `single`", ""},
     {"single", "torch's single-tensor and foreach Adam: every primitive rounds to the format of the weight that it updates", "torch/optim/adam.py"},
     {"fused", "torch's fused Adam: fp64 constants make fp64 products; each line rounds to fp32, and stored values are rounded once more",
      "torch aten/src/ATen/native/cuda/fused_adam_utils.cuh"},
-    {"single-cpu", "torch's single-tensor Adam on a CPU: like `single`, with sums and products fused as in torch's vector code; torch uses MKL's square root, which is not always the nearest number, but the one here is",
+    {"single-cpu", "torch's single-tensor Adam on a CPU: like `single`, with sums and products fused as in torch's vector code; torch uses MKL's square root, which is not always correctly rounded; macheps rounds it correctly",
      "torch aten/src/ATen/native/cpu/LerpKernel.cpp, PointwiseOpsKernel.cpp"},
     {"foreach-cpu", "torch's foreach Adam on a CPU: like `single-cpu`, but the factors of weights and second moments are first rounded to their format",
      "torch aten/src/ATen/native/ForeachOpsKernels.cpp"},
@@ -72,14 +72,15 @@ inline constexpr AdamKernel adam_kernels[] = {
 };
 // clang-format on
 
-/// Values of the model that are made as large as in pretrained models. In exact arithmetic, the results do not change.
+/// Settings that make values of the model as large as in pretrained models. In exact arithmetic, the results do not
+/// change.
 struct Stress {
     std::optional<double> outliers{};  ///< size of a few channels, see training/model/outliers.hpp
 
     bool operator==(const Stress&) const = default;
 };
 
-/// The settings of a policy. A setting that the policy does not make is empty or null.
+/// The training settings of a policy. A setting that the policy leaves out is empty or null.
 struct TrainingRecipe {
     const ClipFormula* clip = nullptr;
     const AdamKernel* kernel = nullptr;
@@ -96,15 +97,15 @@ struct TrainingRecipe {
 };
 
 /// A key of [optimizer], [clip], [accumulation], [backward] or [stress] that sets a part of a TrainingRecipe. To add a
-/// key, add a row.
+/// key, add a row in training.cpp.
 struct TrainingKey {
     enum class Takes : std::uint8_t { name, number, count, flag };
     std::string_view table, name, summary;
     Takes takes = Takes::number;
-    bool is_of_precision = false;  ///< decides how numbers are rounded or stored, not the function that is computed
+    bool is_of_precision = false;  ///< changes how numbers are rounded or stored, not the computed function
     std::vector<std::string_view> (*names)() = nullptr;
     bool (*is_good)(double) = nullptr;  ///< accepts a number; null: any finite number
-    std::string_view wanted{};          ///< `0 or more`: what is_good accepts
+    std::string_view wanted{};          ///< describes what is_good accepts, such as `0 or more`
     /// Sets the key. `value` is the number, 0 or 1 for a flag, or the index of a name in names().
     void (*set)(TrainingRecipe&, double value) = nullptr;
     /// Returns the value as a policy file writes it, or nothing if it is not set.
@@ -113,7 +114,7 @@ struct TrainingKey {
 std::span<const TrainingKey> training_keys();
 /// Returns the keys of one table.
 std::vector<const TrainingKey*> training_keys_of(std::string_view table);
-/// Returns the tables that have such keys, in the order of the keys.
+/// Returns the tables of these keys, in the order of the keys.
 std::vector<std::string_view> training_tables();
 /// Returns the settings of a recipe as pairs such as (`clip.formula`, "torch").
 std::vector<std::pair<std::string, std::string>> settings_of(const TrainingRecipe& recipe);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// + - * / and square roots in a format that is known at run time. Numbers are held as doubles, and every operation
-// rounds once to nearest even, as Float<F> does. An algorithm is written once, as a template over these types.
+// Arithmetic types for a format that is chosen at run time. They provide + - * / and square roots. Numbers are stored
+// as doubles, and every operation rounds once to nearest even, like Float<F>. An algorithm takes one of these types as
+// a template argument.
 #pragma once
 #include "experiments/study/rounder.hpp"
 
@@ -9,7 +10,7 @@
 
 namespace macheps::study {
 
-/// fp64 itself.
+/// Arithmetic in fp64, the native type.
 struct NativeArithmetic {
     using Number = double;
     static double from(double x) { return x; }
@@ -21,7 +22,7 @@ struct NativeArithmetic {
     static double sqrt(double a) { return std::sqrt(a); }
 };
 
-/// Any format of up to 25 digits.
+/// Arithmetic in any format with a precision of up to 25 bits.
 class FormatArithmetic {
   public:
     using Number = double;
@@ -38,11 +39,11 @@ class FormatArithmetic {
     Rounder<double> round_;
 };
 
-/// Stands for IEEE binary128 in the options of the verbs. It is not in the format table, because its numbers do not fit
-/// any container of core.
+/// IEEE binary128, as a value of command-line options. It is not in the format table, because core has no container
+/// that can hold its numbers.
 inline constexpr Format fp128{.bits = 128, .precision = 113, .exponent_bias = 16383};
 
-/// Calls `use` with the arithmetic of a format that is not fp128.
+/// Calls `use` with the arithmetic of `format`, which must not be fp128.
 template <class Use>
 decltype(auto) with_arithmetic(const Format& format, Use&& use) {
     if (format == fp64) return std::forward<Use>(use)(NativeArithmetic{});

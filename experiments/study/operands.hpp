@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operands of numerical experiments: distributions, drawn so that a longer k continues a shorter one.
+// Random operands for numerical experiments, and their distributions. If k is increased, the earlier elements of an
+// operand do not change.
 #pragma once
 #include "core/rng.hpp"
 
@@ -11,12 +12,12 @@
 namespace macheps::study {
 
 enum class Distribution : std::uint8_t {
-    normal,     ///< mean 0, deviation 1
+    normal,     ///< mean 0, standard deviation 1
     uniform,    ///< in [-1, 1)
     positive,   ///< uniform in [0, 1): every sum grows, so errors by truncation add up
     lognormal,  ///< +-e^(2 z) with z normal and a random sign: heavy tails
     equal,      ///< all 1: shows where an accumulator stalls
-    outliers,   ///< normal, one in 128 multiplied by 64
+    outliers,   ///< normal, with one element in 128 multiplied by 64
 };
 
 struct NamedDistribution {
@@ -33,8 +34,8 @@ std::optional<Distribution> find_distribution(std::string_view name);
 /// An operand of a product. Its outer index counts the rows of a or the columns of b.
 enum class Operand : std::uint8_t { a, b };
 
-/// Returns element (outer, p) of an operand: `scale` times the drawn number, rounded to fp32. It does not depend on the
-/// shape.
+/// Returns element (outer, p) of an operand: `scale` times the drawn number, rounded to fp32. The element does not
+/// depend on the shape of the operand.
 float drawn_element(Distribution distribution, Operand operand, std::uint64_t seed, std::int64_t outer, std::int64_t p,
                     double scale);
 
@@ -42,7 +43,7 @@ float drawn_element(Distribution distribution, Operand operand, std::uint64_t se
 double drawn_wide_element(Distribution distribution, Operand operand, std::uint64_t seed, std::int64_t outer,
                           std::int64_t p, double scale);
 
-/// Draws a [m,k] or b [k,n], row-major. `outer` is m or n.
+/// Draws the matrix a with shape [m,k] or the matrix b with shape [k,n], in row-major order. `outer` is m or n.
 std::vector<float> drawn_operand(Distribution distribution, Operand operand, std::uint64_t seed, std::int64_t outer,
                                  std::int64_t k, double scale);
 

@@ -12,14 +12,15 @@
 
 namespace macheps::study {
 
-/// Result of an overflow: the one that the format defines, or Inf in every format. No later addition or multiplication
-/// hides an Inf.
+/// Result of an overflow: either the result that the format defines, or Inf in every format. Later additions and
+/// multiplications cannot turn an Inf into a finite number.
 enum class Beyond : std::uint8_t { as_format, infinity };
 
-/// `Real` must hold every number of the format, and 2^(digits(Real) - precision) times the binade above its largest
-/// number. That is float for formats with up to 5 exponent bits and 11 digits, and double for all others of up to 25
-/// digits. Sums, products, quotients and square roots of such numbers, computed in Real and rounded here, are correctly
-/// rounded, because Real has at least 2p + 2 digits (Figueroa 1995).
+/// Rounds numbers of type `Real` to a format of p = `precision` digits. `Real` must hold every number of the format. It
+/// must also hold 2^(digits(Real) - p) times the power of two above the largest number. float is sufficient for formats
+/// with up to 5 exponent bits and 11 digits, and double for all others with up to 25 digits. Sums, products, quotients
+/// and square roots of numbers of the format, computed in Real and rounded here, are correctly rounded, because Real
+/// has at least 2p + 2 digits (Figueroa 1995).
 template <class Real>
 class Rounder {
   public:
@@ -35,14 +36,14 @@ class Rounder {
           lift_(static_cast<Real>(Format::power_of_two(digits - f.precision))),
           zero_(f.has_negative_zero() ? -Real{0} : Real{0}) {}
 
-    /// Returns whether the format is fp16, for which processors have rounding instructions. Compares the smallest
-    /// normal number, the largest number, the number of digits and the result of an overflow.
+    /// Returns whether the format is fp16, for which processors have rounding instructions.
     bool is_half() const {
         return least_ == bits(Real(0x1p-14)) && largest_ == bits(Real(65504)) &&
                lift_ == static_cast<Real>(1ull << (digits - 11)) && beyond_ == infinity;
     }
 
-    /// Constants for kernels outside this class. Sufficient if an overflow gives Inf or NaN and zeros keep their sign.
+    /// Constants of the rounding, for kernels outside this class. They are sufficient if an overflow gives Inf or NaN
+    /// and zeros keep their sign (has_constants).
     struct Constants {
         Real least = 0, largest = 0, beyond = 0;  ///< `beyond`: Inf or NaN
         Real lift = 0;
@@ -52,9 +53,10 @@ class Rounder {
 
     [[gnu::always_inline]] Real operator()(Real x) const { return rounded<false>(x); }
 
-    /// Returns x + 2^s - 2^s, where 2^s is so large that the last place of the sum is that of the format at x. With
-    /// `masks`, values are selected by bit masks. GCC 12 turns conditional expressions into branches and then does not
-    /// vectorise the loop around them, except for AVX-512, whose mask registers select faster than bit masks.
+    /// Returns x rounded to the format. Computes x + 2^s - 2^s, where 2^s is large enough that one ulp of the sum
+    /// equals one ulp of the format at x. If `masks` is true, values are selected with bit masks. Without them, GCC 12
+    /// turns the selections into branches and does not vectorise the loop around them. AVX-512 does not need them,
+    /// because its mask registers are faster.
     template <bool masks>
     [[gnu::always_inline]] Real rounded(Real x) const {
         const auto chosen = [](bool condition, Bits yes, Bits no) __attribute__((always_inline)) {
@@ -62,8 +64,8 @@ class Rounder {
             return condition ? yes : no;
         };
         const Bits magnitude = bits(x) & ~sign;
-        Bits place = magnitude & infinity;    // 2^floor(log2 |x|); 0 if x is subnormal, Inf if it is Inf or NaN
-        if constexpr (masks && !is_double) {  // AVX2 has these for 32 bits
+        Bits place = magnitude & infinity;    // 2^floor(log2 |x|); 0 if x is subnormal, Inf if x is Inf or NaN
+        if constexpr (masks && !is_double) {  // AVX2 has integer min and max for 32 bits
             place = std::min(std::max(place, least_), most_);
         } else {
             place = chosen(place < least_, least_, place);
@@ -87,14 +89,14 @@ class Rounder {
     [[gnu::always_inline]] static Bits bits(Real x) { return bit_cast<Bits>(x); }
     [[gnu::always_inline]] static Real real(Bits x) { return bit_cast<Real>(x); }
 
-    Bits least_, largest_, most_, beyond_, nan_;  ///< bits of positive numbers; they compare as the numbers do
+    Bits least_, largest_, most_, beyond_, nan_;  ///< bits of positive numbers, which compare like the numbers
     Real lift_, zero_;
 };
 
-/// Rounds to a format that is fp32 with fewer digits, at most 11 (bf16, tf32), held as float. The numbers of the
-/// format, including subnormal ones and Inf, are the fp32 numbers whose last bits are zero. Rounding is therefore a
-/// single addition to the bits. With more than 8 digits, a product that is subnormal in fp32 would be rounded twice.
-/// `lifts` computes such products 2^64 times larger.
+/// Rounds floats to a format that is fp32 with fewer significand digits, at most 11 (bf16, tf32). The numbers of the
+/// format, including subnormals and Inf, are the fp32 numbers whose last bits are zero. Rounding is therefore a single
+/// addition to the bits. If the format has more than 8 digits, a product that is subnormal in fp32 would be rounded
+/// twice. With `lifts`, such products are computed 2^64 times larger to avoid the first rounding.
 template <bool lifts>
 class PrefixRounder {
   public:
@@ -105,11 +107,11 @@ class PrefixRounder {
           grid_(static_cast<float>(Format::power_of_two(f.emin() + 1 - f.precision + 64 + 23))),
           wide_(f) {}
 
-    /// Returns how many of the significand bits of fp32 the format lacks.
+    /// Returns the number of significand bits that fp32 has and the format does not have.
     int cut() const { return cut_; }
 
-    /// Rounds a sum or difference of two numbers of the format that fp32 has already rounded. That first rounding is
-    /// innocuous, and exact if the result is subnormal.
+    /// Rounds x, the sum or difference of two numbers of the format, already rounded to fp32. The rounding to fp32 does
+    /// not change the final result. If the result is subnormal, the rounding to fp32 is exact.
     [[gnu::always_inline]] float operator()(float x) const {
         const auto all = bit_cast<std::uint32_t>(x);
         return bit_cast<float>((all + below_half_ + (all >> cut_ & 1)) & keep_);
@@ -133,11 +135,11 @@ class PrefixRounder {
     static constexpr std::int32_t sign = std::numeric_limits<std::int32_t>::min(), min_normal = 0x00800000;
     int cut_;
     std::uint32_t below_half_, keep_;
-    float grid_;  ///< its last place is the format's smallest number times 2^64
+    float grid_;  ///< its ulp is the format's smallest positive number times 2^64
     Rounder<double> wide_;
 };
 
-// Round a number, a product and a quotient to a format.
+// Round a number, a product or a quotient to a format. A rounder with a special function for this is called directly.
 
 template <class Real, class Round>
 [[gnu::always_inline]] inline Real rounded_number(const Round& round, double x) {
@@ -164,13 +166,13 @@ template <class Round, class Real>
     }
 }
 
-/// Returns whether the algorithms of this folder can round to the format: it is fp64, or it has sign, exponent and
-/// fraction, at most 25 digits and at most 8 exponent bits.
+/// Returns whether the algorithms of this folder can round to the format. They can round to fp64, and to every format
+/// with a sign, an exponent and a fraction that has at most 25 digits and at most 8 exponent bits.
 constexpr bool is_rounded_here(const Format& f) {
     return f.encoding == Encoding::binary && (f == fp64 || (f.precision <= 25 && f.exponent_bits() <= 8));
 }
 constexpr bool fits_float(const Format& f) { return f.precision <= 11 && f.exponent_bits() <= 5; }
-/// Returns whether the format is fp32 with at most 11 digits, as PrefixRounder requires.
+/// Returns whether the format is fp32 cut to at most 11 significand digits, as PrefixRounder requires.
 constexpr bool is_prefix_of_fp32(const Format& f) {
     return f.encoding == Encoding::binary && f.precision <= 11 && f.exponent_bits() == 8 && f.emin() == -126 &&
            f.has_inf();

@@ -15,7 +15,7 @@ namespace macheps::study {
 
 namespace {
 
-/// The typed text, and an example of a valid one.
+/// The text that the user typed, and an example of a valid text.
 struct SweepText {
     std::string_view text, example;
 };
@@ -49,7 +49,7 @@ SweepAxis parse_sweep(std::string_view typed, std::span<const SweepRule> rules, 
     if (equals == std::string_view::npos || rule == rules.end()) {
         std::vector<std::string_view> names;
         for (const SweepRule& row : rules) names.push_back(row.name);
-        throw bad(text, fmt::format("a sweep must begin with {}, then =", fmt::join(names, ", ")));
+        throw bad(text, fmt::format("a sweep must begin with one of {}, followed by =", fmt::join(names, ", ")));
     }
     std::string_view values = typed.substr(equals + 1);
     if (const std::size_t dots = values.find(".."); dots != std::string_view::npos) {

@@ -14,9 +14,9 @@ run = data("loss-scaling", ["train", "--policy", "fp16-noscale,amp-fp16", "--tok
                             "--steps", "120", "--probe-every", "40", "--histogram-every", "40", "--eval-every", "0"])  # fmt: skip
 
 # %% [markdown]
-# **1.** A scale of 2^s moves each bin up by s places. A number below 2^-25 becomes zero, and a number from 2^16 on
-# overflows. The slots `grad_b.a` are left out: they hold the attention probabilities, which the backward pass reads
-# again and which are not gradients.
+# **1.** A scale of 2^s moves each bin of the histogram up by s. A scaled number below 2^-25 becomes zero, and a scaled
+# number of at least 2^16 overflows. The slots `grad_b.a` are left out, because they hold attention probabilities, which
+# are not gradients. The backward pass only reads them again.
 
 # %%
 policy_of = dict(zip(run.runs.run, run.runs.policy, strict=True))
@@ -30,17 +30,17 @@ print(f"least 2^{least}, largest 2^{largest}")
 assert 0 < least < largest
 
 # %% [markdown]
-# **2.** The scale doubles after `growth_interval` consecutive steps without an overflow, which `growth_tracker` counts.
-# With a smaller interval the scale reaches its largest possible value sooner, but a step is skipped each time it
-# becomes too large.
+# **2.** `growth_tracker` counts consecutive steps without an overflow. When it reaches `growth_interval`, the scale
+# doubles. With a smaller interval, the scale reaches its largest possible value sooner. However, a step is skipped each
+# time the scale becomes too large.
 
 # %%
 steps = run.steps[(run.steps.policy == "amp-fp16") & (run.steps.seed == 0)]
 assert (steps.growth_tracker.diff().dropna() <= 1).all()
 
 # %% [markdown]
-# **3.** A static scale between the two limits trains as well as fp32. A scale above the largest overflows in every
-# step. Because the scale never changes, the weights become NaN, or every step is skipped.
+# **3.** A static scale between the two limits trains as well as fp32. A static scale above the upper limit overflows in
+# every step. Because the scale never changes, the weights become NaN, or every step is skipped.
 
 # %%
 DATA.mkdir(parents=True, exist_ok=True)

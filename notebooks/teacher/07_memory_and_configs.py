@@ -18,9 +18,9 @@ config = {
 }
 
 # %% [markdown]
-# **1.** Set `"enabled": false` under `fp16`. DeepSpeed then trains in fp32. bf16 instead of fp16 needs no loss scaling
-# either, because its range is that of fp32. But the plan then has a scaler: its scale is always 1, and it skips steps
-# whose gradients are not finite.
+# **1.** Set `"enabled": false` under `fp16`. DeepSpeed then trains in fp32. With bf16 instead of fp16, loss scaling is
+# not needed either, because bf16 has the range of fp32. However, the policy then still has a loss scaler. Its scale is
+# always 1, and it skips steps whose gradients are not finite.
 
 # %%
 scalers = {name: me.policy({**config, **change}).loss_scaler for name, change in {
@@ -30,13 +30,13 @@ print(scalers)
 assert scalers["off"] == "none" and scalers["bf16"] == "static 1, skip true" and "from 4096" in scalers["fp16"]
 
 # %% [markdown]
-# **2.** Findings with the code I are keys that are known and decide no format.
+# **2.** A finding with the code I reports a known key that does not affect any format.
 
 # %%
 print([one["key"] for one in me.policy(config).findings if one["code"] == "I"])
 
 # %% [markdown]
-# **3.** `diff` exits with 1 if the two differ, and prints each difference.
+# **3.** `macheps policy diff` prints each difference. It exits with 1 if the two policies differ.
 
 # %%
 with tempfile.TemporaryDirectory() as folder:

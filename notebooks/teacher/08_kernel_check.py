@@ -17,10 +17,11 @@ def judge(out, machine="sm80.mma.bf16"):
 
 
 # %% [markdown]
-# **1.** All three are noticed by the test of single elements (KC020: no kernel that the declaration permits can make
-# an error this large). 1.01 changes all eighty codes of the row, so that the tests of all errors together also notice
-# it (KC030, KC032). 1.0001 changes six codes, and no order of summation gives one of these. 1.00001 changes one code, to a legal
-# value. This works only if the machine is known: with all orders of fp32 sums (`any`), 1.0001 passes.
+# **1.** All three factors are noticed by the test of single elements (KC020: no kernel that the declaration permits can
+# make an error this large). The factor 1.01 changes all eighty codes of the row, so the tests of all errors together
+# (KC030, KC032) also notice it. The factor 1.0001 changes six codes, one of them to a value that no order of summation
+# gives. The factor 1.00001 changes one code, to a legal value, and passes. Such small factors are noticed only if the
+# machine is declared. With `any`, which permits all orders of fp32 sums, 1.0001 passes.
 
 # %%
 def scaled_row(factor):
@@ -37,14 +38,14 @@ assert [v.outcome for v in found.values()] == ["fail", "fail", "fail", "pass"]
 assert judge(me.round(scaled_row(1.0001), "bf16"), machine="any").outcome == "pass"
 
 # %% [markdown]
-# **2.** Yes, it passes. Any order of fp32 sums may lose 512 u, and the truncation of the tensor core loses less than
-# that on these data. The rounding to bf16 hides the rest.
+# **2.** Yes, it passes. With `any`, a sum of 512 terms may have a relative error of up to 512 u. The truncation of the
+# tensor core causes a smaller error on these data, and the rounding to bf16 hides most of it.
 
 # %%
 assert judge(me.round(exact_sums, "bf16"), machine="any").outcome in ("pass", "weak")
 
 # %% [markdown]
-# **3.** `ties`. Its sums are exact and halfway between two bf16 numbers.
+# **3.** The recipe `ties` reveals it. Its sums are exact and halfway between two bf16 numbers.
 
 # %%
 made = me.make_inputs("gemm", "ties", a_format="bf16", b_format="bf16", out_format="bf16")

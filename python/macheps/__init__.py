@@ -2,7 +2,7 @@
 """What does a number become, on this hardware, under this policy?
 
 Bit-exact casts, matrix products and kernel checks on arrays of NumPy, torch (CPU) and ml_dtypes; precision policies;
-and the rows of training runs.
+and the results of training runs.
 
 >>> import macheps as me
 >>> print(me.encode([448., 464., 465.], "e4m3fn"))
@@ -41,8 +41,8 @@ _atexit.register(_core.wait_for_jobs_aside)
 def threads() -> int:
     """Returns the number of threads that compute.
 
-    It is set by `set_threads`, otherwise by MACHEPS_THREADS. The default is the number of cores that this process may
-    use.
+    The number comes from `set_threads`, or else from the environment variable MACHEPS_THREADS. The default is the
+    number of cores that this process may use.
 
     Examples
     --------

@@ -16,7 +16,7 @@ from ._plain import refuse_hidden, refuse_hidden_tensor
 if TYPE_CHECKING:
     from ._formats import FormatInfo
 
-#: The dtype of most inputs. NumPy has one object of it, so it can be compared with `is`.
+#: The dtype of most inputs. NumPy has a single object for this dtype, so it can be compared with `is`.
 FLOAT32 = np.dtype(np.float32)
 
 Array = npt.NDArray[Any]
@@ -48,12 +48,12 @@ class Source(NamedTuple):
 
     values: Array  #: contiguous fp32 or fp64, or unsigned integers for codes
     format: str | None  #: format of the elements, if their type determines one
-    is_tensor: bool  #: whether it was a torch tensor
-    is_scalar: bool  #: whether it was a Python or NumPy number
+    is_tensor: bool  #: whether the input was a torch tensor
+    is_scalar: bool  #: whether the input was a Python or NumPy number
 
 
 def ml_dtype_of(format: str) -> np.dtype[Any]:
-    """Returns the dtype of NumPy or ml_dtypes for a format. Raises `Error` if there is none or ml_dtypes is missing."""
+    """Returns the NumPy or ml_dtypes dtype for a format. Raises `Error` if none exists or ml_dtypes is missing."""
     for name, ours in _NUMPY_FORMATS.items():
         if ours == format:
             return np.dtype(name)
@@ -65,7 +65,7 @@ def ml_dtype_of(format: str) -> np.dtype[Any]:
 
 
 def torch_dtype_of(format: str) -> Any:
-    """Returns torch's dtype for a format. Raises `Error` if there is none, or if torch is missing."""
+    """Returns torch's dtype for a format. Raises `Error` if torch has no such dtype, or if torch is missing."""
     torch = needed("torch")
     for name, ours in _TORCH_FORMATS.items():
         if ours == format and hasattr(torch, name):
@@ -87,7 +87,7 @@ def is_tensor(x: Any) -> bool:
 
 
 def refuse_gradients(x: Any, function: str) -> None:
-    """Raises TypeError for a tensor that requires a gradient. A result without one would silently spoil training."""
+    """Raises TypeError for a tensor that requires a gradient. Losing the gradient would silently spoil training."""
     if is_tensor(x) and x.requires_grad:
         torch = sys.modules["torch"]
         if torch.is_grad_enabled():
@@ -114,7 +114,7 @@ def _from_tensor(x: Any, function: str) -> tuple[Array, str | None]:
 
 
 def _to_numpy(x: Any, function: str) -> tuple[Array, str | None]:
-    """Returns a NumPy array and the format of its type, if any. Types of ml_dtypes become unsigned integers (codes)."""
+    """Returns a NumPy array and the format of its elements, if known. Elements of ml_dtypes become unsigned codes."""
     if is_tensor(x):
         return _from_tensor(x, function)
     if not isinstance(x, (np.ndarray, np.generic)) and hasattr(x, "__dlpack__") and not hasattr(x, "__array__"):
@@ -140,14 +140,14 @@ def _to_numpy(x: Any, function: str) -> tuple[Array, str | None]:
 
 
 def _contiguous(array: Array, dtype: Any) -> Array:
-    """Returns the array with this dtype in native byte order and C order, without a copy if possible. 0-d stays 0-d."""
+    """Returns the array in this dtype, native byte order and C order. Copies only if necessary. 0-d arrays stay 0-d."""
     return np.ascontiguousarray(array, dtype=dtype).reshape(array.shape)
 
 
 def numbers(x: ArrayLike, function: str) -> Source:
     """Returns the input as fp32 or fp64 numbers, without rounding.
 
-    Arrays become fp32 if their type is narrow enough to fit exactly. Python numbers and sequences of them become fp64,
+    Arrays become fp32 if fp32 can hold every value of their type. Python numbers and sequences of them become fp64,
     and fp64 stays fp64. Raises TypeError for any other type.
     """
     if type(x) is np.ndarray and x.dtype is FLOAT32 and x.flags.c_contiguous:
@@ -175,7 +175,7 @@ def numbers(x: ArrayLike, function: str) -> Source:
 
 
 def codes(x: ArrayLike, format: str | None, function: str) -> tuple[Source, str]:
-    """Returns the input as codes, and their format, which the type of the input or the argument determines."""
+    """Returns the input as codes, and their format, which is the argument `format` or follows from the input's type."""
     from ._formats import finfo
 
     array, named = _to_numpy(x, function)
@@ -203,10 +203,10 @@ def codes(x: ArrayLike, format: str | None, function: str) -> tuple[Source, str]
 
 
 def as_codes(array: Array, info: FormatInfo, where: str) -> Array:
-    """Returns integers as codes of a format, in the unsigned integers of its container.
+    """Converts integers to codes of a format, stored as unsigned integers of the format's container width.
 
-    Raises `Error` for a number that is not a code. If every integer of that width is a code, negative numbers stand for
-    their bits, as PyTorch's integers do.
+    Raises `Error` for a number that is not a code. If the integers have the container's width and every bit pattern is
+    a code, negative integers are accepted and reinterpreted as bits, because PyTorch stores codes as signed integers.
     """
     width = container_width(info.container_bits)
     if array.dtype.itemsize * 8 != width or info.container_bits < width:
@@ -226,18 +226,18 @@ def code_type(bits: int) -> Any:
 
 
 def given_back(made: Array, source: Source) -> Any:
-    """Returns the result in the library of its input, or as a number if the input was a number."""
+    """Returns the result as the same kind of object as the input: a torch tensor, a NumPy array or a number."""
     if source.is_tensor:
         torch = sys.modules["torch"]
         signed = {np.dtype(np.uint16): np.int16, np.dtype(np.uint32): np.int32, np.dtype(np.uint64): np.int64}
-        if made.dtype in signed:  # torch has hardly any operation on wide unsigned integers
+        if made.dtype in signed:  # torch supports few operations on wide unsigned integers
             return torch.from_numpy(made.view(signed[made.dtype]))
         return torch.from_numpy(made)
     return made[()] if source.is_scalar else made
 
 
 def output_like(source: Source, dtype: Any, out: Any, function: str) -> Array:
-    """Returns `out` as a NumPy array, or a new array if it is None. Raises if the result does not fit into it.
+    """Returns `out` as a NumPy array, or a new array if `out` is None. Raises if `out` cannot hold the result.
 
     `out` may be the input itself. If it overlaps the input in another way, the caller has to copy the input (`apart`).
     """

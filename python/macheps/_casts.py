@@ -57,8 +57,8 @@ class Tally:
     Attributes
     ----------
     count, nan_in, inf_in, zero_in : int
-        Number of elements, and of those that were NaN, infinite or zero before the cast. The counts below include only
-        elements that were finite.
+        Number of all elements, and of elements that were NaN, infinite or zero before the cast. The counts below
+        include only elements that were finite.
     underflow : int
         Elements that were not zero and became zero.
     to_subnormal : int
@@ -164,7 +164,7 @@ def round(
     has no infinity. With ``saturate``, it becomes the largest finite value. fp64 numbers are rounded once, never to
     fp32 first, and the result is fp64. For all other numbers the result is fp32.
 
-    Some formats cannot hold a NaN, an infinity, a sign, zero or -0. Without a profile:
+    Some formats cannot hold a NaN, an infinity, a sign, zero or -0. Without a profile, such elements become:
 
     ==================================  ===============================================================================
     fp4, fp6, mxint8 (no NaN, no Inf)   NaN gives the largest value, an infinity the largest value of its sign; finite
@@ -177,8 +177,8 @@ def round(
     Parameters
     ----------
     x : array_like
-        Numbers of Python, NumPy, ml_dtypes or a CPU tensor. A type that fp32 may not hold exactly is refused, except
-        fp64.
+        Numbers of Python, NumPy, ml_dtypes or a CPU tensor. Apart from fp64, a type is refused if fp32 cannot hold all
+        its values.
     format : str
         ``e4m3fn``, ``bf16``, or any name or alias of `formats`.
     mode : str, optional
@@ -195,9 +195,10 @@ def round(
     out : array, optional
         Array for the result: contiguous, with the type and shape of the result. It may be ``x``.
     tally : Tally, optional
-        The counts of this cast are added to it.
+        Tally to which the counts of this cast are added.
     generator : Generator, optional
-        Source of random words. Each call takes the next ones. Stochastic rounding needs this or ``seed``.
+        Source of random words. Each call takes the next words. Stochastic rounding needs either ``generator`` or
+        ``seed``.
     profile : str, optional
         Name of an implementation, such as ``mldtypes`` or ``onnx.24``, whose treatment of NaN, infinities and overflow
         is used (``macheps formats --profiles``).
@@ -327,8 +328,7 @@ def decode(codes_: ArrayLike, format: str | None = None, out: Any = None) -> Any
     Parameters
     ----------
     codes_ : array_like
-        Unsigned integers, or an array of a float type, such as those of ml_dtypes and torch, which determines the
-        format.
+        Unsigned integers, or an array of a float type of NumPy, ml_dtypes or torch. A float type determines the format.
     format : str, optional
         Format of the codes. It is needed if their type does not determine it.
     out : array, optional

@@ -53,7 +53,10 @@ def _stored(name: str, x: ArrayLike, declared: str | None) -> Given:
 
 
 def _split(operation: str, arrays: Mapping[str, Any], declared: Mapping[str, Any]) -> tuple[list[Given], list[tuple[str, str]]]:
-    """Returns the arrays and the words of the declaration. The format of the array `a` is declared as `a_format`."""
+    """Returns the arrays, converted for `_core`, and the declaration as pairs (key, text).
+
+    The key `a_format` declares the format of the array `a`.
+    """
     known = {one["operation"]: one for one in _words()["operations"]}
     if operation not in known:
         _core.check(operation, [], [], [])  # raises an Error that suggests the nearest name
@@ -86,7 +89,7 @@ class Verdict:
 
     outcome: str  #: pass, fail, weak, refused, declined
     text: str  #: reasons, figures and assumptions, as ``macheps check`` prints them
-    document: dict[str, Any]  #: an element of the document ``macheps.check/1``
+    document: dict[str, Any]  #: an element of ``checks`` in a document of schema ``macheps.check/1``
     exact: Array  #: the exact results
     certain: Array  #: error bounds that no legal kernel exceeds
     probable: Array  #: error bounds that a legal kernel exceeds only with negligible probability
@@ -120,7 +123,7 @@ class Verdict:
 
 
 def check_arrays(operation: str, arrays: Mapping[str, Any], declared: Mapping[str, Any], options: Mapping[str, Any]) -> Verdict:
-    """Checks arrays under a declaration. Arrays, keys and options have the names of ``macheps check``."""
+    """Checks a kernel's arrays under a declaration. Arrays, keys and options are named as in ``macheps check``."""
     given, words = _split(operation, arrays, declared)
     asked = [(name, _text(value)) for name, value in options.items() if value is not None and value is not False]
     document, text, *limits = _core.check(operation, words, asked, given)
@@ -166,7 +169,8 @@ def check(
     rtol, atol : float, optional
         An additional tolerance. It is refused if an output of zeros would pass it.
     allow_weak : bool
-        Treat a weak check as passed: one whose inputs would not reveal all wrong kernels that ``require`` names.
+        Treat a weak check as passed. A check is weak if its inputs would not reveal all wrong kernels that ``require``
+        names.
     **others
         Further arrays (``a_scale``, ``bias``, ``x``, ...), keys of the declaration (``eps=1e-5``) and options, named as
         in ``macheps check --help`` with underscores.
@@ -201,8 +205,8 @@ class Bounds:
     """Error bounds of the elements of a product."""
 
     exact: Array
-    certain: Array  #: never exceeded by a legal kernel
-    probable: Array  #: a legal kernel exceeds any of these with a total probability below `delta`
+    certain: Array  #: a legal kernel never exceeds any of these
+    probable: Array  #: the probability that a legal kernel exceeds any of these is below `delta`
 
 
 def bound(
@@ -250,7 +254,7 @@ def bound(
     given.append(("out", info.format, list(out.shape), out.tobytes()))
     exact, low, certain, probable, declined = _core.limits("gemm", words, given, float(delta))
     if declined >= 0:
-        raise Error("there is no certain bound for every element", f"element {declined}",
+        raise Error("this element has no certain bound", f"element {declined}",
                     "use smaller numbers without NaN: an operand or a sum overflows, or is NaN")
     shape = list(out.shape)
     return Bounds(_of_shape(exact, shape) + _of_shape(low, shape), _of_shape(certain, shape), _of_shape(probable, shape))
@@ -265,13 +269,13 @@ def make_inputs(operation: str = "gemm", recipe: str | list[str] | None = None, 
                 seed: int = 7, **declared: Any) -> dict[str, dict[str, Array]]:  # fmt: skip
     """Makes inputs that reveal wrong kernels, by the recipes of ``macheps check make-inputs``.
 
-    The same ``seed`` gives the same arrays in every call. The default is that of the program.
+    The same ``seed`` gives the same arrays in every call. The default seed is the same as in the program.
 
     Returns
     -------
     dict
-        Maps the name of each input to its arrays. Arrays hold numbers of the declared format, such as
-        ``a_format="bf16"``, as fp32 (fp64 for the format fp64, int64 for whole numbers).
+        Maps the name of each input to its arrays. An array holds numbers of its declared format (such as
+        ``a_format="bf16"``). Its dtype is float32, or float64 for the format fp64, or int64 for whole numbers.
 
     Examples
     --------

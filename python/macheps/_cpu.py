@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Raises ImportError on a CPU on which importing NumPy would crash the process. It runs before NumPy is imported.
 
-The wheels of NumPy 2.4 and later are compiled for SSE4.2. Without it, they crash with an illegal instruction. Older
-wheels raise an error.
+The wheels of NumPy 2.4 and later are compiled for SSE4.2. On a CPU without SSE4.2, they crash with an illegal
+instruction. Older wheels raise an error.
 """
 
 from __future__ import annotations

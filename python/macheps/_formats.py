@@ -46,7 +46,7 @@ class FormatInfo:
 
     format: str  #: the name in macheps
     bits: int  #: bits of sign, exponent and fraction
-    container_bits: int  #: `bits` plus the zero bits below them (tf32)
+    container_bits: int  #: width of a stored code: `bits` plus the zero bits below them (tf32)
     exponent_bits: int | None
     fraction_bits: int
     precision: int  #: bits of the significand, including the leading one
@@ -115,12 +115,12 @@ def finfo(format: str) -> FormatInfo:
 
 @dataclass(frozen=True)
 class ProfileInfo:
-    """A codec profile: the conventions of an implementation's conversions."""
+    """A codec profile: the conventions that an implementation follows when it converts to a format."""
 
     profile: str
     aliases: list[str]
     edition: str  #: the newest version that the profile was compared with
-    formats: list[str]  #: formats to which it converts
+    formats: list[str]  #: formats to which the implementation converts
     summary: str
     source: str
 
@@ -145,7 +145,7 @@ def _real(value: Any) -> float | None:
 
 @dataclass(frozen=True)
 class Number:
-    """A code of a format, with its fields and neighbours. Notebooks show its bits."""
+    """A code of a format, with its bit fields and the neighbouring numbers. Notebooks show the bits."""
 
     format: str
     code: int
@@ -207,7 +207,7 @@ class Shown:
 
 def show(x: float, formats: Sequence[str] | str = (), mode: str = "nearest_even", saturate: bool = False,
          random: int | None = None) -> Records[Shown]:  # fmt: skip
-    """Rounds one number to every format, or to the given ones, as ``macheps show`` does.
+    """Rounds one number to every format, or to the given formats, as ``macheps show`` does.
 
     Stochastic rounding needs ``random``, the 32 random bits that it adds.
 
@@ -221,7 +221,7 @@ def show(x: float, formats: Sequence[str] | str = (), mode: str = "nearest_even"
     """
     refuse_hidden(x, "show")
     names = [formats] if isinstance(formats, str) else list(formats)
-    cast = _core.cast("fp32", mode, saturate, 1.0, "")  # refuses an unknown mode
+    cast = _core.cast("fp32", mode, saturate, 1.0, "")  # raises Error for an unknown mode
     if cast.draws and random is None:
         raise Error("stochastic rounding has no random bits", "mode", "pass random=, a whole number from 0 to 2**32 - 1")
     bits_added = 0 if random is None else whole(random, "random", 0, 2**32 - 1)

@@ -8,7 +8,7 @@ import importlib
 
 def refuse_subinterpreter() -> None:
     """Raises ImportError in a subinterpreter. Without this check, loading the extension module ends the process."""
-    for name in ("_interpreters", "_xxsubinterpreters"):  # names since and before Python 3.13
+    for name in ("_interpreters", "_xxsubinterpreters"):  # the name since Python 3.13, then the older name
         try:
             interpreters = importlib.import_module(name)
         except ImportError:

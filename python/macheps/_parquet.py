@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes rows as Parquet files, in a folder for each policy, with pyarrow or DuckDB."""
+"""Writes CSV rows as Parquet files with pyarrow or DuckDB. Each policy has a separate folder."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ._rows import Column, arrow_options
 
 
 class Rows(NamedTuple):
-    """CSV data, and the columns and policies to write."""
+    """CSV data, and the columns and policies to write. If `policies` is None, all policies are written."""
 
     data: bytes
     columns: dict[str, Column]
@@ -85,7 +85,7 @@ _WRITERS: dict[str, Writer] = {"pyarrow": _with_pyarrow, "duckdb": _with_duckdb}
 
 
 def writer_of(engine: str | None) -> Writer:
-    """Returns the writer of an engine, or by default that of the first engine that is installed."""
+    """Returns the function that writes with the given engine. The default is the first engine that is installed."""
     if engine is not None and engine not in _WRITERS:
         raise Error(f"'{engine}' cannot write Parquet here", "engine", f"use one of {', '.join(_WRITERS)}")
     for name in _WRITERS if engine is None else [engine]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Refuses arrays whose elements mean more than plain numbers: masked, missing, with units, quantised."""
+"""Refuses arrays that contain more than plain numbers: masks, missing elements, units, or scales of a quantisation."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-#: Classes that add nothing to the numbers. Any other subclass may: a mask, a unit, a scale.
+#: Array classes that add nothing to the numbers, if no element is masked. Other subclasses may add units or scales.
 _PLAIN_ARRAYS = (np.ndarray, np.matrix, np.memmap, np.recarray, np.ma.MaskedArray)
 _PLAIN_ELEMENTS = frozenset({int, float, bool, complex, str, bytes, type(None)})
 _DEEPEST = 64  # the maximum number of axes in NumPy
 
 
 def refuse_hidden(x: Any, function: str) -> None:
-    """Raises TypeError if a conversion of `x` to a plain NumPy array would lose something."""
+    """Raises TypeError if a conversion of `x` to a plain NumPy array would lose information."""
     if np.ma.is_masked(x):
         raise TypeError(f"{function}() would lose the mask of this array: pass x.filled(value), or x.compressed()")
     if isinstance(x, np.ndarray):
@@ -32,7 +32,7 @@ def refuse_hidden(x: Any, function: str) -> None:
 
 
 def refuse_hidden_tensor(x: Any, function: str) -> None:
-    """Raises TypeError if a conversion of a torch tensor to a plain array would lose something."""
+    """Raises TypeError if a conversion of a torch tensor to a plain array would lose information."""
     torch = sys.modules["torch"]
     if x.layout != torch.strided or x.is_quantized:
         raise TypeError(f"{function}() needs a dense tensor: pass x.to_dense() or x.dequantize()")
@@ -60,7 +60,7 @@ def _refuse_hidden_elements(x: Any, function: str, depth: int) -> None:
 
 
 def _is_missing_any(x: Any) -> bool:
-    """True for a column or a table of pandas, pyarrow or polars with missing elements, which NumPy shows as NaN."""
+    """Returns whether a pandas, pyarrow or polars object has missing elements. NumPy would convert them to NaN."""
     nulls = getattr(x, "null_count", None)
     if nulls is not None:
         count = nulls() if callable(nulls) else nulls

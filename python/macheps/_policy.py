@@ -27,7 +27,7 @@ class Explanation:
     machines: dict[str, int]  #: number of matmuls that run on each machine
     rows: list[dict[str, Any]]  #: site, slot, cast, machine, rule
     tensors: list[dict[str, Any]]  #: kind, site, format, elements, rule
-    memory: dict[str, int]  #: bytes in a framework that stores these formats
+    memory: dict[str, int]  #: bytes that a framework needs if it stores these formats
     unverified: list[str]
     left_out: list[str]
 
@@ -54,13 +54,13 @@ class Policy:
     name: str
     description: str
     toml: str
-    origin: str  #: a preset, or the file that it was read from
+    origin: str  #: the preset or file that the policy was read from
     loss_scaler: str = ""
     framework: str = ""  #: framework of an imported config
     findings: list[dict[str, Any]] = field(default_factory=list)  #: remarks about an imported config
 
     def explain(self, model: str = "tiny", kind: str = "gpt2") -> Explanation:
-        """Returns the table of every site and slot for a model.
+        """Returns the effect of this policy on a model, as a table of every site and slot.
 
         Parameters
         ----------
@@ -83,7 +83,7 @@ class Policy:
         )  # fmt: skip
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the text to a file, for ``macheps train --policy``."""
+        """Writes the policy's TOML text to a file that ``macheps train --policy`` can read."""
         with open(path, "w", encoding="utf-8") as file:
             file.write(self.toml)
 
@@ -117,9 +117,10 @@ def policy(
     Parameters
     ----------
     name_or_config : str, path or mapping
-        ``"amp-bf16"``, ``"mine.toml"``; a config in JSON, YAML or arguments (``ds_config.json``), or one as a dict.
+        A preset (``"amp-bf16"``), a policy file (``"mine.toml"``), a framework's config file (``"ds_config.json"``;
+        .json, .yaml, .yml or .args), or a config as a dict.
     framework : str
-        Framework of the config. By default it is recognised by its keys.
+        Framework of the config. By default, it is recognised from the keys of the config.
     device : str
         Device that the config runs on, such as ``h100``. The default is a100.
 
@@ -149,6 +150,6 @@ def _config(path: str, origin: str, framework: str, device: str) -> Policy:
     findings = made["findings"]
     if made["refused"]:
         worst = next(one for one in findings if one["severity"] == "error")
-        raise Error(f"{made['framework']} refuses this config: {worst['message']}", f"{origin} ({worst['key']})",
+        raise Error(f"this {made['framework']} config has an error: {worst['message']}", f"{origin} ({worst['key']})",
                     worst["instead"])
     return Policy(made["name"], made["description"], made["toml"], origin, made["loss_scaler"], made["framework"], findings)

@@ -37,7 +37,7 @@ class MachineInfo:
     scale: str | None
     scale_block: int | None
     evidence: str  #: hardware, published, inferred or definition
-    measured: str  #: GPUs whose captured results are reproduced
+    measured: str  #: GPUs whose captured results the emulation reproduces
     source: str
     summary: str
     disputed: list[dict[str, str]] = field(default_factory=list)
@@ -62,9 +62,10 @@ def machines() -> Records[MachineInfo]:
 
 @dataclass(frozen=True)
 class Scaled:
-    """An array stored as codes and scales. Value = number of the code x scale of its group (x tensor_scale).
+    """An array stored as codes and scales.
 
-    `matmul` accepts it as an operand.
+    The value of an element is the number of its code times the scale of its group, and times `tensor_scale` if that is
+    not None. `matmul` accepts a `Scaled` as an operand.
     """
 
     format: str
@@ -75,8 +76,8 @@ class Scaled:
     scale_codes: Array | None  #: codes of the scales if they are stored as bytes
     tensor_scale: float | None  #: additional scale of the whole tensor (NVFP4)
     decoded: Array  #: the values, in fp32
-    block: tuple[int, int]  #: numbers of rows or columns, and of terms, that share a scale; 0: all
-    k_is_last: bool  #: whether the terms run along the last axis
+    block: tuple[int, int]  #: rows or columns per scale, and terms per scale; 0 means all
+    k_is_last: bool  #: whether the terms of a product's sums run along the last axis
     counts: Tally = field(repr=False)
 
     @property
@@ -84,7 +85,7 @@ class Scaled:
         return self.codes.shape
 
     def tally(self) -> Tally:
-        """Returns the counts of the cast. Underflow and saturation are those of each group, after scaling.
+        """Returns the counts of the cast. Underflow and saturation are counted after each group was scaled.
 
         Examples
         --------
@@ -103,7 +104,7 @@ class Scaled:
 
 
 def _counts_of(values: Array, codes: Array, decoded: Array, info: FormatInfo) -> Tally:
-    """Counts exactly, from inputs and results. Overflow is 0: scaled values beyond the largest count as saturated."""
+    """Counts effects of a cast from inputs and results. Overflow is 0: values beyond the maximum count as saturated."""
     finite, size = np.isfinite(values), np.abs(values)
     magnitudes = codes & ((1 << (info.container_bits - 1)) - 1)
     bits_below = info.container_bits - info.bits
@@ -123,7 +124,7 @@ def _counts_of(values: Array, codes: Array, decoded: Array, info: FormatInfo) ->
 
 def scale(x: ArrayLike, granularity: str, format: str, rule: str = "", axis: int | None = None,
           mode: str = "nearest_even", seed: int | None = None, *, generator: Generator | None = None) -> Scaled:  # fmt: skip
-    """Casts a matrix with a scale for each group of its elements. It saturates, as libraries do.
+    """Casts a matrix with a scale for each group of its elements. The cast saturates, as in other libraries.
 
     Parameters
     ----------
@@ -140,7 +141,7 @@ def scale(x: ArrayLike, granularity: str, format: str, rule: str = "", axis: int
     mode, seed
         Rounding mode and seed; see `round`.
     generator : Generator, optional
-        Stochastic rounding takes two words from it. They are the seed of the random words of this call.
+        Stochastic rounding takes two words from it as the seed of this call.
 
     Examples
     --------
@@ -225,7 +226,7 @@ class _Operand:
 
 
 def spelled(machine: str, promote: int | None) -> str:
-    """Returns the program's name of a machine with promotion, such as `sm90.wgmma.fp8+promote128`."""
+    """Returns a machine with promotion as the program spells it, such as `sm90.wgmma.fp8+promote128`."""
     if not isinstance(machine, str):
         raise TypeError(f"machine is a name, such as 'sm90.wgmma.fp8', not {type(machine).__name__}")
     terms = 0 if promote is None else whole(promote, "promote", 0, 2**31 - 1)
@@ -252,7 +253,8 @@ def matmul(
     Parameters
     ----------
     a, b : array_like or Scaled
-        [m, k] and [k, n]. The numbers must be numbers of their format: `matmul` does not quantise.
+        Arrays of shapes [m, k] and [k, n]. Their formats must hold the elements exactly, because `matmul` does not
+        quantise.
     machine : str
         A name in `machines`, a library's rule (``deepgemm.sm90.1d2d``), or an order in a format (``pairwise:fp16``).
     promote : int, optional
@@ -262,7 +264,7 @@ def matmul(
     out_format : str, optional
         Format to which the result is rounded (to nearest even). The default is the machine's result format.
     bias : array_like, optional
-        [n], added to the sums in fp32, before that rounding.
+        Array of shape [n]. It is added to the sums in fp32, before they are rounded to ``out_format``.
     scale : float
         Multiplies the sums. Usually it is the product of the operands' decode scales.
     seed : int, optional

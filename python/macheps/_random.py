@@ -13,22 +13,22 @@ from ._arrays import Array
 from ._errors import Error
 from ._whole import whole
 
-_END = 2**62  #: an upper limit of positions, so that the module's signed counters cannot overflow
+_END = 2**62  #: upper limit of positions, which keeps the signed counters of the extension module from overflowing
 
 
 class Generator:
     """A stream of random words for stochastic rounding. Each call that rounds with it takes the next words.
 
-    No word is used twice: a call on n elements takes n words and advances the position by n. The words depend only on the
-    seed, the stream and the position, on every machine and for any number of threads. Threads may share a generator; which
-    of them gets which words then depends on their order.
+    A call on n elements takes n words and advances the position by n, so no word is used twice. The words depend only
+    on the seed, the stream and the position, on every machine and for any number of threads. Threads may share a
+    generator. Then the order of their calls determines which words each thread gets.
 
     Parameters
     ----------
     seed : int
         From 0 to 2**64 - 1.
     stream : int
-        From 0 to 2**32 - 1: streams of one seed have different words.
+        From 0 to 2**32 - 1. Different streams of the same seed have different words.
 
     Examples
     --------
@@ -62,7 +62,7 @@ class Generator:
 
     @property
     def stream(self) -> int:
-        """The stream of the seed."""
+        """The stream of the generator."""
         return self._stream
 
     @property
@@ -85,7 +85,7 @@ class Generator:
             self._seed, self._stream, self._position = seed, stream, position
 
     def words(self, count: int) -> Array:
-        """Takes the next random words and returns them, as unsigned integers of 32 bits.
+        """Takes the next `count` random words from the stream and returns them as unsigned integers of 32 bits.
 
         Examples
         --------
@@ -141,7 +141,7 @@ def require_words(seed: int | None, generator: Generator | None, where: str = "m
 
 
 def random_words(draws: bool, seed: int | None, stream: int, generator: Generator | None, count: int) -> tuple[int, int, int]:
-    """Returns seed, stream and first position of the words of `count` elements. `draws`: the cast is stochastic."""
+    """Returns the seed, stream and first position of the words for `count` elements, or zeros if `draws` is false."""
     if not draws:
         words_of(0 if seed is None else seed, stream)
         return 0, 0, 0

@@ -41,7 +41,7 @@ def _broken(path: Path, why: object) -> Error:
 
 
 def whole_lines(path: Path) -> bytes:
-    """Returns the content of a file, without a last line that is still being written."""
+    """Returns the content of a file, without an incomplete last line that is still being written."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -129,7 +129,7 @@ ENGINES = {"pandas": _with_pandas, "polars": _with_polars, "pyarrow": _with_pyar
 
 
 def cells_of(path: Path, data: bytes, names: list[str]) -> list[tuple[str, ...]]:
-    """Returns some columns as text, read with the module csv."""
+    """Returns the cells of the named columns as text, as one tuple for each row."""
     reader = csv.reader(io.StringIO(data.decode("utf-8")))
     header = next(reader, [])
     try:
@@ -140,16 +140,16 @@ def cells_of(path: Path, data: bytes, names: list[str]) -> list[tuple[str, ...]]
 
 
 class Run:
-    """The rows of one or several run directories. Each file is read when it is first used.
+    """Tables of one or several run directories. Each file is read when it is first used.
 
     Attributes
     ----------
     runs, steps, evals, sites, exponents, summary
-        The files of the directory, as tables of the engine.
+        The CSV files of the directory, as tables of the chosen engine.
     manifest : dict
         Command, resolved policies and versions of the run. It is a list if there are several directories.
     notes : list of str
-        Runs that are unfinished or not ok, and missing manifests.
+        Remarks about missing manifests and about runs that are unfinished or not ok.
     """
 
     _keys: tuple[str, ...] = ("run", "policy")  # columns that are always read
@@ -190,7 +190,7 @@ class Run:
         return manifest
 
     def _look_at_runs(self, folder: Path) -> None:
-        """Finds the runs and policies, and notes runs that are not finished. A finished run has a row in runs.csv."""
+        """Finds runs and policies. Adds notes about runs that are not ok or unfinished (without a row in runs.csv)."""
         path = folder / "runs.csv"
         rows = cells_of(path, whole_lines(path), ["run", "policy", "status"])
         finished = {run for run, _, _ in rows}
@@ -207,7 +207,7 @@ class Run:
         self._names[folder] = {run for run, policy in both if wanted is None or policy in wanted}
 
     def _data(self, folder: Path, file: str) -> bytes:
-        """Returns the content of a file. Sweep overrides it."""
+        """Returns the content of a file. The class Sweep overrides this method."""
         return whole_lines(folder / file)
 
     def _table(self, file: str) -> Any:
@@ -225,7 +225,7 @@ class Run:
             made = ENGINES[self._engine](path, data, columns, use)
         except Error:
             raise
-        except Exception as failed:  # each library raises its own types
+        except Exception as failed:  # each library raises its own exceptions
             raise _broken(path, str(failed).splitlines()[0] if str(failed) else failed) from failed
         return self._finished(self._filtered(made, columns, folder), columns)
 
@@ -323,7 +323,7 @@ def read_run(
     usecols : iterable of str, optional
         Columns to read in addition to run and policy.
     policies : iterable of str, optional
-        Policies whose rows are wanted.
+        Policies whose rows are kept. The default is all policies.
 
     Examples
     --------
@@ -336,7 +336,7 @@ def read_run(
         raise Error(f"unknown engine '{engine}'", "engine", f"use one of {', '.join(ENGINES)}")
     folders = [Path(path)] if isinstance(path, (str, os.PathLike)) else [Path(one) for one in path]
     if not folders:
-        raise Error("the directory is missing", "read_run", "give at least one directory")
+        raise Error("no run directory was given", "read_run", "give at least one directory")
     for folder in folders:
         if not folder.is_dir():
             raise Error("there is no such directory", str(folder), "give a run directory of `macheps train`")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the program macheps as a child process, to train and for long experiments."""
+"""Runs the program macheps as a child process, for training and for long experiments."""
 
 from __future__ import annotations
 
@@ -51,7 +51,8 @@ def program(args: Sequence[str | os.PathLike[str]], check: bool = True) -> str:
     '0.10009765625'
     """
     words = [find_program(), *(os.fspath(word) for word in args)]
-    # In its own session the program gets no Ctrl-C from the terminal. It gets one SIGINT from here, saves, and stops.
+    # In a separate session, the program does not receive Ctrl-C from the terminal. This function sends it a single
+    # SIGINT, after which the program saves its state and stops.
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
                           env={**os.environ, "NO_COLOR": "1"}) as child:
         try:

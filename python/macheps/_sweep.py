@@ -53,9 +53,9 @@ def _read_plan(folder: Path) -> dict[str, Any]:
 
 
 def _runs_of(plan: Mapping[str, Any]) -> list[PlannedRun]:
-    """Returns every run by cell and policy, each in the first unit that contains it.
+    """Returns the planned runs by cell (setting and seed), then policy, each with the first unit that contains it.
 
-    Every unit of a cell contains fp32. It is taken from the first unit that is needed for another policy."""
+    Every unit of a cell contains fp32. The fp32 run is taken from the first unit that is used for another policy."""
     units = plan["units"]
     here: dict[tuple[int, int], list[int]] = {}
     for number, unit in enumerate(units):
@@ -83,7 +83,7 @@ def _cell(text: str) -> bytes:
 
 
 def _by_run(data: bytes) -> tuple[bytes, dict[bytes, list[bytes]]]:
-    """Returns the header, and the lines of each run without line ends."""
+    """Splits CSV data into the header and the lines of each run. Lines do not include their line ends."""
     header, *lines = data.split(b"\n")[:-1]
     runs: dict[bytes, list[bytes]] = {}
     start, mine = b"\n", []
@@ -97,7 +97,7 @@ def _by_run(data: bytes) -> tuple[bytes, dict[bytes, list[bytes]]]:
 
 
 def _units_in(data: bytes) -> set[str]:
-    """Returns the units in the last cells (sixteen digits) of all lines except the header."""
+    """Returns the ids of all units in merged CSV data. The last cell of each line is a unit id of sixteen digits."""
     ends = np.flatnonzero(np.frombuffer(data, np.uint8) == 10)[1:]
     if not ends.size:
         return set()
@@ -108,7 +108,7 @@ def _units_in(data: bytes) -> set[str]:
 
 
 def _kind_of(values: Iterable[str]) -> str:
-    """Returns the kind of the values of an axis: int or float if all are numbers, otherwise text."""
+    """Returns the kind of an axis: int or float if all its values are such numbers, otherwise text."""
     for kind, convert in (("int", int), ("float", float)):
         try:
             for value in values:
@@ -120,20 +120,20 @@ def _kind_of(values: Iterable[str]) -> str:
 
 
 class Sweep(Run):
-    """The rows of a sweep. Each table is read when it is first used.
+    """Tables of a sweep. Each table is read when it is first used.
 
     Attributes
     ----------
     runs, steps, evals, sites, exponents
-        Tables of the engine as in `macheps.Run`, with the column ``unit``. A name in ``run`` is unique only in its
-        unit.
+        Tables of the chosen engine, as in `macheps.Run`, with the column ``unit``. Names in the column ``run`` are
+        unique only within a unit.
     summary
         The summary of ``macheps report``, with a row for each setting and policy.
     units
         A row for each unit of the plan: its name, the axes of its setting, seed, policies, and whether it is finished.
         ``steps.merge(units, on="unit")`` adds the axes to the rows.
     manifest : dict
-        The plan, `sweep.json`.
+        The plan of the sweep: the content of `sweep.json`.
     notes : list of str
         Unfinished units, runs that are not ok, and merged files that do not match the finished units.
     """
@@ -173,7 +173,7 @@ class Sweep(Run):
         self._names[folder] = {run for run, policy in self._policy_of.items() if self._policies is None or policy in self._policies}
 
     def _data(self, folder: Path, file: str) -> bytes:
-        """Returns the file of `macheps merge` if it has exactly the finished units, otherwise the rows of the units."""
+        """Returns the file of `macheps merge` if it covers exactly the finished units, otherwise the units' rows."""
         if file == "summary.csv":
             if not (folder / file).exists():
                 raise Error("there is no summary.csv", str(folder), f"write it with `macheps report {folder}`")
@@ -198,7 +198,7 @@ class Sweep(Run):
         return path.exists() and whole_lines(path).count(b"\n") > 1
 
     def _data_of_units(self, folder: Path, file: str) -> bytes:
-        """Returns the bytes that `macheps merge` would write. Unlike it, does not verify the checksums of the units."""
+        """Returns the bytes that `macheps merge` would write, but does not verify the checksums of the units."""
         if not self._done:
             raise Error("no unit is finished", str(folder), "train them with `macheps sweep run`")
         first: bytes | None = None
@@ -244,7 +244,7 @@ class Sweep(Run):
         """Writes tables as Parquet files: a folder for each table, and in it a folder for each policy.
 
         Types follow the schema. The policy is part of the folder names (Hive partitioning), which pyarrow, pandas,
-        polars and DuckDB understand. A table replaces an older one only when it is complete.
+        polars and DuckDB understand. A table replaces an existing table only after it was written completely.
 
         Parameters
         ----------
@@ -279,7 +279,7 @@ class Sweep(Run):
     def _publish(self, write: Writer, file: str, data: bytes, folder: Path) -> Path:
         place = folder / file.removesuffix(".csv")
         if place.exists() and any(not one.name.startswith("policy=") for one in place.iterdir()):
-            raise Error("the folder contains something else than a table", str(place), "use another folder")
+            raise Error("the folder contains files that are not part of a table", str(place), "use another folder")
         path = self.path / file
         columns = columns_of(path, data)
         use = [name for name in columns if self._usecols is None or name in self._usecols or name in self._keys]
@@ -301,10 +301,11 @@ class Sweep(Run):
 
 def read_sweep(path: PathLike, engine: str = "pandas", usecols: Iterable[str] | None = None,
                policies: Iterable[str] | None = None) -> Sweep:  # fmt: skip
-    """Reads the folder of a sweep: the rows that ``macheps merge`` joined, or those of the finished units.
+    """Reads the folder of a sweep as tables.
 
-    Both give the same tables. ``merged`` is ignored if it was written for other units than those that are finished now.
-    If it was copied without the units, it is used without this check. Types follow the schema, as in `read_run`.
+    The rows come from the folder ``merged``, which ``macheps merge`` writes, or from the finished units. Both sources
+    give the same tables. A file in ``merged`` is ignored unless it covers exactly the units that are finished now. If
+    ``merged`` was copied without the units, it is used without this check. Types follow the schema, as in `read_run`.
 
     Parameters
     ----------

@@ -14,8 +14,8 @@ from ._errors import Error
 def whole(value: Any, name: str, low: int, high: int) -> int:
     """Returns `value` as an int. Raises `Error` unless it is a whole number from `low` to `high`.
 
-    Integers of Python, NumPy and torch are accepted. Booleans and floating-point numbers are refused, also 1.0: a number that
-    was computed as a float may be off by one.
+    Integers of Python, NumPy and torch are accepted. Booleans are refused. Floating-point numbers are refused, even
+    1.0, because a number that was computed as a float may be off by one.
     """
     is_bool = isinstance(value, (bool, np.bool_)) or getattr(value, "dtype", None) == np.bool_
     number = None

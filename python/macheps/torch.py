@@ -17,7 +17,7 @@ _RULES = ("straight_through", "clipped")
 
 
 class _Round(torch.autograd.Function):  # type: ignore[misc, name-defined]
-    """Forward: the cast. Backward: the gradient, optionally zeroed beyond the format's range and optionally cast."""
+    """Casts in the forward pass. The backward pass can cast the gradient and zero it beyond the format's range."""
 
     @staticmethod
     def forward(context: Any, x: Any, cast: dict[str, Any], grad: str, backward: dict[str, Any] | None) -> Any:
@@ -59,8 +59,8 @@ def round(
 ) -> Any:
     """Rounds a CPU tensor as `macheps.round` does, with a gradient.
 
-    With ``scale`` s, the result is round(s x). The gradient with respect to s x, cast if ``grad_format`` says so, is
-    multiplied by s.
+    With ``scale`` s, the result is round(s x). In the backward pass, the gradient with respect to s x is cast to
+    ``grad_format``, if that is given, and then multiplied by s.
 
     Parameters
     ----------

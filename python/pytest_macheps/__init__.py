@@ -33,8 +33,8 @@ class Row(NamedTuple):
 class Checker:
     """Runs checks: `macheps_check.gemm(a, b, out, ...)`, `.softmax(out, x=x)`, ...
 
-    Raises AssertionError with the full text of the verdict if the kernel does not pass, or if the check is weak: its
-    inputs would not reveal a wrong kernel."""
+    A call raises AssertionError with the full text of the verdict if the kernel does not pass or if the check is weak.
+    A check is weak if its inputs would not reveal every required wrong kernel."""
 
     def __init__(self, test: str, options: dict[str, Any], rows: list[Row]) -> None:
         self._test, self._options, self._rows = test, options, rows

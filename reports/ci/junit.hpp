@@ -21,8 +21,8 @@ struct JUnitCase {
     std::optional<double> seconds{};
 };
 
-/// Returns a document with one suite. Times are written for the cases that have one. The strings may contain any bytes:
-/// characters that XML 1.0 does not allow are written as escapes such as `\x1b` (printable_lines()).
+/// Returns a JUnit document with one suite. Writes a time only for cases that have one. The strings may contain any
+/// bytes: characters that XML 1.0 does not allow are written as escapes such as `\x1b` (printable_lines()).
 std::string junit_text(std::string_view suite, std::span<const JUnitCase> cases);
 
 }  // namespace macheps::reports

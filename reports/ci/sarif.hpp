@@ -21,8 +21,8 @@ struct SarifResult {
     std::map<std::string, std::string> fingerprints{};  ///< identify the same finding in a later run
 };
 
-/// Returns the document. It lists the rules of the results, sorted by id, each with its sentence from `rules` if there
-/// is one. The caller has to replace invalid UTF-8 when it writes the JSON.
+/// Returns the SARIF document. It lists every rule that a result names, sorted by id. The description of a rule is its
+/// sentence in `rules`, if there is one. The caller has to replace invalid UTF-8 when it writes the JSON.
 Json sarif_document(std::string_view program_version, std::span<const SarifResult> results,
                     const std::map<std::string, std::string>& rules = {});
 

@@ -61,7 +61,7 @@ std::string worse_words(Policies worse) {
     return out;
 }
 
-/// Returns a clause about several policies that names the largest of their detectable gaps.
+/// Returns a clause with the largest detectable gap of the policies. A gap of this size is detectable for all of them.
 std::string seen_words(const Policies& policies) {
     double most = 0;
     for (const PolicySummary* policy : policies) most = std::max(most, policy->row.detectable_gap.value_or(0));
@@ -70,7 +70,7 @@ std::string seen_words(const Policies& policies) {
                        policies.size() > 1 ? " for all of them" : "");
 }
 
-/// Returns the stressed row of the same policy, or null.
+/// Returns the summary of the stressed runs of the same policy, or null.
 const PolicySummary* stressed_twin(const Summary& summary, const PolicySummary& plain) {
     for (const PolicySummary& policy : summary.policies) {
         if (!policy.row.stress || plain.row.stress) continue;
@@ -91,7 +91,8 @@ bool fails_stressed(const Summary& summary, const PolicySummary& plain) {
     return twin != nullptr && (twin->row.verdict == "diverged" || twin->row.verdict == "worse");
 }
 
-/// Returns the range lines of policies that computed in a narrow format. Each line appears once, with its policies.
+/// Returns the texts of range_words() for the policies whose runs cannot rule out an overflow. Policies with the same
+/// text share it.
 std::string open_ranges(const Policies& policies) {
     std::vector<std::pair<std::string, std::vector<std::string>>> lines;
     for (const PolicySummary* policy : policies) {
@@ -156,7 +157,7 @@ std::string which_is_safe(const Summary& summary) {
     return out + ".";
 }
 
-/// Policies whose costs are equal to two digits.
+/// Policies whose bytes per parameter are equal to two digits.
 struct Cost {
     double kept = 0, activations = 0;
     std::vector<std::string> names;
@@ -225,8 +226,8 @@ std::string where_it_hurts(const Summary& summary, const Verdicts& verdicts) {
             return policy.row.policy == finding.policy && policy.row.verdict == "equivalent";
         });
     };
-    // Take the first finding of each policy, because diagnoses are sorted from cause to effect. Ignore the findings of
-    // policies with the verdict `equivalent`: they did no harm.
+    // Take the first finding of each policy, because diagnoses are sorted from cause to effect. Ignore policies with
+    // the verdict `equivalent`, because their findings did no harm.
     std::vector<const Diagnosed*> first;
     std::set<std::string_view> policies;
     for (const Diagnosed& finding : verdicts.findings) {
@@ -264,8 +265,8 @@ std::string text_at(const Json* object, std::string_view key) {
     return {};
 }
 
-/// Describes the model and the data of a manifest: "gpt2, 2 layers x 64; synthetic language, 64 tokens, ...". Empty if
-/// the manifest lacks the layers or the width.
+/// Describes the model and the data of a manifest: "gpt2, 2 layers x 64; synthetic language, 64 tokens, ...". Returns
+/// an empty string if the manifest lacks the layers or the width.
 std::string model_words(const std::string& manifest) {
     const Json all = Json::parse_or_null(manifest);
     if (!all.is_object()) return {};

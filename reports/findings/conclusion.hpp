@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The top of a page: a title that names the compared policies, and a short answer to each question that a reader has.
+// The top of a report page: a title that names the compared policies, and short answers to three questions about them.
 #pragma once
 #include "reports/findings/diagnosis.hpp"
 #include "reports/findings/divergence.hpp"

@@ -28,8 +28,8 @@ struct Stretch {
     std::size_t first = 0, count = 0;
 };
 
-/// Returns the longest stretch of steps for which holds(row, previous row or null) is true. If several are equally
-/// long, returns the first.
+/// Returns the longest stretch of steps for which holds(row, previous) is true, or the first of several equally long
+/// stretches. `previous` is the preceding row, or null for the first row of a stretch.
 template <class Condition>
 Stretch longest(const Steps& steps, Condition holds) {
     Stretch best, now;
@@ -62,8 +62,9 @@ std::optional<Sighting> overflow_cascade(const RunView& view) {
             {"skipped", double(cascade.count)}, {"from", from}, {"to", to}, {"halvings", std::log2(from / to)}}};
 }
 
-/// A floor shows in steps that overflow while the scale stays at its lowest value, or in the error with which some
-/// frameworks end the run. Without a floor the scale falls below 1, where it shrinks the gradients.
+/// Finds a loss scale that has reached its minimum. Either consecutive steps overflow at the lowest scale of the run,
+/// or the run ended with the error that some frameworks raise there. If the scaler has no minimum, overflows at a scale
+/// below 1 count instead, because such a scale shrinks the gradients.
 std::optional<Sighting> scale_at_floor(const RunView& view) {
     const Steps& steps = view.run.steps;
     constexpr std::string_view raised = "scale is at its floor of ";
@@ -160,7 +161,8 @@ std::optional<Sighting> stagnation(const RunView& view) {
                     .figures = {{"percent", 100 * sum / double(count)}, {"lost", lost / double(count)}}};
 }
 
-/// If beta2 is close to 1, a narrow format rounds beta2 v back to v. Then v can grow but never decrease.
+/// Finds second moments v that stopped changing. If beta2 is close to 1, a narrow format rounds beta2 * v back to v.
+/// Then v can grow but never decrease.
 std::optional<Sighting> frozen_moments(const RunView& view) {
     const Steps& steps = view.run.steps;
     double sum = 0;
@@ -182,7 +184,8 @@ std::optional<Sighting> no_master(const RunView& view) {
     return Sighting{.figures = {{"bytes", 4 * double(row.bytes_params) / double(fp32.bytes_params)}}};
 }
 
-/// Returns the cast in a row of a manifest's resolved policy if the row's site ends with `slot`, or else an empty text.
+/// Returns the cast of a row of the manifest's resolved policy if the row's site ends with `slot`. Otherwise, returns
+/// an empty string.
 std::string_view cast_at(const Json& row, std::string_view slot) {
     if (!row.is_array() || row.size() < 2 || !row[0].is_string() || !row[1].is_string()) return {};
     return std::string_view(row[0].string()).ends_with(slot) ? std::string_view(row[1].string()) : std::string_view{};
@@ -228,8 +231,9 @@ std::optional<Sighting> narrow_wire(const RunView& view) {
     return Sighting{.step = wire.step, .site = wire.site, .figures = {{"percent", 100 * wire.rate}}};
 }
 
-/// Calls visit(row, grad_norm divided by that of fp32, next row or null) for each step that was not skipped and whose
-/// ratio is finite and positive.
+/// Calls visit(row, ratio, next) for each step that was not skipped. `ratio` is the gradient norm divided by the norm
+/// of the fp32 run in the same step, and `next` is the next row or null. Leaves out steps whose ratio is not finite and
+/// positive.
 template <class Visitor>
 void each_norm_ratio(const RunView& view, Visitor visit) {
     const Steps &steps = view.run.steps, &fp32 = view.baseline->steps;
@@ -243,8 +247,8 @@ void each_norm_ratio(const RunView& view, Visitor visit) {
     }
 }
 
-/// If gradients are clipped before they are unscaled, the recorded norm is wrong by a factor of the loss scale. It is
-/// too large if it is measured before clipping, and too small if it is measured after unscaling.
+/// Finds gradients that are clipped before they are unscaled. The recorded norm is then wrong by a factor equal to the
+/// loss scale: too large if it is measured before clipping, and too small if it is measured after unscaling.
 std::optional<Sighting> clip_before_unscale(const RunView& view) {
     if (view.baseline == nullptr) return {};
     std::vector<double> ratios, off;
@@ -291,7 +295,7 @@ std::optional<Sighting> divergence_after_spike(const RunView& view) {
     const StepRow* spike = nullptr;
     for (const StepRow& step : view.run.steps) {
         if (step.skipped && !std::isfinite(step.loss)) continue;
-        if (spike == nullptr && !std::isfinite(step.loss)) return {};  // nan-in-loss reports it
+        if (spike == nullptr && !std::isfinite(step.loss)) return {};  // the diagnosis nan-in-loss reports this case
         if (spike == nullptr && ema && step.loss - *ema > DiagnosisRules::notable_spike) {
             spike = &step, min_at_spike = least, jump = step.loss - *ema;
         }
@@ -299,7 +303,7 @@ std::optional<Sighting> divergence_after_spike(const RunView& view) {
         ema = ema ? decay * *ema + (1 - decay) * step.loss : step.loss;
         least = std::min(least, *ema);
     }
-    // A NaN average makes this comparison false, so it counts as a lasting rise.
+    // If the average is NaN, this comparison is false, so the NaN counts as a lasting rise.
     if (spike == nullptr || *ema - min_at_spike <= DiagnosisRules::lasting_rise) return {};
     return Sighting{
         .step = spike->step, .site = spike->overflow_site, .figures = {{"jump", jump}, {"rise", *ema - min_at_spike}}};

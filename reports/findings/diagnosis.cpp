@@ -14,7 +14,9 @@ namespace macheps::reports {
 
 namespace {
 
-/// Formats a figure as people write it: counts in full, scales as powers of two, the rest with three digits.
+/// Formats a number for a sentence. Powers of two of at least 2^17 or at most 2^-5 are written as powers. Other whole
+/// numbers below 1e6 are written in full, and other numbers from 1000 to 1e6 without decimals. All others have three
+/// significant digits.
 std::string words_of(double value) {
     if (std::isnan(value)) return "nan";
     if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
@@ -40,7 +42,8 @@ class Manifests {
         const Json* found = parsed_[folder].find(name);
         return found != nullptr && found->is_object() ? found : nullptr;
     }
-    /// Returns whether the runs in this folder sample their sites: a run has such rows, or the manifest asks for them.
+    /// Returns whether the runs in this folder sample their sites. That is the case if a run has rows of sites, or if
+    /// `probe_every` in the manifest is positive.
     bool samples(std::size_t folder) const {
         const Json* train = part(folder, "train");
         const Json* every = train != nullptr ? train->find("probe_every") : nullptr;
@@ -83,7 +86,7 @@ std::string missing(const RunView& view, Reads reads) {
         case Reads::memory:
             if (is_fp32) return "";
             if (view.baseline == nullptr) return "no fp32 run of the same seed";
-            return has_bytes(view.run) && has_bytes(*view.baseline) ? "" : "runs.csv has no row of it yet";
+            return has_bytes(view.run) && has_bytes(*view.baseline) ? "" : "runs.csv has no row for this run yet";
         case Reads::moments:
             return has_moments ? "" : "rows of an older version have no moment_stagnation";
         case Reads::loss_rounded:
@@ -92,7 +95,7 @@ std::string missing(const RunView& view, Reads reads) {
             return view.samples_sites ? "" : "no rows in sites.csv: no step was sampled (--probe-every)";
         case Reads::manifest:
             return view.train != nullptr && view.policy != nullptr ? ""
-                                                                   : "no manifest.json with its settings and policy";
+                                                                   : "no manifest.json with the settings and policy";
     }
     return "";
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Diagnoses: known problems that the rows of a run reveal, each with its place, its figures and a remedy. A diagnosis
-// is a row of diagnoses() and at most one function. Text, JSON and the page are generated from the rows.
+// Diagnoses: known training problems that can be recognised in the CSV files of a run. A diagnosis reports the place of
+// the problem, figures and a remedy. It is a row of the table diagnoses(), with at most one search function. The
+// text, JSON and HTML reports are generated from this table.
 #pragma once
 #include "core/text/json.hpp"
 #include "reports/logs/run_log.hpp"
@@ -14,19 +15,19 @@
 
 namespace macheps::reports {
 
-/// The limits in the conditions. `macheps report --diagnose` and docs/diagnosis.md state them in words.
+/// Limits in the conditions of the diagnoses. The HTML page and docs/diagnosis.md state the conditions in words.
 struct DiagnosisRules {
-    static constexpr std::int64_t cascade_steps = 4;     ///< skipped in a row, while the scale falls
-    static constexpr std::int64_t floor_steps = 4;       ///< skipped in a row at the lowest scale
-    static constexpr double schedule_share = 0.01;       ///< of the sum of all learning rates
-    static constexpr double stagnant_efficiency = 0.98;  ///< mean of update_eff
-    static constexpr double frozen_share = 0.2;          ///< of second moments, in the second half of the steps
-    static constexpr double notable_spike = 0.5;         ///< nats above the moving average
-    static constexpr double lasting_rise = 0.25;         ///< nats above the lowest moving average, at the end
-    static constexpr double clip_scale = 256;            ///< minimum loss scale whose effect stands out from noise
-    static constexpr double clip_tolerance = 3;          ///< powers of two
-    static constexpr std::size_t min_steps = 8;          ///< minimum for a median or for a count of distinct losses
-    static constexpr std::size_t min_growths = 2;
+    static constexpr std::int64_t cascade_steps = 4;     ///< minimum number of consecutive steps skipped in a cascade
+    static constexpr std::int64_t floor_steps = 4;       ///< minimum number of overflows in a row at the lowest scale
+    static constexpr double schedule_share = 0.01;       ///< skipped steps' share of the sum of all learning rates
+    static constexpr double stagnant_efficiency = 0.98;  ///< weights stagnate if the mean of update_eff is smaller
+    static constexpr double frozen_share = 0.2;          ///< share of second moments that did not change
+    static constexpr double notable_spike = 0.5;         ///< loss minus its moving average before the step, in nats
+    static constexpr double lasting_rise = 0.25;         ///< final average minus minimum before the spike, in nats
+    static constexpr double clip_scale = 256;            ///< minimum loss scale whose effect exceeds the noise
+    static constexpr double clip_tolerance = 3;          ///< the norm ratio differs from the loss scale by up to 2^3
+    static constexpr std::size_t min_steps = 8;          ///< minimum for a median or a count of distinct losses
+    static constexpr std::size_t min_growths = 2;        ///< minimum number of steps after which the scale grows
 };
 
 /// The data that a diagnosis needs.
@@ -40,26 +41,26 @@ enum class Reads : std::uint8_t {
     manifest,      ///< the settings and the resolved policy
 };
 
-/// A number that replaces `{name}` in a sentence.
+/// A number that replaces `{name}` in the sentence of a diagnosis.
 struct Figure {
     std::string_view name;
     double value = 0;
 };
 
-/// The result of a diagnosis in one run.
+/// Place and figures of a diagnosis that applies to a run.
 struct Sighting {
     std::optional<std::int64_t> step{};
     std::string site{};
     std::vector<Figure> figures{};
 };
 
-/// The data of a run that the functions read.
+/// The data of one run, as input of the functions that look for a diagnosis.
 struct RunView {
     const RunLog& run;
-    const RunLog* baseline = nullptr;     ///< null for fp32 itself, and if there is none
+    const RunLog* baseline = nullptr;     ///< null for an fp32 run, and without an fp32 run of the same seed
     const Json* train = nullptr;          ///< the manifest's settings; null if unknown
     const Json* policy = nullptr;         ///< the manifest's policy; null if unknown
-    const Json* micro_batches = nullptr;  ///< micro-batches of the policies that override `train`; null if none does
+    const Json* micro_batches = nullptr;  ///< micro-batches of each policy that overrides `train`; null if none does
     SiteFigures sites{};
     bool samples_sites = false;  ///< whether the runs of this folder sample their sites
 };
@@ -68,7 +69,7 @@ struct Diagnosis {
     std::string_view id;
     Reads reads;
     std::string_view condition;  ///< in words, with its limits
-    std::string_view sentence;   ///< with `{name}` for each figure; step and site are reported separately
+    std::string_view sentence;   ///< contains `{name}` for each figure, but neither step nor site
     std::string_view remedy;
     std::optional<Sighting> (*find)(const RunView&);
 };
@@ -76,12 +77,12 @@ struct Diagnosis {
 /// Returns every diagnosis, in the order in which they are reported.
 std::span<const Diagnosis> diagnoses();
 
-/// A diagnosis that was found in the runs of one policy. `seed` and `seen` belong to the run that shows it at the
-/// earliest step.
+/// A diagnosis that applies to runs of one policy. `seed` and `seen` describe the run in which the problem occurs at
+/// the earliest step.
 struct Diagnosed {
     const Diagnosis* diagnosis = nullptr;
     std::string policy{};
-    std::int64_t seed = 0, seeds = 0, of_seeds = 0;  ///< `seeds` of its `of_seeds` runs show it
+    std::int64_t seed = 0, seeds = 0, of_seeds = 0;  ///< the problem occurs in `seeds` of `of_seeds` runs
     Sighting seen{};
 
     /// Returns the sentence of the diagnosis with its figures filled in.
@@ -98,7 +99,7 @@ struct Unseen {
 struct Verdicts {
     std::vector<std::string> policies{};  ///< the baseline first
     std::vector<Diagnosed> findings{};    ///< by policy, then in the order of diagnoses()
-    std::vector<Unseen> unseen{};         ///< in the same order
+    std::vector<Unseen> unseen{};         ///< in the same order as the findings
 };
 
 /// Looks for every diagnosis in every run. The log may have been read with either value of Keep.
@@ -107,9 +108,9 @@ Verdicts diagnose(const Log& log);
 /// Returns text for a terminal: a paragraph for each policy, then the diagnoses that could not be checked.
 std::string diagnosis_text(const Verdicts& verdicts);
 /// Returns {"looked_for": [...], "findings": [{"id", "policy", "seed", "seeds", "of_seeds", "step", "site", "figures",
-/// "sentence", "remedy"}], "not_looked_for": [{"id", "policy", "why"}]}. `step` and `site` are null if there is none.
+/// "sentence", "remedy"}], "not_looked_for": [{"id", "policy", "why"}]}. `step` and `site` may be null.
 Json diagnosis_json(const Verdicts& verdicts);
-/// Returns the section of the page for the given policies.
+/// Returns the section of the HTML page with the findings for the given policies.
 std::string diagnosis_html(const Verdicts& verdicts, std::span<const std::string> policies);
 
 }  // namespace macheps::reports

@@ -44,7 +44,7 @@ std::int64_t window_of(std::size_t steps) {
     return std::clamp<std::int64_t>(std::int64_t(steps) / 4, 1, Rules::longest_window);
 }
 
-/// Returns whether the loss of a step counts. A non-finite loss is ignored only if the scaler skipped its step.
+/// Returns whether the loss of a step enters the means. A non-finite loss is left out only if its step was skipped.
 bool counts(const StepRow& step) { return !step.skipped || std::isfinite(step.loss); }
 
 struct WindowMeans {
@@ -90,10 +90,10 @@ bool run_failed(const RunLog& run) {
     FailureWatch watch;
     for (const StepRow& step : run.steps) watch.add(step.loss, step.skipped);
     if (watch.failed()) return true;
-    if (is_unfinished(run)) return false;  // its last steps are not its end
+    if (is_unfinished(run)) return false;  // the run may continue after its last step
     const double tail = tail_loss(run).loss;
     if (!run.steps.empty() && !std::isfinite(tail))
-        return true;  // every step of the window was skipped, or its loss is NaN
+        return true;  // each loss belongs to a skipped step, or one is NaN
     if (std::int64_t(run.steps.size()) < Rules::failure_min_steps) return false;
     // The mean of a window has at most 50 terms, so its rounding error is less than 64 units in the last place.
     const double first = run.steps.front().loss,
@@ -106,7 +106,7 @@ std::int64_t static_bytes(const RunRow& row) {
 }
 std::int64_t all_bytes(const RunRow& row) { return static_bytes(row) + row.bytes_activations; }
 
-/// A mean that is absent if nothing was added.
+/// Computes a mean, which is absent if no value was added.
 class Mean {
   public:
     void add(double value) { sum_ += value, ++count_; }
@@ -120,7 +120,7 @@ class Mean {
     std::int64_t count_ = 0;
 };
 
-/// Returns the spike score of a number that each step has. Steps where it is not finite are left out.
+/// Returns the spike score of a quantity over the steps of a run. Steps in which it is not finite are left out.
 std::optional<double> spikes_of(const RunLog& run, double (*number)(const StepRow&)) {
     std::vector<double> values;
     for (const StepRow& step : run.steps) {
@@ -136,7 +136,7 @@ class RunsOfPolicy {
         policy_.row.policy = std::move(name);
     }
 
-    /// `baseline` may be null, and may be the run itself.
+    /// Adds a run. `baseline` may be null, and may be the run itself.
     void add(const RunLog& run, const RunLog* baseline, const ManifestFacts& manifest) {
         SummaryRow& row = policy_.row;
         ++row.seeds;
@@ -246,8 +246,9 @@ class RunsOfPolicy {
         policy_.first_site_step = sites.first_step;
     }
 
-    /// Looks for the first forward overflow of a run: in its sampled steps, and in steps whose first bad cast is a site
-    /// of a narrow format. It stops at a loss that is not finite, because NaN weights may cause later overflows.
+    /// Records the first forward overflow of a run. An overflow is found in the sampled sites, or in a step whose first
+    /// non-finite cast is at a site with a narrow format. The search ends at the first loss that is not finite, because
+    /// NaN weights may cause later overflows.
     void add_overflow(const RunLog& run, const SiteFigures& sites) {
         if (const auto step = sites.forward_overflow.first_step)
             overflowed(sites.forward_overflow_format, sites.forward_overflow.site, *step);
@@ -264,7 +265,7 @@ class RunsOfPolicy {
         row.forward_overflow_format = format, row.forward_overflow_site = site, row.forward_overflow_step = step;
     }
 
-    /// Computes the gap over seeds, the verdict, the detectable gap, and whether the verdict was forced.
+    /// Computes the gap over seeds, the verdict, the detectable gap, and the reason (if any) that limited the verdict.
     void add_gap() {
         SummaryRow& row = policy_.row;
         const PairedMean gap = paired_mean(policy_.seed_gaps);
@@ -311,7 +312,7 @@ class RunsOfPolicy {
     const SummaryOptions options_;
     PolicySummary policy_;
     double loss_ = 0, baseline_loss_ = 0;
-    double learned_ = 0;  ///< how far the baseline's loss fell
+    double learned_ = 0;  ///< decrease of the baseline's loss during the run
     std::int64_t failed_ = 0, steps_ = 0, skipped_ = 0, bytes_ = 0, baseline_bytes_ = 0;
     std::uint64_t underflow_ = 0, count_ = 0, gradients_underflow_ = 0, gradients_ = 0;
     std::int64_t sampled_steps_ = 0;
@@ -375,8 +376,8 @@ Summary summarise(const Log& log, const SummaryOptions& options) {
     for (const RunFolder& folder : log.folders) manifests.push_back(manifest_facts(folder));
     summary.setup = setup_words(manifests);
     for (const std::string& name : log.policies()) {
-        // If some runs are finished, unfinished ones are left out, because their last steps cannot be averaged with
-        // those of the others. If no run is finished, all of them are summarised as far as they have come.
+        // If some runs of a policy are finished, its unfinished runs are left out, because their latest steps cannot be
+        // averaged with the last steps of finished runs. If no run is finished, all runs are summarised.
         const bool has_finished = std::any_of(log.runs.begin(), log.runs.end(), [&](const RunLog& run) {
             return run.policy == name && !is_unfinished(run);
         });

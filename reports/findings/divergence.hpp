@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares runs with their fp32 baseline: how far a policy's loss is from it, since which step, and at which site the
-// difference may have begun.
+// Compares the runs of each policy with the fp32 runs, which are the baseline. Finds the difference of the losses, the
+// step at which it begins, and the site that may have caused it.
 //
-// Runs are paired: the same seed gives every policy the same first weights and the same batches. The samples are the
-// seeds. Steps of one run are autocorrelated, so they never count as samples. Only + - * / sqrt are used, in the order
-// of the rows, so every figure is the same on every machine.
+// Runs are paired: with the same seed, every policy has the same initial weights and the same batches. Each seed is one
+// statistical sample. The steps of a run are autocorrelated, so they never count as samples. The computation uses only
+// + - * / and sqrt, in the order of the rows, so every figure is the same on every machine.
 #pragma once
 #include "reports/findings/student.hpp"
 #include "reports/findings/vendor_peaks.hpp"
@@ -19,14 +19,15 @@
 
 namespace macheps::reports {
 
-/// Watches one pair of runs, step by step. The ema (exponential moving average, decay 0.9) of loss - baseline starts at
-/// its first value. Steps whose difference is not finite do not enter it.
+/// Finds the step at which the loss of a run departs from the loss of its baseline. Computes the ema (exponential
+/// moving average, decay 0.9) of loss - baseline loss. The ema starts at the first difference and skips differences
+/// that are not finite.
 class DivergenceWatch {
   public:
     void add(std::int64_t step, double loss, double baseline_loss, bool skipped);
-    /// Returns the first of 10 consecutive steps whose |ema| exceeds 1e-3 of the baseline's loss. A step that was not
-    /// skipped and whose loss is not finite, while the baseline's is, also ends the search: the result is then the
-    /// first step of the consecutive ones so far, or that step itself if there are none.
+    /// Returns the first of 10 consecutive steps whose |ema| exceeds 1e-3 of the baseline's loss. The search also ends
+    /// at a step that was not skipped if its loss is not finite and the baseline's loss is finite. The result is then
+    /// the first of the consecutive steps above the threshold, or that step itself if the ema was below the threshold.
     std::optional<std::int64_t> step() const { return found_; }
 
   private:
@@ -35,9 +36,9 @@ class DivergenceWatch {
     int in_a_row_ = 0;
 };
 
-/// Watches one run. It has failed once its loss was not finite in a step that was not skipped, or once the ema of its
-/// loss stayed more than 1 nat above its minimum so far for 50 steps. summarise() checks the other signs of failure,
-/// because they need the whole run.
+/// Detects the failure of a run while its steps are added. The run has failed if its loss was not finite in a step that
+/// was not skipped, or if the ema of its loss was more than 1 nat above the minimum of the ema for 50 consecutive
+/// steps. summarise() checks the other signs of failure, which need the whole run.
 class FailureWatch {
   public:
     void add(double loss, bool skipped);
@@ -52,26 +53,26 @@ class FailureWatch {
 /// The summary of one policy: its row, and figures that are not columns.
 struct PolicySummary {
     SummaryRow row{};
-    std::vector<double> seed_gaps{};              ///< one per paired seed, in the order of the runs
-    std::optional<std::int64_t> seeds_needed{};   ///< to detect a gap of the margin at this scatter; absent beyond 1000
-    std::string model{};                          ///< "2 layers x 64"; empty if unknown or if its runs differ
-    std::int64_t window = 0, longest_window = 0;  ///< minimum and maximum of W over the seeds
+    std::vector<double> seed_gaps{};              ///< one gap per paired seed, in the order of the runs
+    std::optional<std::int64_t> seeds_needed{};   ///< number of seeds to detect a gap of the margin, if <= 1000
+    std::string model{};                          ///< "2 layers x 64"; empty if unknown or if the runs differ
+    std::int64_t window = 0, longest_window = 0;  ///< number of averaged steps: minimum and maximum over the seeds
     std::optional<double> relative_gap{};         ///< gap_mean / the baseline's loss
     std::optional<double> gradient_underflow_rate{};  ///< underflow_rate of gradients only
     double lost_updates_per_step = 0;                 ///< mean over the steps that were not skipped
-    std::optional<double> update_eff{};               ///< mean over the steps that have one
-    std::string first_site_why{};                     ///< "underflow 3.1 % at step 20"
+    std::optional<double> update_eff{};               ///< mean over the steps that have a value
+    std::string first_site_why{};                     ///< why the site is notable: "underflow 3.1 % at step 20"
     std::optional<std::int64_t> first_site_step{};
-    std::optional<double> token_weight{};  ///< absent if it is unknown or if its runs differ
-    std::string beside_precision{};        ///< other differences from the fp32 runs, in words; empty if there are none
+    std::optional<double> token_weight{};  ///< absent if it is unknown or if the runs differ
+    std::string beside_precision{};        ///< differences from the fp32 runs other than formats, in words; or empty
 };
 
 struct Summary {
     std::vector<PolicySummary> policies{};  ///< the baseline first
     std::vector<std::string> notes{};
-    double margin = DivergenceRules::equivalence_margin;  ///< of equivalence, as a fraction of the baseline's loss
+    double margin = DivergenceRules::equivalence_margin;  ///< equivalence margin, as a fraction of the baseline's loss
     std::string gpu{usual_gpu};                           ///< the GPU of `relative_peak`
-    std::string setup{};                                  ///< setup_words of the runs' manifests
+    std::string setup{};                                  ///< result of setup_words() for the manifests of the runs
 };
 
 /// Options of a summary.
@@ -80,7 +81,9 @@ struct SummaryOptions {
     std::string gpu{usual_gpu};  ///< a name from vendor_gpus()
 };
 
-/// A reason why only one verdict was possible: a word for summary.csv, and a clause for people.
+/// A reason why the runs limited the possible verdicts: the word in summary.csv, and a clause for people. wide_interval
+/// excludes only the verdict `equivalent`: a larger mean gap would have been `worse`. For the other reasons,
+/// verdict_sentence() says that no other verdict was possible.
 struct Forced {
     std::string_view word, clause;
 };
@@ -94,35 +97,44 @@ inline constexpr Forced one_seed{"one_seed", "one seed has no interval"},
 inline constexpr const Forced* all[] = {&one_seed, &baseline_failed, &same_losses, &nothing_learned, &wide_interval};
 }  // namespace forced
 
-/// Returns one row per policy of the log.
+/// Returns one row per policy of the log. W is the number of averaged steps: min(50, steps / 4), but at least 1.
 ///
 /// - loss: mean over seeds of the mean loss of the last W steps.
 /// - gap_mean: mean over seeds of the mean of loss - baseline loss over the last W steps that both runs have.
 /// - gap_ci_*: the 95 % t interval of gap_mean, with two seeds or more.
-/// - verdict: the first that holds.
-///   - `baseline`.
-///   - `diverged`: the run of a seed failed. Its status says so, FailureWatch reports it, no step of its last W has a
-///     finite loss, or it ended above its first loss after 40 steps or more. The last two need a finished run.
-///   - `no_baseline`, `one_seed`.
+/// - verdict: the first of these that applies.
+///   - `baseline`: the policy is fp32.
+///   - `diverged`: the run of a seed failed. A run has failed if its status says so or if FailureWatch reports it. A
+///     finished run has also failed if none of its last W losses is finite, or if it has 40 steps or more and ends
+///     above its first loss.
+///   - `no_baseline`: no seed has an fp32 run. `one_seed`: only one seed has an fp32 run.
 ///   - `equivalent`: the 90 % interval lies within the margin (two one-sided tests at 5 %). By default the margin is
 ///     0.25 % of the baseline's loss.
 ///   - `worse`: the 95 % interval is above zero.
 ///   - `undecided`.
-/// - diverged_step: the earliest step that DivergenceWatch gives for any seed.
-/// - first_site: over all seeds, the first notable row of sites.csv, by step and then in the order of the file. A row
-///   is notable if it has more than 1 % underflow, a NaN or infinity, an overflow without a scale, or, with a scale,
-///   overflows of more than one element and more than 0.1 % of them. (Scaling by the current amax may push the largest
-///   element over by an ulp.)
-/// - skipped_rate: share of all steps. underflow_rate: all underflows over all elements of the rows in sites.csv.
-/// - slowdown: empty, see SummaryRow. memory_ratio: all bytes_* over the baseline's.
-/// - margin: of equivalence, in nats. detectable_gap: see detectable_shift.
-/// - forced: the word of one of forced::all, if no other verdict was possible.
-/// - failed_seeds: number of seeds whose runs failed as in `diverged`.
+/// - diverged_step: the earliest step that DivergenceWatch reports for any seed.
+/// - first_site: the site of the first notable row of sites.csv, over all seeds, by step and then in the order of the
+///   file. A row is notable if it has more than 1 % underflow, a NaN or infinity, or an overflow without a scale. A row
+///   with a scale is notable if more than one element and more than 0.1 % of the elements overflow. (Scaling by the
+///   current amax may push the largest element beyond the range by an ulp.)
+/// - skipped_rate: share of all steps that were skipped.
+/// - underflow_rate: all underflows divided by all elements of the rows in sites.csv.
+/// - slowdown: always empty, see SummaryRow.
+/// - memory_ratio: sum of the columns bytes_*, relative to the baseline.
+/// - margin: the margin of equivalence in nats. detectable_gap: smallest detectable gap, see detectable_shift().
+/// - forced: the word of the reason in forced::all that limited the verdict, if there is one.
+///   - `one_seed`: the verdict is `one_seed`.
+///   - `baseline_failed`: the verdict is `diverged`, and an fp32 run of a failed seed also failed.
+///   - `same_losses`: the verdict is `equivalent`, and every loss is equal to that of the baseline.
+///   - `nothing_learned`: the verdict is `equivalent`, and the baseline's loss fell by less than the margin.
+///   - `wide_interval`: the verdict is `undecided`, and half the width of the 90 % interval is not below the margin.
+///     The verdict could not have been `equivalent`, but it could have been `worse`.
+/// - failed_seeds: number of seeds whose runs failed, as defined at `diverged`.
 /// - static_bytes: bytes of parameters, gradients, masters and optimiser state, per parameter.
 /// - activation_bytes: bytes of the activations of one rank and micro-batch, per parameter.
 /// - relative_peak: see vendor_peaks.hpp.
-/// - loss_spikes, grad_norm_spikes: mean over seeds of the spike_score of each run, without non-finite values.
-/// - update_stagnation, update_eff, grad_cosine, grad_proj: means over the steps of all seeds that have a value.
+/// - loss_spikes, grad_norm_spikes: mean over seeds of spike_score(), without non-finite values.
+/// - update_stagnation, update_eff, grad_cosine, grad_proj: means over all steps of all seeds that have a value.
 Summary summarise(const Log& log, const SummaryOptions& options = {});
 
 /// Reads one run directory and summarises it.

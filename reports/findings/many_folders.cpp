@@ -38,17 +38,17 @@ void for_each_row(const fs::path& folder, std::span<const std::string_view> only
     RowParser<Row>(header, path, only).parse(rest, take);
 }
 
-/// Counts of the oddities in readable directories.
+/// Counts of problems that do not make a directory unreadable. Notes report them.
 struct Oddities {
     std::size_t unfinished = 0, failed = 0, repeated = 0, renamed = 0, unpaired = 0, older = 0;
 };
 
-/// Reads the runs of one directory in the order of their rows: steps and figures of sites, as a summary needs them.
+/// Reads the runs of one directory, in the order of their rows. A run gets its steps and the figures of its sites.
 std::vector<RunLog> runs_in(const fs::path& folder, Oddities& odd) {
     std::vector<RunLog> runs;
     std::map<std::string, std::size_t, std::less<>> index;
     for_each_row<RunRow>(folder, {}, [&](RunRow row) {
-        // A run that was resumed may have two rows: the later one counts.
+        // A resumed run may have two rows. The later row replaces the earlier one.
         const auto [at, is_new] = index.emplace(row.run, runs.size());
         if (is_new) runs.emplace_back();
         runs[at->second].row = std::move(row);
@@ -79,7 +79,7 @@ std::vector<RunLog> runs_in(const fs::path& folder, Oddities& odd) {
     return runs;
 }
 
-/// Returns a checksum of all steps and losses as text, so that a NaN equals a NaN.
+/// Returns a checksum of all steps and losses of a run, written as text. As text, all NaNs are equal.
 std::uint64_t checksum_of_losses(const RunLog& run) {
     Checksum sum;
     std::string text;
@@ -94,7 +94,7 @@ std::uint64_t checksum_of_losses(const RunLog& run) {
     return sum.value();
 }
 
-/// A cache of fp32 runs, for comparison with runs whose own directory has none. It keeps the most recently used ones.
+/// A cache of the most recently used fp32 runs. They are the baselines of runs whose own directory has no fp32 run.
 class Baselines {
   public:
     explicit Baselines(std::span<const fs::path> folders) : folders_(folders) {}
@@ -126,7 +126,7 @@ class Baselines {
     std::list<Kept> kept_{};
 };
 
-/// The runs of one policy, by its displayed name, in one setting.
+/// Summary and gap curve of the runs of one policy (by its displayed name) in one setting.
 struct FoldOfPolicy {
     FoldOfPolicy(const std::string& name, const SummaryOptions& options) : fold(name, options) {}
     PolicyFold fold;
@@ -161,8 +161,8 @@ class FolderGatherer {
   private:
     void add(std::size_t setting, std::size_t folder) {
         std::vector<RunLog> runs = runs_in(folders_[folder], odd_);
-        // If one run of a policy differs from the run that already has its name and seed, all runs of the policy in
-        // this folder are renamed.
+        // If a run differs from an earlier run of the same policy and seed, all runs of that policy in this folder are
+        // renamed.
         std::map<std::string, bool> differs;
         std::vector<std::uint64_t> losses;
         for (RunLog& run : runs) {
@@ -252,8 +252,8 @@ class FolderGatherer {
     SweepSummary& summary_;
     Baselines baselines_;
     FolderManifests manifests_{};
-    std::map<std::pair<std::size_t, std::int64_t>, std::size_t> first_baseline_{};  // by setting and seed
-    std::map<std::pair<std::string, std::int64_t>, std::uint64_t> losses_{};        // of the current setting
+    std::map<std::pair<std::size_t, std::int64_t>, std::size_t> first_baseline_{};  // folder, by setting and seed
+    std::map<std::pair<std::string, std::int64_t>, std::uint64_t> losses_{};        // checksums, by policy and seed
     std::map<std::string, FoldOfPolicy> policies_{};
     std::vector<std::string> order_{};
     Oddities odd_{};

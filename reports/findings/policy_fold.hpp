@@ -18,7 +18,8 @@ class PolicyFold {
 
     /// Adds a run. `baseline` is the fp32 run of the same seed. It may be null, and it may be the run itself.
     void add(const RunLog& run, const RunLog* baseline, const ManifestFacts& manifest);
-    /// Returns the summary of the added runs, as described at summarise(). Call it once, after adding a run or more.
+    /// Returns the summary of the added runs, as described at summarise(). Call it once, after at least one call of
+    /// add().
     PolicySummary summary();
 
   private:

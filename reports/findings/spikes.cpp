@@ -9,7 +9,7 @@ namespace macheps::reports {
 
 namespace {
 
-/// Returns the median: for an even number of values, the mean of the two in the middle. Reorders the values.
+/// Returns the median. For an even number of values, this is the mean of the two middle values. Reorders the values.
 double middle_of(std::vector<double>& values) {
     const auto middle = values.begin() + std::ptrdiff_t(values.size() / 2);
     std::nth_element(values.begin(), middle, values.end());

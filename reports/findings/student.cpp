@@ -9,7 +9,7 @@ namespace macheps::reports {
 
 namespace {
 
-/// Returns the quantile of t from the normal quantile z.
+/// Approximates the quantile of Student's t with `df` degrees of freedom from the normal quantile z.
 double cornish_fisher(double z, std::int64_t df) {
     const double n = double(df), z2 = z * z;
     const double first = z * (z2 + 1) / 4, second = z * ((5 * z2 + 16) * z2 + 3) / 96,
@@ -55,7 +55,7 @@ double detectable_shift(std::int64_t df) {
         3.078389,  3.052657, 3.031291, 3.013268, 2.997863, 2.984543, 2.972914, 2.962672, 2.953585, 2.945467,
         2.938171,  2.931579, 2.925593, 2.920133, 2.915134, 2.910539, 2.906301, 2.902381, 2.898743, 2.895358};
     if (const std::optional<double> shift = tabled(table, df)) return *shift;
-    // z(0.975) + z(0.8), plus two terms that reproduce the exact values at df 31 and 120.
+    // The constant is z(0.975) + z(0.8). The other two terms reproduce the exact values at df 31 and 120.
     const double n = double(df);
     return 2.8015852181129 + (2.68907 + 3.7210 / n) / n;
 }

@@ -39,7 +39,7 @@ constexpr std::array<Heading, 11> headings{{{"policy", &SummaryCells::policy, fa
                                             {"activations", &SummaryCells::activation_bytes, true},
                                             {"peak", &SummaryCells::peak, true}}};
 
-/// Returns the number of code points. This is the width on a terminal for the letters that we print and for most names.
+/// Returns the number of code points. For the texts of macheps and for most names, this is the width on a terminal.
 std::size_t width_of(std::string_view text) {
     return std::size_t(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
 }
@@ -206,7 +206,7 @@ std::string summary_csv(const Summary& summary) {
 }
 
 void write_summary(const Summary& summary, const std::filesystem::path& path) {
-    check_is_replaceable(path);  // the page may go to a pipe, but the rows may not
+    check_is_replaceable(path);  // a page may be written to a pipe, but summary.csv may not
     publish(path, summary_csv(summary));
 }
 

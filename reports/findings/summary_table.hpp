@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A summary for people and programs: an aligned table, CSV, JSON.
+// Formats a summary as an aligned table, as CSV or as JSON.
 #pragma once
 #include "reports/findings/divergence.hpp"
 
@@ -18,8 +18,9 @@ Colour colour_for(int descriptor);
 /// of each policy in sentences (verdict.hpp), and warnings. Ends with a line end.
 std::string summary_table(const Summary& summary, Colour colour = Colour::never);
 
-/// Returns the number of steps that the losses are averaged over: "50 steps". If rows differ, the most frequent number
-/// comes first, then each exception: "50 steps (short: 3; early: 2 to 50)". A row whose seeds differ has a range.
+/// Returns the number of steps over which losses are averaged: "50 steps". If policies differ, the most frequent number
+/// comes first, and then each exception with its policy: "50 steps (short: 3; early: 2 to 50)". If the seeds of a
+/// policy differ, the text gives the range.
 std::string window_words(const Summary& summary);
 
 /// Returns the text of summary.csv.
@@ -29,8 +30,8 @@ std::string summary_csv(const Summary& summary);
 void write_summary(const Summary& summary, const std::filesystem::path& path);
 
 /// Returns {"schema": 2, "policies": [...], "notes": [...], "warnings": [...]}, indented, with a line end. Each policy
-/// is an object whose keys are the columns, plus "sentence" (the verdict in words) and "range" (its range line). Values
-/// that were not measured are null; NaN and infinities are strings.
+/// is an object whose keys are the columns, plus "sentence" (the verdict in words) and "range" (see range_line()).
+/// Values that were not measured are null; NaN and infinities are strings.
 std::string summary_json(const Summary& summary);
 
 /// The cells of one policy in the table and on the page.
@@ -39,10 +40,11 @@ struct SummaryCells {
         activation_bytes{}, peak{};
 };
 
-/// Returns one sentence each about the columns of bytes and the column `peak`, which is marked as vendor's figures.
+/// Returns a line that explains the columns of bytes, and a line that explains the column `peak` and says that its
+/// figures come from the vendor. If a column has no values, its line is left out.
 std::string cost_words(const Summary& summary);
-/// Returns the share of gradient elements that became zero: `fp16-noscale 32 %, amp-fp16 0.02 %`. Policies without any
-/// are left out.
+/// Returns the share of gradient elements that became zero for each policy: `fp16-noscale 32 %, amp-fp16 0.02 %`.
+/// Policies whose share is zero or unknown are left out.
 std::string gradient_underflow_words(const Summary& summary);
 /// Returns a clause about the source of the column `peak`.
 std::string peak_words(const Summary& summary);

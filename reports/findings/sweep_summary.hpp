@@ -14,8 +14,8 @@
 
 namespace macheps::reports {
 
-/// The gap as a function of the step: mean, minimum and maximum over seeds for each stretch of steps. Its size does not
-/// depend on the number of runs.
+/// The gap as a function of the step. The steps are divided into intervals of equal length, and each interval has a
+/// mean, a minimum and a maximum over seeds. The size of the curve does not depend on the number of runs.
 class GapCurve {
   public:
     struct Point {
@@ -23,9 +23,9 @@ class GapCurve {
     };
     static constexpr std::size_t max_points = 48;
 
-    /// Adds the steps of one run and of its baseline. The first call sets the stretches, from `all_steps`.
+    /// Adds the steps of one run and of its baseline. The first call derives the intervals from `all_steps`.
     void add(const std::vector<StepRow>& steps, const std::vector<StepRow>& baseline, std::int64_t all_steps);
-    /// Returns the stretches in which at least one gap was finite.
+    /// Returns a point for each interval in which at least one gap was finite.
     std::vector<Point> points() const;
 
   private:
@@ -34,7 +34,7 @@ class GapCurve {
         std::int64_t runs = 0;
     };
     std::array<Stretch, max_points> stretches_{};
-    double length_ = 0;  ///< steps in a stretch
+    double length_ = 0;  ///< number of steps in an interval
 };
 
 struct SweepRow {
@@ -52,15 +52,15 @@ struct PartWords {
 struct SweepSummary {
     std::string name{};
     std::vector<std::string> axes{};
-    std::vector<SweepRow> rows{};  ///< setting by setting, fp32 first
+    std::vector<SweepRow> rows{};  ///< grouped by setting, with fp32 first in each group
     PartWords parts{};
-    std::size_t settings = 0, units = 0, missing = 0, runs = 0;  ///< `units` counts the `parts`
-    double seconds = 0;                                          ///< of all runs
+    std::size_t settings = 0, units = 0, missing = 0, runs = 0;  ///< `units` is the number of parts
+    double seconds = 0;                                          ///< sum over all runs
     double margin = DivergenceRules::equivalence_margin;
     std::vector<std::string> notes{};
 };
 
-/// The learning rate with the lowest loss for one policy, with all other axes fixed, and the best one of fp32.
+/// The learning rate with the lowest loss of one policy, with all other axes fixed, and the best learning rate of fp32.
 struct BestRate {
     std::string policy{};
     std::vector<std::string> others{};  ///< values of the other axes
@@ -71,7 +71,7 @@ struct BestRate {
 /// Returns the best rates, or nothing if no axis is `lr`.
 std::vector<BestRate> best_rates(const SweepSummary& sweep);
 
-/// Returns the value of an axis as a number, or nothing if it is not one. Powers of two may be written as `2^-10`.
+/// Returns the value of an axis as a number, or nothing if it is not a number. Powers of two may be written as `2^-10`.
 std::optional<double> axis_number(const std::string& value);
 
 /// Returns the text of summary.csv: the columns of SummaryRow, then the axes.

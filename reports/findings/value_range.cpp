@@ -13,7 +13,7 @@ namespace macheps::reports {
 
 namespace {
 
-/// Describes the largest value in an unscaled narrow format.
+/// Describes the largest forward value that was cast, without a scale, to a format with a narrower range than fp32.
 std::string words_of(const FormatRange& range) {
     const std::string reached =
         fmt::format("largest forward value {} of {:g} ({})", two_digits(range.amax), range.largest, range.format);

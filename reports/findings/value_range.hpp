@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far the forward values of a policy reached into the range of each format, and what this implies about overflows.
+// Compares the largest forward values of a policy with the largest number of each format, and describes the risk of
+// overflows.
 #pragma once
 #include "reports/logs/format_range.hpp"
 #include "reports/rows/event.hpp"
@@ -9,20 +10,21 @@
 
 namespace macheps::reports {
 
-/// The ratio of the largest input of `mlp.down` to its rms, measured in SmolLM2-135M and with random weights. Their
-/// quotient estimates how much larger the values of a pretrained model may be than those of the small model of a run.
+/// Ratio of the largest input of `mlp.down` to the rms of the inputs, measured in SmolLM2-135M (`pretrained_peak`) and
+/// in a model with random weights (`random_peak`). The quotient of the two ratios estimates how much larger the values
+/// of a pretrained model may be than the values of the small model in a run.
 inline constexpr double pretrained_peak = 653, random_peak = 8.9;
 
-/// Returns the range line of a verdict without `range: `: "largest forward value 31 of 65504 (fp16); this cannot rule
-/// out an overflow in a pretrained model (12 of 300 steps sampled)". Reads the columns `forward_*`, `sampled_steps` and
-/// `steps`.
+/// Returns the range line of a verdict without the prefix `range: `: "largest forward value 31 of 65504 (fp16); this
+/// cannot rule out an overflow in a pretrained model (12 of 300 steps sampled)". Reads the columns `forward_*`,
+/// `sampled_steps` and `steps`.
 std::string range_words(const SummaryRow& row);
 
 /// Returns true if the runs cannot rule out an overflow that fp32 would not have: some forward values were cast,
 /// without a scale, to a narrow format.
 bool is_range_open(const SummaryRow& row);
 
-/// Returns the name of a policy whose runs were stressed: "amp-fp16+outliers" for the stress "outliers=2^11".
+/// Returns the name of a policy that was trained with `--stress`: "amp-fp16+outliers" for the stress "outliers=2^11".
 std::string stressed_name(std::string_view policy, std::string_view stress);
 
 }  // namespace macheps::reports

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Peak speeds of GPUs for dense matmuls in each format, as their vendors state them. They come from data sheets and are
-// not measurements. Their ratio is an upper bound on the speedup of a recipe that spends all its time in matmuls.
+// Peak speeds of GPUs for dense matmuls in each format. They come from the vendors' data sheets and are not
+// measurements. The ratio of two peaks is an upper bound on the speedup of a recipe. It is reached only if all time is
+// spent in matmuls.
 #pragma once
 #include <optional>
 #include <span>
@@ -9,7 +10,7 @@
 
 namespace macheps::reports {
 
-/// The peak of a GPU for one kind of operands.
+/// The peak speed of a GPU for matmuls with one kind of operands.
 struct VendorPeak {
     std::string_view gpu;     ///< "h100"
     std::string_view kind;    ///< fp32, tf32, bf16, fp16, fp8, fp6 or fp4
@@ -18,7 +19,7 @@ struct VendorPeak {
 };
 std::span<const VendorPeak> vendor_peaks();
 
-/// A GPU of the table.
+/// A GPU whose peak speeds are known.
 struct VendorGpu {
     std::string_view name;   ///< "h100"
     std::string_view title;  ///< "NVIDIA H100 SXM"
@@ -29,14 +30,15 @@ const VendorGpu* find_vendor_gpu(std::string_view name);
 /// The default GPU of tables and pages.
 inline constexpr std::string_view usual_gpu = "h100";
 
-/// Returns the kind of a format of the format table: fp8 for "e4m3fn". The width decides for formats of 8 bits or
-/// fewer. Other formats get the first of bf16, fp16 and tf32 that holds all their values, or else fp32. So do unknown
-/// names.
+/// Returns the kind (VendorPeak::kind) of a named format: fp8 for "e4m3fn". The width decides for formats of 8 bits or
+/// fewer. The kind of a wider format is the first of bf16, fp16 and tf32 that contains all its values, or else fp32.
+/// The kind of an unknown name is fp32.
 std::string_view operand_kind(std::string_view format);
 
-/// Returns the peak speed of matmuls on `gpu` divided by that of the same matmuls in bf16 (in fp16 if the GPU has no
-/// bf16). `matmul_formats` has the form of RunRow::matmul_formats. Each matmul takes the time of the slower of its two
-/// operand kinds. Returns nothing if the text does not have this form, or if the vendor gives no figure for a kind.
+/// Returns the peak speed of a set of matmuls on `gpu`, relative to the same matmuls in bf16 (in fp16 if the GPU does
+/// not support bf16). `matmul_formats` has the form of RunRow::matmul_formats. The speed of a matmul is the peak of its
+/// slower operand kind. Returns nothing if the text does not have this form, or if the vendor gives no figure for a
+/// kind.
 std::optional<double> relative_peak(std::string_view matmul_formats, std::string_view gpu);
 
 }  // namespace macheps::reports

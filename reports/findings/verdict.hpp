@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Verdicts in words. They claim no more than the steps and seeds of the runs support.
+// Describes verdicts in words. The texts claim no more than the steps and seeds of the runs support.
 #pragma once
 #include "reports/findings/divergence.hpp"
 
@@ -17,22 +17,24 @@ std::string gap_words(const SummaryRow& row);
 /// Returns a verdict in one to three words for a cell of a table: "no difference found", "one seed".
 std::string verdict_words(const SummaryRow& row);
 
-/// Returns the verdict with its basis: "no difference found (2 layers x 64, 300 steps, 3 seeds; smallest detectable gap
-/// 0.0012)". If no other verdict was possible, the sentence says so. Empty for the baseline.
+/// Returns the verdict and the runs that it is based on: "no difference found (2 layers x 64, 300 steps, 3 seeds;
+/// smallest detectable gap 0.0012)". If the runs limited the possible verdicts (see Forced), the sentence ends with the
+/// reason. Empty for the baseline.
 std::string verdict_sentence(const PolicySummary& policy);
 
 /// Describes how far the forward values of the policy reached into the range of their formats: "range: largest forward
 /// value 31 of 65504 (fp16); this cannot rule out an overflow in a pretrained model". Empty for the baseline.
 std::string range_line(const PolicySummary& policy);
 
-/// Returns the known basis of a verdict: "2 layers x 64, 300 steps, 3 seeds", then the token weight if it is not 1, and
-/// the stress.
+/// Describes the runs that a verdict is based on: "2 layers x 64, 300 steps, 3 seeds", then the token weight if it is
+/// not 1, and the stress (`train --stress`) if there was one. Unknown facts are left out.
 std::string what_was_run(const PolicySummary& policy);
 
-/// Returns the cell "parts at step": the diverged step, or nothing if the verdict is `equivalent`.
+/// Returns the text of the table cell "parts at step": SummaryRow::diverged_step, or nothing for the verdict
+/// `equivalent`.
 std::string parts_at_step(const SummaryRow& row);
 
-/// Returns a sentence for each reason to doubt the verdicts: too few steps, too few seeds, and policies that differ
+/// Returns a sentence for each reason to doubt the verdicts: few steps, few seeds, and policies that differ
 /// from fp32 in more than precision.
 std::vector<std::string> warnings_of(const Summary& summary);
 

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Keys that follow from other keys, or that give the path of a file.
+/// Manifest keys that do not count as settings. Their values follow from other keys, or are paths of files.
 constexpr std::string_view no_settings[] = {"parameters", "file", "found_at"};
 
 std::string setting_text(const Json& value) {
@@ -55,7 +55,7 @@ bool follows(const std::vector<std::string>& from, const std::vector<std::string
     return true;
 }
 
-/// Returns a checksum of all texts that make up a policy.
+/// Returns a checksum of the TOML texts of a policy and of all policies that it extends.
 std::uint64_t checksum_of_policy(const Json& policy) {
     Checksum sum;
     const auto add = [&sum](const Json& source) {
@@ -102,7 +102,7 @@ SettingAxes setting_axes(const std::vector<FolderSettings>& settings) {
                                          [&](const std::string& value) { return value != axis.values.front(); });
         if (differs) axes.push_back(std::move(axis));
     }
-    // The learning rate comes first, so that other axes may follow from it, and it follows from none.
+    // The learning rate is the first axis in `order`, so that no other axis determines it.
     std::vector<Axis*> order;
     for (Axis& axis : axes) order.push_back(&axis);
     std::stable_partition(order.begin(), order.end(), [](const Axis* axis) { return axis->name == "lr"; });
@@ -157,7 +157,7 @@ void FolderManifests::add(const fs::path& folder) {
     if (is_new) settings_.push_back(std::move(settings));
     setting_of_.push_back(at->second);
     ManifestFacts facts = manifest_facts(manifest);
-    facts.seeds.clear();  // directories with different seeds share the other facts
+    facts.seeds.clear();  // so that directories that differ only in their seeds share one entry
     const auto known = std::find(facts_.begin(), facts_.end(), facts);
     facts_of_.push_back(static_cast<std::size_t>(known - facts_.begin()));
     if (known == facts_.end()) facts_.push_back(std::move(facts));

@@ -26,15 +26,15 @@ FolderSettings folder_settings(const Json& manifest);
 /// The axes of a list of settings, with the value of each setting on each axis.
 struct SettingAxes {
     std::vector<std::string> names{};
-    std::vector<std::vector<std::string>> values{};  ///< for each setting, in their order
-    std::vector<std::string> notes{};                ///< the names that were left out because they follow from another
+    std::vector<std::vector<std::string>> values{};  ///< for each setting, its value on each axis
+    std::vector<std::string> notes{};                ///< options that were left out, and which option determines them
 };
-/// Returns the options whose values differ. An option that follows from another (such as heads from width, if each
-/// width has its own number of heads) would show the same table twice, so it is left out. If the learning rate and
-/// another option follow from each other, the learning rate stays.
+/// Returns the options whose values differ. An option that another option determines is left out, because it would show
+/// the same table twice. For example, if each width has its own number of heads, the width determines the heads. If the
+/// learning rate and another option determine each other, only the learning rate is kept.
 SettingAxes setting_axes(const std::vector<FolderSettings>& settings);
 
-/// Facts from the manifests of many directories. The texts are not kept.
+/// Facts from the manifests of many directories. The texts of the manifests are not kept in memory.
 class FolderManifests {
   public:
     /// Reads the manifest of the next directory. Directories are numbered in the order of these calls.
@@ -42,8 +42,8 @@ class FolderManifests {
 
     std::size_t setting_of(std::size_t folder) const { return setting_of_[folder]; }
     const ManifestFacts& facts_of(std::size_t folder) const { return facts_[facts_of_[folder]]; }
-    /// Returns the displayed name of a policy. If directories have different texts under one name, the later ones are
-    /// shown as `policy@directory`.
+    /// Returns the displayed name of a policy. If directories have policies of the same name with different texts, the
+    /// later policies are shown as `policy@directory`.
     std::string shown(std::size_t folder, const std::string& policy) const;
 
     const std::vector<FolderSettings>& settings() const { return settings_; }
@@ -54,10 +54,10 @@ class FolderManifests {
     void add_policies(std::size_t number, const std::filesystem::path& folder, const Json& policies);
 
     std::vector<FolderSettings> settings_{};
-    std::map<std::map<std::string, std::string>, std::size_t> index_of_{};  ///< of a setting, by its sorted options
+    std::map<std::map<std::string, std::string>, std::size_t> index_of_{};  ///< index of a setting, by sorted options
     std::vector<ManifestFacts> facts_{};
     std::vector<std::size_t> setting_of_{}, facts_of_{};
-    std::map<std::string, std::map<std::uint64_t, std::string>> texts_{};  ///< displayed name of each text of a policy
+    std::map<std::string, std::map<std::uint64_t, std::string>> texts_{};  ///< displayed name, by policy and checksum
     std::map<std::pair<std::size_t, std::string>, std::string> renamed_{};
     std::set<std::string> programs_{};
     std::size_t without_manifest_ = 0;

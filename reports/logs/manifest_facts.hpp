@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The facts about settings that a summary shows. Manifests are read leniently: missing facts stay empty.
+// Reads the facts about settings that a summary shows. Manifests are read leniently: missing facts stay empty.
 #pragma once
 #include "reports/logs/run_log.hpp"
 
@@ -34,7 +34,8 @@ std::string power_words(double x);
 
 /// Returns a line, without its line end, with the seeds, the token weight and the reason for the weight: "seeds 0, 1,
 /// 2; the loss of every token is weighted by 2^-12 in the backward pass, which makes the gradients as small as those of
-/// a batch 4096 times as large (--seeds, --token-weight)". Empty if folders differ in either, or if either is unknown.
+/// a batch 4096 times as large (--seeds, --token-weight)". Empty if the seeds or the weight differ between folders or
+/// are unknown.
 std::string setup_words(std::span<const ManifestFacts> folders);
 
 }  // namespace macheps::reports

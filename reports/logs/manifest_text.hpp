@@ -7,12 +7,12 @@
 
 namespace macheps::reports {
 
-/// Size limit for writing and reading. A manifest of 15 policies for a model of 24 blocks has 3 MB, mostly resolved
-/// tables.
+/// Maximum size of a manifest.json, for writing and for reading. For comparison, the manifest of 15 policies for a
+/// model of 24 blocks has 3 MB, most of which are the resolved tables of the policies.
 inline constexpr std::uint64_t max_manifest_bytes = std::uint64_t{64} << 20;
 
-/// Reads the file. Throws Error, Exit::bad_input, if it is larger than the limit or nests deeper than `max_levels`
-/// (with the line). Does not check that it is JSON.
+/// Returns the text of the file. Does not check that the text is JSON. Throws Error, Exit::bad_input, if the file is
+/// larger than the limit, or if its brackets are nested deeper than `max_levels` (the error names the line).
 std::string read_manifest_text(const std::filesystem::path& path);
 
 }  // namespace macheps::reports

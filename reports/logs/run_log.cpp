@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view manifest_name = "manifest.json";
 
-/// Whether a note reports that a file is absent. Every run writes the needed files in its first moments.
+/// Whether every run writes a file at its start. If such a file is missing, a note reports this.
 enum class Needed : bool { no, yes };
 
 template <class Row>
@@ -61,7 +61,7 @@ std::string read_manifest(const fs::path& folder, std::vector<std::string>& note
     return text;
 }
 
-/// Moves each row to its run in `runs`.
+/// Moves each row to its run. `index` gives the position of each run in `runs` by name. Rows of other runs are dropped.
 template <class Row>
 void share_out(std::vector<Row> rows, std::span<RunLog> runs, const std::map<std::string, std::size_t>& index) {
     constexpr auto list = std::get<std::vector<Row> RunLog::*>(RunLog::lists);
@@ -72,7 +72,7 @@ void share_out(std::vector<Row> rows, std::span<RunLog> runs, const std::map<std
     }
 }
 
-/// Reads the growing rows that may be absent from a run directory: all except the steps.
+/// Reads the files of GrowingRows that may be absent from a run directory: all except steps.csv.
 template <class... Row>
 void read_optional_rows(const fs::path& path, std::type_identity<std::tuple<StepRow, Row...>>, std::span<RunLog> runs,
                         const std::map<std::string, std::size_t>& index, std::vector<std::string>& notes) {
@@ -86,7 +86,7 @@ void read_figures(const fs::path& path, std::span<RunLog> runs, const std::map<s
     share_out(read_rows<SiteRow>(path, Needed::no, notes), runs, index);
     for (RunLog& run : runs) {
         run.site_figures = site_figures(run.sites);
-        std::vector<SiteRow>().swap(run.sites);  // frees the memory, which clear() and `= {}` do not
+        std::vector<SiteRow>().swap(run.sites);  // unlike clear() and `= {}`, this frees the memory
     }
 }
 
@@ -94,7 +94,7 @@ std::vector<RunLog> read_folder(const fs::path& path, std::size_t folder, Keep k
     std::vector<RunLog> runs;
     std::map<std::string, std::size_t> index;
     for (RunRow& row : read_rows<RunRow>(path, Needed::yes, notes)) {
-        // A run that was resumed may have two rows: the later one counts.
+        // A resumed run may have two rows. The later row replaces the earlier one.
         const auto [at, is_new] = index.emplace(row.run, runs.size());
         if (is_new) runs.emplace_back();
         runs[at->second].row = std::move(row);
@@ -140,8 +140,8 @@ std::vector<RunLog> read_folder(const fs::path& path, std::size_t folder, Keep k
     return runs;
 }
 
-/// Returns the beginning of a file's header, which identifies the kind of its rows. Columns that an older version lacks
-/// are at the end.
+/// Returns the beginning of the header for `Row`. It identifies files with such rows, also from older versions, because
+/// columns that older versions lack are at the end.
 template <class Row>
 std::string first_columns() {
     constexpr std::size_t most = 4;
@@ -154,7 +154,7 @@ std::string first_columns() {
     return text;
 }
 
-/// Returns whether `file` has rows of one of Log::kinds, and appends them to `log` if so.
+/// If `file` has rows of one of Log::kinds, appends them to `log` and returns true. Otherwise returns false.
 bool read_measured_rows(const fs::path& file, Log& log) {
     constexpr std::size_t max_bytes = 64;
     std::string head;
@@ -199,7 +199,7 @@ Error not_a_run(std::string what, const fs::path& where) {
                                      verbs_with_rows())});
 }
 
-/// Returns whether two runs have the same steps with the same losses. A NaN equals a NaN.
+/// Returns whether two runs have the same steps with the same losses. Two NaNs count as equal.
 bool same_losses(const RunLog& a, const RunLog& b) {
     return std::equal(a.steps.begin(), a.steps.end(), b.steps.begin(), b.steps.end(),
                       [](const StepRow& x, const StepRow& y) {

@@ -40,15 +40,15 @@ void keep_worst(WorstSite& worst, const SiteRow& site, double rate, double notab
     if (rate > worst.rate) worst.site = site.site, worst.step = site.step, worst.rate = rate;
 }
 
-/// Returns the largest value as a share of the largest number of its format, at least 1 after an overflow. Returns 0 if
-/// the values were scaled, because a scale moves them there on purpose.
+/// Returns the largest value at a site divided by the largest number of its format. The result is at least 1 after an
+/// overflow. Returns 0 for scaled values, because a scale moves them close to the largest number on purpose.
 double reach_of(const SiteRow& site) {
     const std::optional<double> largest = largest_of(site.format);
     if (!largest || is_scaled(site)) return 0;
     return site.overflow > 0 ? std::max(1.0, double(site.amax) / *largest) : double(site.amax) / *largest;
 }
 
-/// Records the range of a forward site's values, and whether some of them overflowed.
+/// Records the range of the values at a forward site, and the first overflow.
 void add_forward(SiteFigures& figures, const SiteRow& site) {
     const std::optional<double> largest = largest_of(site.format);
     if (!largest || site.format == "fp32") return;
@@ -70,8 +70,8 @@ void add_forward(SiteFigures& figures, const SiteRow& site) {
 bool is_gradient_slot(std::string_view name) {
     const std::size_t colon = name.find(':');
     if (colon == std::string_view::npos) return false;
-    // Operands of backward products that are weights or activations: W and X of linears; K and Q of the scores; V and P
-    // of the mix.
+    // These operands of backward matmuls are weights or activations, not gradients: W and X of linears, K and Q of the
+    // attention scores, and V and P of the product of probabilities and values.
     constexpr std::string_view others[] = {":input_grad.b", ":weight_grad.b", ":grad_a.b", ".scores:grad_b.b",
                                            ".mix:grad_b.a"};
     if (std::any_of(std::begin(others), std::end(others), [&](std::string_view end) { return name.ends_with(end); }))

@@ -31,7 +31,7 @@ std::string capitalised(std::string text) {
     return text;
 }
 
-/// Diagnoses that could not be checked in some policies for the same reason.
+/// A reason why some diagnoses could not be checked in some policies, with the diagnoses and the policies.
 struct Gap {
     std::string why;
     std::vector<std::string> ids, policies;

@@ -11,7 +11,7 @@ namespace macheps::reports {
 
 namespace {
 
-/// Returns how much a policy differs from fp32. It is infinite for the baseline, which is always drawn.
+/// Returns how much a policy differs from fp32. Returns infinity for the baseline, so that it is always drawn.
 double difference_of(const PolicySummary& policy) {
     constexpr double infinity = std::numeric_limits<double>::infinity();
     if (policy.row.policy == baseline_policy || policy.row.verdict == "diverged") return infinity;

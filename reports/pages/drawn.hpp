@@ -9,12 +9,12 @@
 
 namespace macheps::reports {
 
-/// Maximum number of policies in addition to the baseline.
+/// Maximum number of policies that a page draws in addition to the baseline.
 inline constexpr std::size_t max_drawn = 100;
 
-/// Returns the part of a summary that a page draws: the baseline, and the `most` policies whose loss differs most from
-/// the baseline's, in the order of the summary. Diverged policies count as the most different, then the others by the
-/// size of their relative gap, then those without a gap. If policies are left out, a note says so.
+/// Returns the part of a summary that a page draws: the baseline and up to `most` policies, in the order of the
+/// summary. Diverged policies are selected first, then policies by decreasing size of their relative gap, then policies
+/// without a gap. If policies are left out, a note says so.
 Summary drawn_of(const Summary& summary, std::size_t most = max_drawn);
 
 }  // namespace macheps::reports

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# Writes the parts of the page as raw string literals. The notices are those of the libraries that pages contain. Usage:
+# Writes the parts of the HTML page to a C++ file, as raw string literals. One part contains the licence notices of the
+# libraries that pages contain. Usage:
 # cmake -DOUT=file.cpp -DPAGE=folder -DCHART=chart.min.js -DNOTICES=THIRD_PARTY_NOTICES -P embed.cmake
 set(text "// SPDX-License-Identifier: Apache-2.0\n// Made by embed.cmake from the files of reports/pages/assets and from Chart.js.\n")
 string(APPEND text "#include \"reports/pages/page_assets.hpp\"\n\nnamespace macheps::reports::page_assets {\n")
-# entries_of_pages(OUT): sets OUT to the entries of NOTICES whose line "In:" names pages.
+# entries_of_pages(OUT): sets OUT to the entries of the file NOTICES whose line "In:" contains the word "pages".
 function(entries_of_pages out)
     string(REPEAT "=" 100 rule)
     file(READ ${NOTICES} rest)
@@ -33,7 +34,7 @@ foreach(part IN ITEMS html css js chart notices)
     elseif(file)
         file(READ ${file} content)
     endif()
-    # Replace @name@ by the file with that name. Each chart has its own file.
+    # Replace each @name@ by the contents of the file with that name. Each chart has its own file.
     if(part STREQUAL "html" OR part STREQUAL "js")
         string(REGEX MATCHALL "@[a-z]+\\.${part}@" places "${content}")
         foreach(place IN LISTS places)
@@ -42,7 +43,7 @@ foreach(part IN ITEMS html css js chart notices)
             string(REPLACE "${place}" "${section}" content "${content}")
         endforeach()
     endif()
-    # These would end the raw string, or the <script> that contains the text.
+    # Reject texts that would end the raw string literal or the <script> element around the text.
     foreach(forbidden IN ITEMS ")macheps\"" "</script" "<!--")
         string(FIND "${content}" "${forbidden}" at)
         if(NOT at EQUAL -1 AND NOT (part STREQUAL "html" AND forbidden STREQUAL "</script"))

@@ -11,8 +11,8 @@ class FoldedTable {
   public:
     using Cells = std::vector<std::string>;
 
-    /// Adds a column. Every column has as many cells as the first one. If there is more than one row and all cells of a
-    /// column of words are equal, the column moves to the caption. A column without any text is left out.
+    /// Adds a column. Every column must have as many cells as the first column. If there is more than one row and all
+    /// cells of a column of words are equal, the column moves to the caption. A column without any text is left out.
     void add_words(std::string name, Cells cells) { add(std::move(name), std::move(cells), true); }
     void add_figures(std::string name, Cells cells) { add(std::move(name), std::move(cells), false); }
     /// Sets the text below the table, which explains its headings.
@@ -20,7 +20,7 @@ class FoldedTable {
 
     /// Returns aligned text with a line end. Empty if the table has no rows.
     std::string text() const;
-    /// Returns HTML with escaped text: the first `most` rows, and how many more there are.
+    /// Returns HTML with escaped text: the first `most` rows, and the number of rows that are not shown.
     std::string html(std::size_t most = 1000) const;
 
   private:

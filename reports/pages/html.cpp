@@ -42,7 +42,7 @@ std::string filled(std::string_view text, const std::map<std::string_view, std::
     }
 }
 
-/// Returns each policy's verdict with its basis and its range, and the warnings.
+/// Returns the verdict and the range line of each policy as sentences, and the warnings.
 std::string verdicts_html(const Summary& summary) {
     std::string rows;
     for (const PolicySummary& policy : summary.policies) {
@@ -154,7 +154,7 @@ std::string notes_html(const Summary& summary) {
     return out + "</ul></div>\n";
 }
 
-/// Returns the last path components of the first folders and files, and how many more there are, for a title.
+/// Returns the names of the first input folders and files, and the number of further inputs, for a title.
 std::string names_of_inputs(const Log& log) {
     std::vector<std::filesystem::path> paths;
     for (const RunFolder& folder : log.folders) paths.push_back(folder.path);
@@ -242,7 +242,7 @@ std::string page_html(const Log& log, const Summary& all, PageSize size) {
         "Made by <code>macheps report</code> from the CSV files next to it. Charts: Chart.js (MIT licence).";
     const std::string notices = "<details><summary>Third-party notices</summary><pre>" +
                                 escape_html(std::string(page_assets::notices)) + "</pre></details>";
-    // The page runs only its own two scripts and its own style, and nothing that a name or a manifest may contain.
+    // The browser runs only these two scripts and this style. It ignores code in names and manifests.
     const std::string scripts = csp_source(page_assets::chart) + " " + csp_source(page_assets::js),
                       styles = csp_source(page_assets::css);
     return filled(

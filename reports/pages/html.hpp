@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One self-contained HTML page from run directories. It needs no network, works from file://, and has light and dark
-// themes.
+// Writes one self-contained HTML page about run directories. The page needs no network, works from file://, and has
+// light and dark themes.
 #pragma once
 #include "reports/findings/divergence.hpp"
 
@@ -10,7 +10,7 @@
 
 namespace macheps::reports {
 
-/// How much of the rows a page contains: as much as a browser can handle, or a few hundred kB, which are easy to send.
+/// The amount of data in a page: `full` is as much as a browser can handle, `small` is a few hundred kB, easy to send.
 enum class PageSize : bool { full, small };
 
 /// Returns the page for the policies of `summary` that drawn_of() keeps. Names from the logs are escaped. The page is
@@ -23,8 +23,8 @@ void write_page(const Log& log, const Summary& summary, const std::filesystem::p
                 PageSize size = PageSize::full);
 
 /// Returns a manifest's settings as HTML: command, versions, device, seeds, then model, data and training options in
-/// words, then the policies' TOML and what they resolve to (not on a small page). Settings that are absent or do not
-/// apply to this run are left out. Keys that this version does not know are shown under their names.
+/// words, then the TOML text of each policy and its resolved table (not on a small page). Settings that are absent or
+/// do not apply to this run are left out. Keys that this version does not know are shown under their names.
 std::string settings_html(const RunFolder& folder, PageSize size = PageSize::full);
 
 }  // namespace macheps::reports

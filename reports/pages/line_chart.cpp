@@ -15,7 +15,7 @@ namespace macheps::reports {
 namespace {
 
 constexpr double chart_width = 560, chart_height = 260, left = 72, right = 12, top = 12, bottom = 40;
-constexpr double character_width = 6.6;  // of the labels, at 11 pixels: the width of a wide digit
+constexpr double character_width = 6.6;  // of a label with font size 11, in pixels: the width of a wide digit
 /// Colours that people with colour blindness can distinguish (Okabe and Ito). Dashes distinguish further lines.
 constexpr const char* colours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f"};
 constexpr const char* dashes[] = {"", "6 3", "2 3", "8 3 2 3"};
@@ -98,7 +98,7 @@ class Drawing {
                 "text-anchor=\"end\">{:.3g}</text>",
                 left, at_y(y), chart_width - right, left - 6, at_y(y) + 4, shown);
         }
-        double free_from = 0;  // the end of the previous label
+        double free_from = 0;  // right end of the previous label
         for (const double x : x_ticks()) {
             const std::string label = fmt::format("{:.3g}", x);
             const double width = character_width * static_cast<double>(label.size());
@@ -115,8 +115,8 @@ class Drawing {
                            (top + chart_height - bottom) / 2, escape_html(chart_.y_name));
     }
 
-    /// Returns the x values themselves if there are at most eight or the axis is logarithmic, otherwise round numbers.
-    /// Both are in ascending order.
+    /// Returns the ticks of the x axis in ascending order. If there are at most eight x values, or if the axis is
+    /// logarithmic, the ticks are the x values. Otherwise they are round numbers.
     std::vector<double> x_ticks() const {
         std::vector<double> ticks;
         for (const ChartLine& line : chart_.lines) {

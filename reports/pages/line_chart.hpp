@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A chart of lines with bands as SVG. It has no script, so that a page with many charts stays small.
+// Draws a chart of lines with bands as SVG. The SVG has no script, so that a page with many charts stays small.
 #pragma once
 #include <string>
 #include <vector>
@@ -19,7 +19,7 @@ struct LineChart {
     bool has_log_x = false;
 };
 
-/// Returns the chart with a legend below. Points that are not finite are left out, and so are lines without points.
+/// Returns the chart with a legend below. Points that are not finite and lines without points are left out.
 std::string chart_svg(const LineChart& chart);
 
 }  // namespace macheps::reports

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sections of the page for rows of experiments without a run: sums, linear systems, formulas. They consist of figures
-// and tables in plain HTML.
+// Sections of the page for experiments other than training: sums, linear systems and formulas. The sections consist of
+// figures and tables in plain HTML.
 #pragma once
 #include "reports/logs/run_log.hpp"
 
@@ -9,14 +9,17 @@
 
 namespace macheps::reports {
 
-/// Plots the error with both bounds: against the number of terms if it varies, or else against the condition number if
-/// that varies. If neither varies, compares methods side by side. If the number of terms varies, also plots the sums.
+/// Plots the errors of sums with the certain bound and the probable bound. The x axis is the number of terms if that
+/// varies, or else the condition number. If neither varies, compares the methods side by side. If the number of terms
+/// varies, also plots the values of the sums.
 std::string sums_html(std::span<const SumRow> rows);
 
-/// Draws maps of the verdicts, over matrices or condition numbers and methods, and plots the error against the step.
+/// Draws maps of the verdicts, with a column for each matrix or condition number and a line for each method. Also plots
+/// the error against the refinement step.
 std::string systems_html(std::span<const SolveRow> rows, std::span<const SolveStepRow> steps);
 
-/// Plots the bits of error against x, with the numbers of the format equally spaced.
+/// Plots the bits of error against the input x. All neighbouring numbers of the format are equally far apart on the x
+/// axis.
 std::string formulas_html(std::span<const FormulaRow> rows, std::span<const FormulaPointRow> points);
 
 }  // namespace macheps::reports

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page's parts as text, compiled in by embed.cmake.
+// The fixed parts of the HTML page as text. embed.cmake compiles them into the program.
 #pragma once
 #include <string_view>
 

@@ -17,7 +17,7 @@ namespace macheps::reports {
 
 namespace {
 
-/// Means over buckets of equally many steps; NaN for buckets without a finite value.
+/// Means over buckets of equally many steps. The mean is NaN for a bucket without a finite value.
 class Bucketed {
   public:
     explicit Bucketed(std::size_t bucket) : bucket_(bucket) {}
@@ -37,7 +37,7 @@ class Bucketed {
     std::vector<double> means_;
 };
 
-/// The different lists of steps at which runs have points. Most runs share one.
+/// The distinct lists of the steps at which curves have points. Most runs share the same list.
 class StepLists {
   public:
     std::uint64_t index_of(const std::vector<std::int64_t>& steps) {
@@ -85,7 +85,7 @@ void put_steps(JsonText& out, const RunLog& run, const RunLog* baseline, std::si
             gap_ema.push_back(std::isfinite(difference) || step.skipped ? gap_mean : NAN);
         }
     }
-    // Gaps are drawn as lines, which do not show more than three digits.
+    // Gaps are drawn as lines, for which three digits are enough.
     constexpr int loss_digits = 6, gap_digits = 3, count_digits = 4;
     out.key("step"), out.put(axes.index_of(x));
     out.put_list("loss", loss.means(), loss_digits);
@@ -140,13 +140,14 @@ void put_formats(JsonText& out) {
     out.close('}');
 }
 
-/// Writes the data for the charts of policies. Gaps are fractions of fp32's loss, and bytes are per parameter.
+/// Writes the data of a policy for the charts that compare policies. Gaps are fractions of fp32's loss, and bytes are
+/// per parameter.
 void put_policy(JsonText& out, const PolicySummary& policy) {
     const SummaryRow& row = policy.row;
     const PairedMean gap = paired_mean(policy.seed_gaps);
     const double whole = row.gap_mean.value_or(NAN) / policy.relative_gap.value_or(NAN);
-    // This ratio is fp32's loss. It is 0 / 0 if the gap is exactly zero; the intervals are then zero as well, unless
-    // the seeds differ, and the policy's own loss serves instead.
+    // `whole` is the loss of fp32. If the gap is exactly zero, `whole` is 0 / 0, and the policy's own loss is used
+    // instead. (The intervals are then zero as well, unless the seeds have different gaps.)
     const double loss = std::isfinite(whole) ? whole : row.loss;
     const auto put = [&](std::string_view name, std::optional<double> value, double unit) {
         out.key(name), out.put(value.value_or(NAN) / unit);
@@ -164,7 +165,7 @@ void put_policy(JsonText& out, const PolicySummary& policy) {
     out.close('}');
 }
 
-/// How many sampled rows the page keeps of each run, and of which runs; see PageLimits.
+/// The sampled rows that the page keeps: from which seeds, and how many from each run. See PageLimits.
 struct Share {
     bool one_seed = false;
     std::size_t per_run = 0;  ///< columns or steps

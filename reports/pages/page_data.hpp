@@ -9,13 +9,15 @@
 namespace macheps::reports {
 
 /// Limits on the data of the displayed policies.
-/// - Curves: at most `points` per run and `all_points` in total, each the mean or the last value of equally many steps.
-/// - Heat map: at most `heat_columns` per run, each with the summed counts of equally many sampled steps, and at most
-///   `heat_cells` in total.
-/// - Exponents: at most `histogram_steps` sampled steps per run, from the first to the last (a single one is the last),
-///   and at most `histogram_bins` in total.
+/// - Curves: at most `points` points per run and `all_points` points in total. Each point is the mean or the last value
+///   of equally many steps.
+/// - Heat map: at most `heat_columns` columns per run and `heat_cells` cells in total. Each column has the summed
+///   counts of equally many sampled steps.
+/// - Exponents: histograms of at most `histogram_steps` sampled steps per run, spread from the first to the last (a
+///   single histogram is from the last step), and at most `histogram_bins` bins in total.
 /// - Matrix products: the first `gemm_rows` rows.
-/// If sites or exponents exceed a total, one seed per policy is kept, and then fewer columns or steps.
+/// If the heat maps or the histograms exceed their total, only one seed per policy is kept. If they still exceed the
+/// total, they get fewer columns or steps.
 struct PageLimits {
     std::size_t points = 600, all_points = 200000, heat_columns = 60, heat_cells = 60000, histogram_steps = 8,
                 histogram_bins = 120000, gemm_rows = 5000;
@@ -32,7 +34,8 @@ inline constexpr PageLimits small_page{.points = 100,
                                        .gemm_rows = 1000,
                                        .one_seed = true};
 
-/// Returns JSON without any '<', so that it is safe between <script> tags. NaN and infinities are null.
+/// Returns the data of the page as JSON. It contains no '<', so that it is safe between <script> tags. NaN and
+/// infinities are null.
 std::string page_data(const Log& log, const Summary& summary, const PageLimits& limits = {});
 
 /// Returns the number of steps per point of the curves.

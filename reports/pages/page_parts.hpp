@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of the page's data that are written by separate files.
+// Functions that write parts of the page's JSON data. Each is defined in its own source file.
 #pragma once
 #include "reports/logs/run_log.hpp"
 #include "reports/rows/gemm_row.hpp"
@@ -15,7 +15,7 @@
 
 namespace macheps::reports {
 
-/// The names in the data. Each is written once, and referred to by its index.
+/// The names in the JSON data. Each name is written once, in a list. Other data refer to it by its index.
 class Names {
   public:
     std::uint64_t index_of(std::string_view name) {
@@ -50,17 +50,17 @@ SampleAxes axes_of(const std::vector<Row>& rows) {
     return axes;
 }
 
-/// Writes `heat`: the counts at the sites of a run, in parts per million of the elements there. Each count has a row
-/// for every site that is not all zero: [index into `site`, one cell for each column]. A cell is null if it was not
-/// sampled.
+/// Writes the key `heat`: the counts at the sites of a run, such as underflows, in parts per million of the values at
+/// the site. Each kind of count has a list of rows: [index into `site`, one cell for each column]. Sites whose cells
+/// are all zero have no row. A cell is null if the site was not sampled there.
 void put_heat(JsonText& out, const RunLog& run, Names& names, std::size_t max_columns);
 
-/// Writes `exps`: the histograms of a run. Each is a list with the elements `exponent_fields`.
+/// Writes the key `exps`: the exponent histograms of a run. A histogram is a list with the elements `exponent_fields`.
 void put_exponents(JsonText& out, const RunLog& run, Names& names, std::size_t max_steps);
 inline constexpr std::string_view exponent_fields[] = {"site",  "step", "format", "scale_min", "scale_max",
                                                        "first", "zero", "inf",    "nan",       "counts"};
 
-/// Writes `gemm`: the first `most` rows of `macheps gemm`.
+/// Writes the key `gemm`: the first `most` rows of `macheps gemm`.
 void put_gemm(JsonText& out, const std::vector<GemmRow>& rows, std::size_t most);
 
 }  // namespace macheps::reports

@@ -49,7 +49,8 @@ std::vector<PlotTick> linear_ticks(double least, double greatest, double count) 
     return ticks;
 }
 
-/// Returns about `count` powers of ten between two logarithms, or round numbers if there are fewer than two powers.
+/// Returns about `count` powers of ten between two decimal logarithms. Returns round numbers if there are fewer than
+/// two powers of ten.
 std::vector<PlotTick> log_ticks(double least, double greatest, int count) {
     const int from = static_cast<int>(std::ceil(least - 1e-9)), to = static_cast<int>(std::floor(greatest + 1e-9));
     std::vector<PlotTick> ticks;
@@ -85,8 +86,8 @@ class PlotDrawing {
                     x_.add(place_x(point.first)), y_.add(place_y(point.second));
                 }
             }
-            // Points of bounds more than a factor of 1000 above or below the curves are left out, because they would
-            // squeeze the curves.
+            // If a point of a bound is more than a factor of 1000 above or below all curves, it is left out, because it
+            // would compress the curves.
             if (are_bounds || y_.is_empty() || !plot.has_log_y) continue;
             max_y_ = y_.greatest + 3, min_y_ = y_.least - 3;
         }
@@ -150,7 +151,7 @@ class PlotDrawing {
             ticks.clear();
             for (const PlotTick& tick : plot_.x_ticks) ticks.push_back({place_x(tick.at), tick.text});
         }
-        double free_from = 0;  // the end of the previous label
+        double free_from = 0;  // right end of the previous label
         for (const PlotTick& tick : ticks) {
             const double half = label_width(tick.text) / 2;
             const double middle = std::min(at_x(tick.at), plot_width - half);

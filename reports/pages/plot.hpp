@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A figure of curves or marks as SVG, without a script. Axes are logarithmic or linear; the x axis may also have names.
-// Colours are classes of the page's style, so the figure follows the reader's theme. Curves also differ in dashes and
-// marks, so that they can be distinguished without colour.
+// Draws a figure of curves or marks as SVG, without a script. Axes are logarithmic or linear. The ticks of the x axis
+// may be names. Colours are classes of the page's style, so the figure follows the reader's theme. Curves also differ
+// in dashes and marks, so that they can be distinguished without colour.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -17,7 +17,7 @@ enum class Mark { none, own, bar };
 inline constexpr std::size_t plot_grey = static_cast<std::size_t>(-1);
 
 struct PlotCurve {
-    std::string name{};  ///< in the key; empty if the name of another curve explains this one
+    std::string name{};  ///< in the legend; empty if this curve needs no entry there
     std::vector<std::pair<double, double>> points{};
     std::size_t colour = 0;  ///< any number; eight colours repeat, but 64 pairs of colour and mark are distinct
     Stroke stroke = Stroke::solid;
@@ -32,15 +32,16 @@ struct PlotTick {
 struct Plot {
     std::string id{}, title{}, caption{}, x_name{}, y_name{};
     bool has_log_x = false, has_log_y = true;
-    std::vector<PlotTick> x_ticks{};  ///< if empty, round numbers
+    std::vector<PlotTick> x_ticks{};  ///< if empty, the ticks are round numbers
     std::vector<PlotCurve> curves{};
 };
 
-/// Returns a figure with its title, caption and key. Points that are not finite, or that have no place on a logarithmic
-/// axis, are left out. If no point is left, returns nothing.
+/// Returns a figure with its title, caption and legend. Points that are not finite, or that have no place on a
+/// logarithmic axis, are left out. Returns an empty string if no point is left.
 std::string plot_figure(const Plot& plot);
 
-/// Returns an SVG in the frame of a figure. `macheps report --charts` names a file after the id of the SVG.
+/// Returns an HTML figure that contains `svg`, with a title, a caption and a legend. `macheps report --charts` names a
+/// file after the id of the SVG.
 std::string figure_html(const std::string& title, const std::string& caption, const std::string& svg,
                         const std::string& key);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The settings of a manifest in words. It is read leniently: an older or newer manifest still shows what it contains.
+// Shows the settings of a manifest in words. Also accepts manifests of older and newer versions, and shows the keys
+// that they contain.
 #include "core/text/json.hpp"
 #include "core/text/quote.hpp"
 #include "reports/logs/manifest_facts.hpp"
@@ -67,7 +68,7 @@ constexpr std::pair<std::string_view, bool (*)(const Json& group, const Json& va
     {"momentum", [](const Json& group, const Json&) { return says(group, "optimizer", "sgd"); }},
     {"weight_decay", [](const Json&, const Json& value) { return !is_zero(value); }},
     {"token_weight", [](const Json&, const Json& value) { return !is_number(value) || value.get<double>() != 1; }},
-    {"format",  // of a data file, if there is one
+    {"format",  // of the data file; shown only if there is a data file
      [](const Json& group, const Json&) {
          const Json* file = group.find("file");
          return file == nullptr || !file->is_string() || !file->string().empty();
@@ -80,7 +81,7 @@ bool applies(const Json& group, std::string_view key, const Json& value) {
     return found == std::end(conditions) || found->second(group, value);
 }
 
-/// Returns whether a run is longer than the interval between checkpoints.
+/// Returns whether a run has more steps than the interval between checkpoints, so that the interval has an effect.
 bool is_saved(const Json& manifest, const Json& every) {
     const Json* train = manifest.find("train");
     const Json* steps = train != nullptr && train->is_object() ? train->find("steps") : nullptr;
@@ -142,7 +143,7 @@ std::string command_line(const Json& command) {
     return line;
 }
 
-/// Returns the resolved table of a policy, with one line for each row, whatever the type of the rows.
+/// Returns the resolved table of a policy, with one line for each row. Rows may be arrays, objects or other values.
 std::string resolved_html(const Json& resolved) {
     constexpr std::size_t max_rows = 2000;
     if (!resolved.is_array() || resolved.empty()) return {};
@@ -172,7 +173,7 @@ std::string resolved_html(const Json& resolved) {
     return out + "</tbody></table></div></details>\n";
 }
 
-/// Returns the matrix units of each policy's matmuls, and the reasons why they are unverified.
+/// Returns the matrix units that the matmuls of each policy use, and the reasons why units are unverified.
 std::string machines_html(const Json& machines) {
     if (!machines.is_object()) return {};
     std::string rows, doubts;

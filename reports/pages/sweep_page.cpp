@@ -63,7 +63,8 @@ std::string cell_html(const SweepRow& row) {
                        escape_html(r.verdict), escape_html(verdict_words(r)));
 }
 
-/// The table of settings and policies. If there are few settings, they become the columns and the policies the lines.
+/// The table of gaps. Settings are lines and policies are columns. With few settings and many policies, settings are
+/// columns and policies are lines.
 class StudyTable {
   public:
     StudyTable(const SweepSummary& sweep, const SweepPageLimits& limits)
@@ -165,7 +166,8 @@ std::vector<std::string> charted_policies(const SweepSummary& sweep, const Sweep
     return names;
 }
 
-/// Groups neighbouring values of an axis if there are more than `most`. Maps each value to the middle one of its group.
+/// Groups neighbouring values of an axis if it has more than `most` values. Maps each value to the middle value of its
+/// group.
 std::map<double, double> grouped(const std::set<double>& values, std::size_t most) {
     const std::vector<double> sorted(values.begin(), values.end());
     const std::size_t length = (sorted.size() + most - 1) / most;
@@ -177,7 +179,7 @@ std::map<double, double> grouped(const std::set<double>& values, std::size_t mos
     return middles;
 }
 
-/// Plots the gap of policies against one numeric axis: mean, minimum and maximum over the other axes.
+/// Plots the gap of each policy against one numeric axis, as the mean, minimum and maximum over the other axes.
 std::string axis_chart(const SweepSummary& sweep, std::size_t axis, const std::vector<std::string>& policies,
                        const SweepPageLimits& limits) {
     std::set<double> values;
@@ -271,7 +273,7 @@ std::string curves_html(const SweepSummary& sweep, const SweepPageLimits& limits
         const std::string words = values_words(sweep, *row);
         const bool is_cut = row->policy.row.verdict == "diverged";
         out += chart_svg({.title = row->policy.row.policy + (words.empty() ? "" : ", " + words) +
-                                   (is_cut ? ", while it was finite" : ""),
+                                   (is_cut ? ", while the loss was finite" : ""),
                           .x_name = "step",
                           .y_name = "gap, nats",
                           .lines = {std::move(line)}});

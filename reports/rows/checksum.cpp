@@ -46,7 +46,7 @@ void Checksum::update(std::string_view text) {
 }
 
 std::uint64_t Checksum::value() const {
-    std::uint64_t hash = prime5;  // the seed is 0
+    std::uint64_t hash = prime5;  // start value for the seed 0
     if (bytes_ >= stripe) {
         constexpr int turns[] = {1, 7, 12, 18};
         hash = 0;

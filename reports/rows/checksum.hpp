@@ -12,11 +12,11 @@
 
 namespace macheps::reports {
 
-/// The checksum of bytes that arrive in pieces. It does not depend on where they are split.
+/// Computes the checksum of bytes that are added in pieces. The result does not depend on the sizes of the pieces.
 class Checksum {
   public:
     void update(std::string_view bytes);
-    /// Returns the checksum of all bytes so far. More may follow.
+    /// Returns the checksum of all bytes so far. More bytes may be added afterwards.
     std::uint64_t value() const;
     std::uint64_t bytes() const { return bytes_; }
 
@@ -25,7 +25,7 @@ class Checksum {
     void consume(const char* at);
 
     std::array<std::uint64_t, 4> lanes_{0x60ea27eeadc0b5d6u, 0xc2b2ae3d27d4eb4fu, 0u, 0x61c8864e7a143579u};
-    std::array<char, stripe> rest_{};  ///< the first bytes_ % stripe of these wait for a full stripe
+    std::array<char, stripe> rest_{};  ///< incomplete stripe; its first bytes_ % stripe bytes are used
     std::uint64_t bytes_ = 0;
 };
 

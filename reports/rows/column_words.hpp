@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The type of the descriptions of columns.
+// The type of the descriptions of CSV columns, and their units.
 #pragma once
 #include <string_view>
 
 namespace macheps::reports {
 
-/// The description of a column. `unit` and `formula` are empty if there is none. Formulas are printed in backquotes.
+/// The description of a column. `unit` and `formula` may be empty. Formulas are printed in backquotes.
 struct ColumnWords {
     std::string_view name, unit, meaning, formula;
 };

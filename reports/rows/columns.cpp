@@ -24,8 +24,9 @@ namespace {
 constexpr ColumnWords run_words[] = {
     {"run", "", "name of the run", "`policy/seed`"},
     {"policy", "", "name of the policy", ""},
-    {"seed", "", "seed of the initial weights and of the batches; runs with the same seed are paired", ""},
-    {"status", "", "`ok`; `diverged`; `failed: ` and the reason", ""},
+    {"seed", "", "seed of the initial weights and of the batches; runs with the same seed are compared with each other",
+     ""},
+    {"status", "", "`ok`, `diverged`, or `failed: ` followed by the reason", ""},
     {"steps", steps, "optimiser steps done, including skipped ones", ""},
     {"tokens", "tokens", "tokens trained on", "steps * batch * context"},
     {"final_loss", nats, "`loss` of the last step", ""},
@@ -38,64 +39,73 @@ constexpr ColumnWords run_words[] = {
      "wall-clock time of the emulated steps; it says nothing about hardware and differs between computers", ""},
     {"tokens_per_second", "tokens/s", "speed of the emulation", "tokens / seconds"},
     {"bytes_params", bytes, "parameters in the formats of the policy", "sum of elements * bits / 8"},
-    {"bytes_grads", bytes, "gradients, and the sums over micro-batches if they are stored separately", "the same"},
-    {"bytes_master", bytes, "master copies of the parameters", "the same"},
-    {"bytes_optimizer", bytes, "moments", "the same"},
+    {"bytes_grads", bytes, "gradients, and the sums over micro-batches if they are stored separately",
+     "as bytes_params"},
+    {"bytes_master", bytes, "master copies of the parameters", "as bytes_params"},
+    {"bytes_optimizer", bytes, "moments of the optimiser", "as bytes_params"},
     {"bytes_activations", bytes, "activations that one micro-batch on one rank keeps for the backward pass",
-     "the same"},
-    {"parameters", "weights", "size of the model; missing in rows of earlier versions", ""},
+     "as bytes_params"},
+    {"parameters", "weights", "number of weights of the model; missing in rows of earlier versions", ""},
     {"matmul_formats", "multiply-adds",
      "multiply-adds of one sample in a step, for each pair of operand formats: `bf16*bf16:98304;e4m3fn*e5m2:24576`",
      ""},
-    {"low_linears", "linears", "linears whose operands have 8 bits or fewer; missing in rows of earlier versions", ""},
-    {"asked_linears", "linears",
-     "linears for which the policy asks for 8 bits or fewer; those that are not in `low_linears` were left out", ""},
-    {"stress", "", "stress on the values of the model: `outliers=2^11`; empty without a stress", ""},
+    {"low_linears", "layers", "linear layers whose operands have 8 bits or fewer; missing in rows of earlier versions",
+     ""},
+    {"asked_linears", "layers",
+     "linear layers for which the policy asks for 8 bits or fewer. The layers that `low_linears` does not count were "
+     "left unchanged because of a filter, their size or their block",
+     ""},
+    {"stress", "", "stress that `--stress` applied to the model, such as `outliers=2^11`; empty without a stress", ""},
 };
 
 constexpr ColumnWords step_words[] = {
     {"run", "", "name of the run", "`policy/seed`"},
     {"policy", "", "name of the policy", ""},
     {"seed", "", "seed of the initial weights and of the batches", ""},
-    {"step", "step", "number of the optimiser step, from 0", ""},
+    {"step", "step", "number of the optimiser step, counted from 0", ""},
     {"tokens", "tokens", "tokens trained on, including those of this step", "(step + 1) * batch * context"},
     {"loss", nats, "cross entropy of the policy's logits, computed in fp64; all comparisons use it",
      "mean over tokens of log sum exp(z) - z[target]"},
-    {"baseline_loss", nats, "`loss` of the fp32 run of the same seed at this step", ""},
-    {"gap", nats, "difference from the fp32 run of the same seed", "loss - baseline_loss"},
+    {"baseline_loss", nats, "`loss` of the fp32 run with the same seed at this step", ""},
+    {"gap", nats, "difference from the loss of the fp32 run with the same seed", "loss - baseline_loss"},
     {"grad_norm", "nats", "norm of all gradients after unscaling and before clipping", "sqrt(sum g^2)"},
-    {"update_norm", "", "distance that the stored weights moved", "sqrt(sum (w_after - w_before)^2)"},
+    {"update_norm", "", "norm of the change of the stored weights", "sqrt(sum (w_after - w_before)^2)"},
     {"lr", "", "learning rate of this step", ""},
     {"loss_scale", "",
      "factor by which the loss was multiplied in the backward pass of this step; 1 without a loss scaler", ""},
-    {"growth_tracker", steps, "steps without an overflow since the loss scale last changed, counted after this step",
-     ""},
-    {"skipped", "0 or 1", "1: a gradient was not finite, and the optimiser did nothing", ""},
+    {"growth_tracker", steps,
+     "steps without an overflow since the last change of the loss scale, counted after this step", ""},
+    {"skipped", "0 or 1", "1 if a gradient was not finite and the optimiser therefore skipped the step", ""},
     {"overflow_site", "",
      "first site, in the order of execution, whose cast received or produced a value that is not finite", ""},
     {"underflow", values, "nonzero values that a cast made zero, over all casts of the step", "x != 0 and q = 0"},
     {"overflow", values, "values beyond the largest finite value of their format, after scaling", "abs(z) > largest"},
     {"saturated", values, "values equal to the largest finite value after their cast", "abs(q) = largest"},
-    {"lost_updates", "weights", "weights whose update was not zero but changed nothing",
+    {"lost_updates", "weights", "weights that did not change although their update was not zero",
      "wanted != 0 and w_after = w_before"},
     {"update_eff", share,
-     "projection of the actual weight changes onto the changes that the optimiser asked for; 1: nothing is lost on "
-     "average; empty in a skipped step",
+     "projection of the actual weight changes onto the changes that the optimiser asked for; 1 means that nothing is "
+     "lost on average; empty in a skipped step",
      "<moved, wanted> / <wanted, wanted>"},
     {"loss_rounded", nats,
-     "the policy's own loss: log-probabilities and their mean are rounded as the policy says; missing in rows of "
+     "the policy's own loss: its log-probabilities and their mean are rounded as the policy says; missing in rows of "
      "schema 1",
      ""},
-    {"update_stagnation", share, "share of the nonzero updates that changed nothing", "lost / nonzero updates"},
-    {"effective_lr", "", "learning rate with which the weights actually moved", "lr * update_eff"},
+    {"update_stagnation", share, "share of the nonzero updates that did not change their weight",
+     "lost / nonzero updates"},
+    {"effective_lr", "", "learning rate with which the weights actually changed", "lr * update_eff"},
     {"grad_cosine", share,
      "cosine similarity between the gradients of a sampled step and those of fp32 with the same weights and batch",
      "<g, g32> / (|g| |g32|)"},
-    {"grad_proj", share, "projection of the gradients onto those of fp32", "<g, g32> / <g32, g32>"},
-    {"grad_snr_db", "dB", "signal-to-noise ratio of the gradients: those of fp32 over the difference from them",
+    {"grad_proj", share, "projection of the gradients onto those of fp32 with the same weights and batch",
+     "<g, g32> / <g32, g32>"},
+    {"grad_snr_db", "dB",
+     "signal-to-noise ratio of the gradients: the signal is the fp32 gradients, and the noise is the difference from "
+     "them",
      "20 log10(|g32| / |g - g32|)"},
-    {"grad_cosine_least", share, "smallest cosine similarity of a single parameter's gradient", "as grad_cosine"},
-    {"grad_least_parameter", "", "name of that parameter", ""},
+    {"grad_cosine_least", share, "smallest cosine similarity of the gradient of a single parameter tensor",
+     "as grad_cosine"},
+    {"grad_least_parameter", "", "name of the parameter tensor with the cosine similarity `grad_cosine_least`", ""},
     {"moment_stagnation", share,
      "share of the second moments that did not change although they or their gradient were not zero",
      "unchanged / all"},
@@ -103,20 +113,21 @@ constexpr ColumnWords step_words[] = {
      "first site of a sampled step, in the order of execution, whose values are far from those of fp32 with the same "
      "weights and batch; empty if there is none",
      "|v - v32| > 0.5 |v32|"},
-    {"farthest_site", "", "site whose values are farthest from those of fp32", ""},
-    {"farthest_distance", share, "distance at that site; `inf` if a value is not finite", "|v - v32| / |v32|"},
+    {"farthest_site", "", "site of a sampled step whose values are farthest from those of fp32", ""},
+    {"farthest_distance", share,
+     "distance between the values at `farthest_site` and those of fp32; `inf` if a value is not finite",
+     "|v - v32| / |v32|"},
 };
 
 constexpr ColumnWords eval_words[] = {
     {"run", "", "name of the run", "`policy/seed`"},
     {"policy", "", "name of the policy", ""},
     {"seed", "", "seed of the initial weights and of the batches", ""},
-    {"step", "step", "step before which the model was evaluated; the batches are the same for every policy and seed",
-     ""},
+    {"step", "step", "step before which the model was evaluated, on the same batches for every policy and seed", ""},
     {"eval_loss", nats, "held-out loss under the policy, computed in fp64 from its logits", "as `loss` of steps.csv"},
     {"eval_loss_fp32", nats, "held-out loss of the master weights, evaluated in fp32", ""},
     {"perplexity", "tokens", "number of equally likely tokens that would give this loss", "exp(eval_loss)"},
-    {"entropy_floor", nats, "smallest loss that any model can reach; known only for the synthetic language",
+    {"entropy_floor", nats, "smallest loss that any model can reach; empty unless the data is the synthetic language",
      "conditional entropy of the generator"},
 };
 
@@ -124,9 +135,9 @@ constexpr ColumnWords site_words[] = {
     {"run", "", "name of the run", "`policy/seed`"},
     {"policy", "", "name of the policy", ""},
     {"seed", "", "seed of the initial weights and of the batches", ""},
-    {"step", "step", "sampled step (`--probe-every`)", ""},
+    {"step", "step", "step in which the sites were sampled (`--probe-every`)", ""},
     {"site", "", "`site:slot` at which values were cast; in a run that rounds nothing, every slot has a row", ""},
-    {"format", "", "format of the cast, which is that of q; fp32 if nothing is rounded", ""},
+    {"format", "", "format to which the cast rounds; fp32 if nothing is rounded", ""},
     {"scale_inv_min", "", "smallest decode scale of the casts at this site; 1 without scaling",
      "y = q * scale_inv, z = x / scale_inv"},
     {"scale_inv_max", "", "largest decode scale of the casts at this site", ""},
@@ -137,8 +148,9 @@ constexpr ColumnWords site_words[] = {
      "0 < abs(q) < 2^emin"},
     {"overflow", values, "values beyond the largest finite value of the format", "abs(z) > largest"},
     {"saturated", values, "values equal to the largest finite value after the cast", "abs(q) = largest"},
-    {"nan_in", values, "values that were NaN before the cast; no other column except `count` includes them", ""},
-    {"inf_in", values, "values that were infinite before the cast; no other column except `count` includes them", ""},
+    {"nan_in", values, "values that were NaN before the cast; of the other columns, only `count` includes them", ""},
+    {"inf_in", values, "values that were infinite before the cast; of the other columns, only `count` includes them",
+     ""},
     {"amax", "", "largest finite magnitude before the cast; 0 if no value is finite", "max abs(x)"},
     {"amin_nz", "", "smallest nonzero magnitude before the cast", "min abs(x), x != 0"},
     {"mse", "", "mean squared error of the cast", "mean (y - x)^2"},
@@ -146,35 +158,45 @@ constexpr ColumnWords site_words[] = {
      "10 log10(sum x^2 / sum (y - x)^2)"},
     {"cosine", share, "cosine of the angle between the values before and after the cast",
      "<x, y> / sqrt(<x, x> <y, y>)"},
-    {"proj", share, "projection of the values after the cast onto those before it; 1: unbiased", "<x, y> / <x, x>"},
+    {"proj", share, "projection of the values after the cast onto those before it; 1 means that the cast is unbiased",
+     "<x, y> / <x, x>"},
     {"subnormal_inexact", values, "values that are subnormal after the cast and were rounded there",
      "0 < abs(q) < 2^emin and y != x"},
-    {"overflow_rounded", values, "values that rounding to nearest even would move beyond the largest finite value", ""},
-    {"block_flush", "blocks", "blocks in which every value became zero although some were not; empty without blocks",
+    {"overflow_rounded", values, "values that would exceed the largest finite value after rounding to nearest even",
      ""},
-    {"dynamic_range", "powers of two", "distance from the smallest nonzero magnitude to the largest one",
+    {"block_flush", "blocks",
+     "blocks that share a scale, were not all zero before the cast, and are all zero after it; empty without scales",
+     ""},
+    {"dynamic_range", "powers of two", "ratio of the largest to the smallest nonzero magnitude, in powers of two",
      "log2(amax) - log2(amin_nz)"},
     {"headroom_bits", "powers of two",
-     "distance from the largest scaled magnitude to the largest finite value; below 0, values overflow",
+     "ratio of the largest finite value to the largest scaled magnitude, in powers of two; values overflow if it is "
+     "negative",
      "log2(largest / max abs(z))"},
     {"rel_err_mean", share, "mean relative error of the cast over the nonzero values", "abs(y - x) / abs(x)"},
-    {"rel_err_max", share, "largest relative error of the cast", "the same"},
-    {"bias_rel", share, "mean error towards larger magnitudes, relative to the mean magnitude",
+    {"rel_err_max", share, "largest relative error of the cast", "as rel_err_mean"},
+    {"bias_rel", share,
+     "mean change of the magnitude, relative to the mean magnitude; positive if the cast makes magnitudes larger on "
+     "average",
      "sum sgn(x) (y - x) / sum abs(x)"},
-    {"scale_age", "micro-batches", "micro-batches since a delayed scale last changed", ""},
+    {"scale_age", "micro-batches", "micro-batches since a delayed scale last changed; empty without delayed scaling",
+     ""},
     {"scale_frozen_steps", "micro-batches",
-     "consecutive micro-batches in which a delayed scale was kept because amax was 0, infinite or NaN", ""},
+     "number of the most recent consecutive micro-batches in which a delayed scale was kept because amax was 0, "
+     "infinite or NaN",
+     ""},
     {"scale_exp_hist", "",
-     "number of decode scales for each exponent, as `exponent:count` joined by semicolons; also `zero`, `inf` and "
-     "`nan`; the byte of an e8m0 scale is its exponent + 127; empty without scaling",
+     "histogram of the decode scales by exponent, as `exponent:count` joined by semicolons. An exponent may also be "
+     "`zero`, `inf` or `nan`. The byte of an e8m0 scale is its exponent + 127. Empty without scaling",
      "floor(log2(scale_inv))"},
 };
 
 constexpr ColumnWords exponent_words[] = {
     {"run", "", "name of the run", "`policy/seed`"},
-    {"step", "step", "sampled step that keeps histograms (`--histogram-every`)", ""},
+    {"step", "step", "step in which histograms were recorded (`--histogram-every`)", ""},
     {"site", "", "`site:slot`, as in sites.csv", ""},
-    {"exponent", "", "the bin, for values before scaling: an integer, or `zero`, `inf` or `nan`", "floor(log2 abs(x))"},
+    {"exponent", "", "the bin: an integer, or `zero`, `inf` or `nan`. The values are those before scaling",
+     "floor(log2 abs(x))"},
     {"count", values, "values in this bin; empty bins have no row", ""},
     {"kind", "", "`number`, `zero`, `inf` or `nan`; missing in rows of earlier versions", ""},
     {"floor_log2", "", "`exponent` as a number; empty if `kind` is not `number`; missing in rows of earlier versions",
@@ -183,9 +205,10 @@ constexpr ColumnWords exponent_words[] = {
 
 constexpr ColumnWords hash_words[] = {
     {"run", "", "name of the run", "`policy/seed`"},
-    {"step", "step", "number of the optimiser step, from 0", ""},
-    {"micro_batch", "", "number of the micro-batch in the step, from 0", ""},
-    {"site", "", "`site:slot`, or the tensor of a parameter, in the order of execution", ""},
+    {"step", "step", "number of the optimiser step, counted from 0", ""},
+    {"micro_batch", "", "number of the micro-batch in the step, counted from 0", ""},
+    {"site", "", "`site:slot`, or the name of a parameter, a gradient or an optimiser state; in the order of execution",
+     ""},
     {"count", values, "values in the tensor", ""},
     {"hash", "hexadecimal", "hash of the bits of all values; equal tensors have equal hashes",
      "sum mod 2^64 of a mix of index and bits"},
@@ -193,76 +216,88 @@ constexpr ColumnWords hash_words[] = {
 
 constexpr ColumnWords summary_words[] = {
     {"policy", "", "name of the policy; `policy@directory` if the runs of this name differ between directories", ""},
-    {"seeds", "runs", "runs of this policy", ""},
-    {"loss", nats, "mean over seeds of the mean `loss` of the last W steps", "W = min(50, steps / 4), at least 1"},
-    {"gap_mean", nats, "mean over seeds of the mean paired gap of the last W steps", "mean of loss - baseline_loss"},
-    {"gap_ci_low", nats, "lower end of the 95 % interval of the gap; empty with one seed",
+    {"seeds", "runs", "number of runs of this policy", ""},
+    {"loss", nats, "mean `loss` of the last W steps of a run, averaged over the seeds",
+     "W = min(50, steps / 4), at least 1"},
+    {"gap_mean", nats, "mean gap of the last W steps of a run, averaged over the seeds",
+     "mean of loss - baseline_loss"},
+    {"gap_ci_low", nats, "lower end of the 95 % confidence interval of the gap; empty with one seed",
      "gap_mean - t(0.975, seeds - 1) s / sqrt(seeds)"},
-    {"gap_ci_high", nats, "upper end of that interval", "gap_mean + t(0.975, seeds - 1) s / sqrt(seeds)"},
+    {"gap_ci_high", nats, "upper end of that interval; empty with one seed",
+     "gap_mean + t(0.975, seeds - 1) s / sqrt(seeds)"},
     {"verdict", "",
-     "the first of these that applies: `baseline`; `diverged`; `no_baseline`; `one_seed`; `equivalent` (the 90 % "
-     "interval lies within the margin); `worse` (the 95 % interval lies above zero); `undecided`",
+     "the first of these that applies. `baseline`: fp32 itself; `diverged`: a run failed; `no_baseline`: no seed has "
+     "an fp32 run; `one_seed`: only one seed has an fp32 run; `equivalent`: the 90 % interval of the gap lies within "
+     "the margin; `worse`: the 95 % interval of the gap lies above zero; `undecided`",
      ""},
     {"diverged_step", "step",
-     "first of 10 consecutive steps whose smoothed gap exceeds 0.1 % of the fp32 loss, in the earliest seed; the "
-     "curves part here, even if the gap stays small",
+     "first of 10 consecutive steps whose smoothed gap exceeds 0.1 % of the fp32 loss, in the seed in which this "
+     "happens first. The loss curves separate here, even if the gap stays small",
      "abs(ema(gap)) > 0.001 baseline_loss, decay 0.9"},
     {"first_site", "",
-     "first sampled site with more than 1 % underflow, a NaN or infinity, or an overflow (with a scale: more than 0.1 "
-     "% overflow)",
+     "`site:slot` of the first row of sites.csv with more than 1 % underflow, with a NaN or infinity, or with an "
+     "overflow (with a scale: more than 0.1 % overflow)",
      ""},
     {"skipped_rate", share, "share of all steps that the loss scaler skipped", ""},
     {"underflow_rate", share, "share of all values in sites.csv that underflowed", "sum underflow / sum count"},
     {"slowdown", "",
-     "always empty; it was a ratio of emulation times, which says nothing about a recipe; the column is kept for old "
-     "readers",
+     "always empty. Earlier versions wrote a ratio of emulation times, which says nothing about a recipe. The column "
+     "is kept for programs that read old files",
      ""},
-    {"memory_ratio", share, "all bytes of runs.csv relative to those of fp32", "sum bytes_* / sum bytes_* of fp32"},
+    {"memory_ratio", share, "sum of the columns `bytes_*` of runs.csv, relative to that of fp32",
+     "sum bytes_* / sum bytes_* of fp32"},
     {"steps", steps, "steps of the shortest run of the policy", ""},
-    {"margin", nats, "margin of equivalence", "0.25 % of the fp32 loss, or that of --margin"},
+    {"margin", nats, "margin of equivalence (`--margin`)", "0.25 % of the fp32 loss by default"},
     {"detectable_gap", nats,
-     "smallest detectable gap: a comparison with as many seeds and the same scatter finds it with a probability of 80 "
-     "%; empty with one seed",
+     "smallest detectable gap: a comparison with the same number of seeds and the same scatter detects it with a "
+     "probability of 80 %; empty with one seed",
      "noncentral t at power 0.8, s / sqrt(seeds)"},
     {"forced", "",
-     "reason why no other verdict was possible: `one_seed`, `baseline_failed`, `same_losses`, `nothing_learned`, "
-     "`wide_interval`; empty if another one was possible",
+     "reason why the runs limited the verdict; empty if they did not. `one_seed`: a single seed has no interval; "
+     "`baseline_failed`: the fp32 run failed as well; `same_losses`: every loss is identical to that of fp32; "
+     "`nothing_learned`: the loss of fp32 fell by less than the margin, so even a policy that learns nothing is "
+     "`equivalent`; `wide_interval`: the 90 % interval is at least as wide as the range from -margin to +margin, so "
+     "the verdict could not be `equivalent`, but `worse` remained possible",
      ""},
-    {"failed_seeds", "runs", "runs that failed, as in `diverged`", ""},
+    {"failed_seeds", "runs", "number of runs that failed, as defined for the verdict `diverged`", ""},
     {"static_bytes", "bytes/parameter",
      "parameters, gradients, master copies and optimiser state, which are kept from step to step", ""},
     {"activation_bytes", "bytes/parameter", "activations of one micro-batch on one rank", ""},
-    {"peak_gpu", "", "GPU of `relative_peak` (`--gpu`)", ""},
+    {"peak_gpu", "", "GPU to which `relative_peak` applies (`--gpu`)", ""},
     {"relative_peak", share,
-     "dense peak speed of the formats that the policy's matmuls multiply, relative to bf16 (to fp16 on a GPU without "
-     "bf16); the vendor's figures, not a measurement",
+     "peak speed of dense matmuls in the formats that the policy multiplies, relative to bf16 (to fp16 on a GPU "
+     "without bf16). The speeds are the vendor's figures, not measurements",
      ""},
-    {"loss_spikes", "%", "spike score of the loss: share of the steps in which it is far from its values before", ""},
-    {"grad_norm_spikes", "%", "spike score of the gradient norm", ""},
+    {"loss_spikes", "%",
+     "spike score of the loss: share of the steps in which the loss is far from its previous values", ""},
+    {"grad_norm_spikes", "%",
+     "spike score of the gradient norm: share of the steps in which the norm is far from its previous values", ""},
     {"update_stagnation", share, "mean over all steps", "as in steps.csv"},
     {"update_eff", share, "mean over all steps", "as in steps.csv"},
     {"grad_cosine", share, "mean over the sampled steps", "as in steps.csv"},
     {"grad_proj", share, "mean over the sampled steps", "as in steps.csv"},
     {"stress", "", "as in runs.csv", ""},
-    {"sampled_steps", steps, "steps in which the sites were sampled, in the run with the most of them", ""},
+    {"sampled_steps", steps, "number of sampled steps, in the run with the most sampled steps", ""},
     {"forward_ranges", "",
-     "for each format, the largest forward value before its cast and the largest finite number, or `scaled` if every "
-     "cast has a scale: `fp16:5.29/65504;e4m3fn:scaled`",
+     "for each format, the largest forward value before its cast and the largest finite number of the format, or "
+     "`scaled` if every cast to the format has a scale: `fp16:5.29/65504;e4m3fn:scaled`",
      ""},
     {"forward_overflow_format", "",
-     "format that a forward value overflowed without a scale; only formats with a narrower range than fp32 count",
+     "format of the first overflow of a forward value that was cast without a scale; only formats with a narrower "
+     "range than fp32 count",
      "abs(x) > largest"},
-    {"forward_overflow_site", "", "site and slot of the first such overflow", ""},
-    {"forward_overflow_step", "step", "step of the first such overflow, over all seeds", ""},
+    {"forward_overflow_site", "", "`site:slot` of that overflow", ""},
+    {"forward_overflow_step", "step", "step of that overflow, which is the earliest over all seeds", ""},
 };
 
 constexpr std::string_view of_products = "|a||b|";
 constexpr ColumnWords gemm_words[] = {
-    {"machine", "", "the machine as given, such as with `+promote128`, or the name of a rule", ""},
+    {"machine", "",
+     "machine or order of summation as given, possibly with a suffix such as `+promote128`; or the name of a rule", ""},
     {"format_a", "", "format of operand a, [m, k]", ""},
     {"format_b", "", "format of operand b, [k, n]", ""},
     {"output", "", "format of the output; errors in ulp are in ulps of this format", ""},
-    {"distribution", "", "distribution of the operands", ""},
+    {"distribution", "", "distribution from which the operands are drawn", ""},
     {"scaling", "", "scaling of the operands: `none`, or the group of elements that shares a scale", ""},
     {"scale", "", "factor by which the drawn values are multiplied", ""},
     {"seed", "", "seed of the drawn values", ""},
@@ -271,23 +306,29 @@ constexpr ColumnWords gemm_words[] = {
     {"k", "terms", "terms of each sum", ""},
     {"outputs", values, "finite outputs, including those in `saturated`", ""},
     {"nonfinite", values, "outputs that are infinite or NaN; no error figure includes them", ""},
-    {"max_rel", share, "largest relative error; exact zeros are left out", "abs(e) / abs(exact), e = out - exact"},
-    {"mean_rel", share, "mean relative error", "the same"},
-    {"rms_rel", share, "root mean square of the relative error", "the same"},
-    {"max_ulp", "ulp", "largest error in ulps of the exact value", "abs(e) / ulp(exact)"},
-    {"mean_ulp", "ulp", "mean error in ulps of the exact value", "the same"},
+    {"max_rel", share, "largest relative error; outputs whose exact value is zero are left out",
+     "abs(e) / abs(exact), e = out - exact"},
+    {"mean_rel", share, "mean relative error", "as max_rel"},
+    {"rms_rel", share, "root mean square of the relative error", "as max_rel"},
+    {"max_ulp", "ulp", "largest error, in ulps at the exact value", "abs(e) / ulp(exact)"},
+    {"mean_ulp", "ulp", "mean error, in ulps at the exact value", "as max_ulp"},
     {"sqnr_db", "dB", "signal-to-error ratio; `inf` without error", "10 log10(sum exact^2 / sum e^2)"},
     {"max_error", of_products,
-     "largest error relative to the sum of the magnitudes of an output's products; the bounds apply to it",
+     "largest error of an output relative to the sum of the magnitudes of its products. The bounds below apply to this "
+     "error",
      "abs(e) / sum abs(a b)"},
-    {"rms_error", of_products, "root mean square of that error", "the same"},
-    {"bias", of_products, "mean of that error, with its sign", "mean of e / sum abs(a b)"},
-    {"drift", of_products, "mean of that error in the direction of the exact value; negative if sums are too small",
+    {"rms_error", of_products, "root mean square of the same relative errors", "as max_error"},
+    {"bias", of_products, "mean of the same relative errors, with their signs", "mean of e / sum abs(a b)"},
+    {"drift", of_products,
+     "mean of the same relative errors, where an error is positive if it makes the output larger in magnitude. The "
+     "mean is negative if sums are too small",
      "mean of e sign(exact) / sum abs(a b)"},
-    {"unit", of_products, "the machine's certain error bound per product, if nothing underflows", ""},
-    {"bound", of_products, "certain bound on max_error, known in advance; empty if none is known",
+    {"unit", of_products, "certain bound on max_error, divided by k; holds if nothing underflows", ""},
+    {"bound", of_products,
+     "certain bound on max_error, which is known before the product is computed; empty if no bound is known",
      "k unit, plus the underflow of the operands"},
-    {"probable_bound", of_products, "mean truncation error, plus lambda standard deviations of all rounding errors",
+    {"probable_bound", of_products,
+     "probable bound on max_error: the mean truncation error, plus lambda standard deviations of all rounding errors",
      ""},
     {"lambda", "deviations",
      "number of standard deviations in probable_bound; an output exceeds that bound with a probability below 2 "
@@ -296,28 +337,38 @@ constexpr ColumnWords gemm_words[] = {
     {"first", "", "computed value of out[0,0]", ""},
     {"first_exact", "", "exact value of out[0,0], rounded once to fp64", ""},
     {"operand_sqnr_db", "dB",
-     "signal-to-noise ratio of rounding the operands: product of the rounded operands against that of the drawn ones",
+     "signal-to-noise ratio of the rounding of the operands. The signal is the exact product of the drawn operands; "
+     "the noise is its difference from the exact product of the rounded operands. Empty if rounding changed no operand",
      ""},
-    {"evidence", "", "how the machine is known to be modelled correctly", ""},
+    {"evidence", "",
+     "evidence that the machine is modelled correctly, as in docs/evidence.md; `unverified` if the rule as a whole has "
+     "no source",
+     ""},
     {"beyond_bound", values, "outputs whose error exceeds their own certain bound; 0 if the model is right", ""},
     {"beyond_probable", values, "outputs whose error exceeds their own probable bound", ""},
     {"via", "",
-     "how the product was computed from narrower ones (`--via`); empty without `--via`, like the next six columns", ""},
-    {"digit_bits", "bits", "bits of a digit of Ozaki's scheme, of an integer of his second scheme, or of a part", ""},
-    {"slices", "", "digits, residues or parts of each number", ""},
-    {"products", "", "narrow products on the machine", ""},
+     "method that computed the product from narrower products (`--via`). Without `--via`, this column and the next six "
+     "are empty",
+     ""},
+    {"digit_bits", "bits",
+     "bits of a digit (`ozaki1`), of the integers that represent the numbers (`ozaki2`), or of a part", ""},
+    {"slices", "", "number of digits, residues or parts of each number", ""},
+    {"products", "", "number of narrow products that the machine computed", ""},
     {"inexact_products", values,
-     "elements of the digit products that are not the expected integers; 0 if the exactness rule holds", ""},
-    {"combine", "", "how digit products are summed: `fp64` rounds after each addition, `exact` once at the end", ""},
-    {"fp64_error", of_products, "max_error of one fp64 fma per term, on the same data", ""},
+     "elements of the narrow products that are not the expected integers; 0 if the digits are small enough for exact "
+     "sums",
+     ""},
+    {"combine", "",
+     "how the digit products are summed: `fp64` rounds after each addition, `exact` rounds once at the end", ""},
+    {"fp64_error", of_products, "max_error of a chain with one fp64 fma per term, on the same data", ""},
     {"saturated", values,
-     "finite outputs in whose computation a sum or the output overflowed, which a format without Inf and NaN or inward "
-     "rounding hides; no error figure includes them",
+     "outputs that are finite although a sum or the output overflowed, because the format has no Inf and no NaN or the "
+     "mode rounds inward; no error figure includes them",
      ""},
     {"plain_error", of_products,
-     "for `--via`: max_error of one fma per term in the format of the output, on the same data", ""},
-    {"plain_max_ulp", "ulp", "for `--via`: max_ulp of the same fma sums", "as max_ulp"},
-    {"plain_mean_ulp", "ulp", "for `--via`: mean_ulp of the same fma sums", "as mean_ulp"},
+     "for `--via`: max_error of a chain with one fma per term in the format of the output, on the same data", ""},
+    {"plain_max_ulp", "ulp", "for `--via`: max_ulp of the chain of `plain_error`", "as max_ulp"},
+    {"plain_mean_ulp", "ulp", "for `--via`: mean_ulp of the chain of `plain_error`", "as mean_ulp"},
 };
 
 /// Returns whether `words` describes the columns of Row, in their order.
@@ -350,28 +401,48 @@ struct FileWords {
 
 constexpr FileWords files[] = {
     {RunRow::file, "Each row is a run of one policy with one seed.", run_words},
-    {StepRow::file, "Each row is an optimiser step of a run.", step_words},
+    {StepRow::file,
+     "Each row is an optimiser step of a run. x, z and q are the values of a cast, as defined for sites.csv.",
+     step_words},
     {EvalRow::file, "Each row is a held-out evaluation of a run.", eval_words},
     {SiteRow::file,
-     "Each row counts the casts of a site in a sampled step. x is a value before its cast. The cast rounds z = x / "
-     "scale_inv to q, and y = q * scale_inv is the result. If a matrix unit rounds its own outputs, only y is known: "
-     "`amax` and `amin_nz` are those of y, and the columns that compare x with y are empty.",
+     "Each row counts the casts of one slot in one sampled step. x is a value before its cast. scale_inv is its decode "
+     "scale,\n"
+     "which is 1 without scaling. The cast rounds z = x / scale_inv to q, a number of the format. The result is\n"
+     "y = q * scale_inv. If a matrix unit rounds its own outputs, only y is known. Then `amax` and `amin_nz` are those "
+     "of y,\n"
+     "and the columns that compare x with y are empty.",
      site_words},
-    {ExponentRow::file, "Each row is a bin of the histogram of exponents at a site in a sampled step.", exponent_words},
-    {HashRow::file, "Each row is a tensor that left a site (`macheps train --hash-sites`).", hash_words},
-    {SummaryRow::file, "Each row compares a policy with fp32 (`macheps report` writes the file).", summary_words},
+    {ExponentRow::file,
+     "Each row is one bin of a histogram, which counts the values of one slot in one sampled step by exponent.",
+     exponent_words},
+    {HashRow::file,
+     "Each row is the hash of one tensor: of a slot, a gradient, a parameter or an optimiser state (`train "
+     "--hash-sites`).",
+     hash_words},
+    {SummaryRow::file, "Each row compares a policy with fp32 (`macheps train` and `macheps report` write the file).",
+     summary_words},
     {GemmRow::file,
-     "Each row is a matrix product on a machine (`macheps gemm`). Sums are over the k products of an output.",
+     "Each row is a matrix product on a machine (`macheps gemm`). Each output is a sum of k products. Its error is\n"
+     "e = out - exact, where `exact` is the exact product of the rounded operands.",
      gemm_words},
-    {SolveRow::file, "Each row is a linear system, factored in one format and solved in one way (`macheps solve`).",
+    {SolveRow::file,
+     "Each row is a linear system A x = b, factored in one format and solved in one way (`macheps solve`). r is the "
+     "residual\n"
+     "b - A x. The norm of a vector is its largest magnitude, and the norm of a matrix is its largest row sum of "
+     "magnitudes.",
      solve_words},
     {FormulaRow::file, "Each row is a formula in one format (`macheps eval`).", formula_words},
     {FormulaPointRow::file, "Each row is one input of a formula (`macheps eval --points-out`).", formula_point_words},
-    {SumRow::file, "Each row is a sum by one method in one format (`macheps sum`).", sum_words},
-    {SolveStepRow::file, "Each row is one x of a refinement (`macheps solve --steps`).", solve_step_words},
+    {SumRow::file,
+     "Each row is a sum by one method in one format (`macheps sum`). s is the exact sum of the terms, and S is the sum "
+     "of\n"
+     "their magnitudes.",
+     sum_words},
+    {SolveStepRow::file, "Each row is one iterate x of a refinement (`macheps solve --steps`).", solve_step_words},
 };
 
-/// Escapes bars, which would end a cell of a table.
+/// Escapes vertical bars, which would end a cell of a Markdown table.
 std::string cell(std::string_view text) {
     std::string out;
     for (const char c : text) c == '|' ? out += "\\|" : out += c;
@@ -390,12 +461,18 @@ std::string code(std::string_view text) {
 std::string columns_markdown() {
     std::string out =
         "# The columns of every CSV file\n\n"
-        "Generated by `macheps report --columns` from the row types of the program. A test compares this page with "
-        "them.\n\n"
-        "A cell that was not measured is empty; `nan`, `inf` and `-inf` are measurements. New columns are added at the "
-        "end of a file, so files of earlier\n"
-        "versions lack the last columns. Readers should find columns by name. The unit 1 is a share or a ratio. Losses "
-        "are in nats; divide by ln 2 for bits.\n";
+        "For anyone who reads the CSV files of macheps. `macheps report --columns` generates this page from the row "
+        "types of the\n"
+        "program, and a test compares the page with them.\n"
+        "\n"
+        "- An empty cell was not measured. `nan`, `inf` and `-inf` are measurements.\n"
+        "- Find columns by name. New columns are added at the end of a file, so files of earlier versions lack the "
+        "last columns.\n"
+        "- The unit 1 marks a share or a ratio. Losses are in nats; divide them by ln 2 to get bits.\n"
+        "- A site is a named computation of the model, such as `block.0.mlp.up`. A slot is a tensor of a site that may "
+        "be\n"
+        "  rounded, such as `forward.a`. `site:slot` names a slot of a site.\n"
+        "- A sampled step is a step whose casts are recorded in sites.csv (`--probe-every`).\n";
     for (const FileWords& file : files) {
         out += fmt::format("\n## {}\n\n{}\n\n| column | unit | meaning | formula |\n|---|---|---|---|\n", file.file,
                            file.row);

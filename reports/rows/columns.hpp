@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The meaning of the columns of every CSV file, in words. docs/columns.md is generated here.
+// Describes the columns of every CSV file. docs/columns.md is generated from these descriptions.
 #pragma once
 #include <string>
 

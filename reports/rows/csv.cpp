@@ -32,7 +32,7 @@ bool shortened(const Descriptor& file, std::uint64_t bytes) {
     return true;
 }
 
-/// The words for the kinds, in the order of ExponentBin::Kind.
+/// The CSV words for the values of ExponentBin::Kind, in the order of the enumeration.
 constexpr std::array<std::string_view, 4> exponent_kinds{"number", "zero", "inf", "nan"};
 
 template <class Number>
@@ -54,7 +54,7 @@ void append_float(std::string& line, Number value) {
 
 template <class Number>
 bool parse_number(std::string_view text, Number& value) {
-    const DefaultFloatModes modes;  // from_chars multiplies, so its result depends on them
+    const DefaultFloatModes modes;  // from_chars multiplies, so its result depends on the rounding mode
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     return error == std::errc{} && end == text.data() + text.size() && !text.empty();
 }
@@ -65,7 +65,7 @@ bool parse_float(std::string_view text, Number& value) {
     if (text == "nan") return value = Limits::quiet_NaN(), true;
     if (text == "inf") return value = Limits::infinity(), true;
     if (text == "-inf") return value = -Limits::infinity(), true;
-    // from_chars also accepts other spellings of these ("infinity", "nan(1)"), which this program never writes.
+    // from_chars also accepts other spellings of NaN and infinity ("nan(1)", "infinity"). macheps never writes these.
     if (text.find_first_not_of("0123456789+-.eE") != std::string_view::npos) return false;
     return parse_number(text, value);
 }
@@ -97,7 +97,8 @@ std::string difference(std::string_view theirs, std::string_view ours) {
            (has.empty() ? "" : (lacks.empty() ? ": it has " : ", and has ") + has);
 }
 
-/// If `theirs` is the header `ours` without some columns of `may_lack`, returns which it lacks, otherwise nothing.
+/// Returns for each column of the header `ours` whether the header `theirs` lacks it. Returns nothing if the headers
+/// differ in more than missing columns of `may_lack`.
 std::optional<std::vector<bool>> lacking(std::string_view theirs, std::string_view ours,
                                          std::span<const std::string_view> may_lack) {
     const std::vector<std::string_view> their_names = names_in(theirs);
@@ -113,8 +114,8 @@ std::optional<std::vector<bool>> lacking(std::string_view theirs, std::string_vi
     return lacks;
 }
 
-/// Returns true for numbers joined by blanks, a fraction, or a histogram such as `-8:4;zero:1`. Such cells cannot call
-/// a function or a program.
+/// Returns true for numbers joined by blanks, a fraction, or a histogram such as `-8:4;zero:1`. In a spreadsheet, such
+/// a cell cannot call a function or a program.
 bool is_list_of_numbers(std::string_view cell) {
     while (true) {
         const std::size_t end = cell.find_first_of(" /:;");
@@ -125,7 +126,7 @@ bool is_list_of_numbers(std::string_view cell) {
     }
 }
 
-/// Returns whether a spreadsheet would evaluate the cell. Numbers may begin with their sign.
+/// Returns whether a spreadsheet would evaluate the cell as a formula. A number with a sign is not a formula.
 bool is_formula(std::string_view cell) {
     const std::size_t begin = cell.find_first_not_of(" \t\r\n");
     if (begin == cell.npos || begin + 1 == cell.size() ||
@@ -182,7 +183,8 @@ bool parse_cell(std::string_view text, ExponentBin& value) {
     value = {};
     if (parse_cell(text, value.kind)) return value.kind != ExponentBin::Kind::number;
     value.kind = ExponentBin::Kind::number;
-    // The limit is beyond all formats and double. It is needed because readers allocate a bin for each exponent.
+    // The limit is larger than the exponents of all formats and of double. It is needed because readers allocate a bin
+    // for each exponent.
     return parse_number(text, value.exponent) && std::abs(std::int64_t{value.exponent}) <= ExponentBin::largest;
 }
 
@@ -246,7 +248,7 @@ void LineFile::flush() {
         buffer_.clear();
         return;
     }
-    // The file may end with part of a row. Cut it off, and keep its text for a later flush.
+    // The file may now end with a part of a row. Cut this part off, and keep it in the buffer for a later flush.
     const std::size_t kept = whole_rows(std::string_view(buffer_).substr(0, done));
     struct stat status {};
     const bool cut = done == kept || (::fstat(file_.number(), &status) == 0 &&

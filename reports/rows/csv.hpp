@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes rows to CSV files and reads them back. A file contains only whole rows, even after a kill or on a full disk.
-// RFC 4180 quoting, LF line ends.
+// Cells are quoted as in RFC 4180, and lines end with LF.
 #pragma once
 #include "core/host/descriptor.hpp"
 #include "reports/rows/checksum.hpp"
@@ -33,7 +33,7 @@ void append_cell(std::string& line, const std::optional<Value>& value) {
     if (value) append_cell(line, *value);
 }
 
-/// Each of these parses a cell, and returns false if `text` is not a value of its type.
+/// These functions parse a cell. They return false if `text` is not a value of the type of `value`.
 [[nodiscard]] bool parse_cell(std::string_view text, std::string& value);
 [[nodiscard]] bool parse_cell(std::string_view text, bool& value);
 [[nodiscard]] bool parse_cell(std::string_view text, std::int64_t& value);
@@ -86,7 +86,8 @@ void append_line(std::string& text, const Row& row, const std::vector<bool>& lac
     text += '\n';
 }
 
-/// Returns the number of bytes up to and including the last line end that closes a row (one inside quotes does not).
+/// Returns the number of bytes up to and including the last line end that ends a row. A line end inside quotes does not
+/// end a row.
 std::size_t whole_rows(std::string_view text);
 
 /// The state of a file: its length, and the checksum of its contents.
@@ -99,9 +100,9 @@ struct FileMark {
 class LineFile {
   public:
     /// Opens or creates `path`. An existing file must begin with `header`, and loses an unterminated last row. A file
-    /// from an older version may lack columns of `may_lack`. It continues without them, so a resumed run keeps the
-    /// columns with which it began. Any other header is refused with a list of the differences, because a file with
-    /// rows of two widths could not be read.
+    /// from an older version may lack columns of `may_lack`. New rows omit these columns as well, so a resumed run
+    /// keeps the columns with which it began. Any other header is refused with a list of the differences, because a
+    /// file with rows of two widths could not be read.
     LineFile(std::filesystem::path path, std::string_view header, std::span<const std::string_view> may_lack = {});
     ~LineFile();
     LineFile(LineFile&&) = default;
@@ -154,21 +155,21 @@ std::optional<std::size_t> find_column(const Cells& cells, std::string_view name
 
 /// Returns all bytes of a file. Throws Error, Exit::bad_input.
 std::string read_text(const std::filesystem::path& path);
-/// Returns the length and checksum of the first `most` bytes of a file, or of all. Throws Error, Exit::bad_input.
+/// Returns the length and checksum of the first `most` bytes of a file, or of all bytes. Throws Error, Exit::bad_input.
 FileMark mark_of(const std::filesystem::path& path, std::uint64_t most = std::numeric_limits<std::uint64_t>::max());
 /// Forces everything that any process has written to `path` onto the disk.
 void sync_file(const std::filesystem::path& path);
-/// Truncates `path` to `bytes` and forces this onto the disk. A shorter or missing file is not changed.
+/// Truncates `path` to `bytes` and forces the change onto the disk. A shorter or missing file is not changed.
 void cut_back(const std::filesystem::path& path, std::uint64_t bytes);
 
 }  // namespace csv
 
-/// Appends rows to a file. The header comes from Row::columns. Rows stay in memory until flush(), 64 KiB or the end,
-/// and are written as whole lines in one write(2), so that a killed process leaves whole rows. (Readers ignore a last
-/// row without its line end.) An existing file is continued.
-/// Errors: throws Error, Exit::cannot_write, if the file cannot be created or written, after truncating it to whole
-/// rows. Throws Error, Exit::bad_input, if the file has another header. The destructor writes the rest but does not
-/// throw, so call flush() first.
+/// Appends rows to a new or an existing file. The header comes from Row::columns. Rows stay in memory until flush() is
+/// called, 64 KiB have accumulated, or the writer is destroyed. They are written as whole lines in one write(2), so
+/// that a killed process leaves whole rows. (Readers ignore a last row without a line end.)
+/// Errors: throws Error, Exit::cannot_write, if the file cannot be created or written. If a write fails, the file is
+/// first truncated to whole rows. Throws Error, Exit::bad_input, if an existing file has a different header. The
+/// destructor writes the remaining rows but does not throw, so call flush() first.
 template <class Row>
 class CsvWriter {
   public:
@@ -188,8 +189,8 @@ class CsvWriter {
     csv::LineFile file_;
 };
 
-/// Reads a file of rows by the names in its header, also from an older or a newer version. Columns that `Row` does not
-/// know are ignored. Columns that the file lacks are handled as described at `Column`.
+/// Reads a CSV file by the column names in its header. The file may come from an older or a newer version. Columns that
+/// `Row` does not have are ignored. Columns that the file lacks are handled as described at `Column`.
 /// Errors: throws Error, Exit::bad_input, naming file, line and column.
 template <class Row>
 class CsvReader {
@@ -213,7 +214,7 @@ class CsvReader {
 
     const std::vector<Row>& rows() const& { return rows_; }
     std::vector<Row> rows() && { return std::move(rows_); }
-    /// Returns the oddities of a readable file, in words.
+    /// Describes problems that did not prevent reading the file.
     const std::vector<std::string>& notes() const { return notes_; }
 
   private:

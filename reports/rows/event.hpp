@@ -17,10 +17,10 @@
 namespace macheps::reports {
 
 /// Version of the schema, written to manifest.json as "schema". It increases when a column changes its meaning, or when
-/// a column without empty cells is added (`since`). It does not increase when an optional column is added.
+/// a column is added whose cells cannot be empty (see since()). It does not increase when an optional column is added.
 inline constexpr int schema_version = 2;
 
-/// The schema in which a column was added.
+/// The version of the schema in which a column was added.
 struct Since {
     int schema = 1;
 };
@@ -49,9 +49,9 @@ constexpr Column<Row, Value> column(std::string_view name, Value Row::*field, Si
     return {name, field, came};
 }
 
-/// Calls use(column) for each column of `Row`, in their order. Row::columns(use) is a function that passes all columns
-/// in one call. It is not a tuple, because the compiler needs a tenth of a second for a tuple of forty columns wherever
-/// the row is declared.
+/// Calls use(column) for each column of `Row`, in the order of the file. Row::columns(use) calls `use` once with all
+/// columns. The columns are not a tuple, because every source file that includes a row type with a tuple of forty
+/// columns takes a tenth of a second longer to compile.
 template <class Row, class Use>
 constexpr void for_each_column(const Use& use) {
     Row::columns([&](const auto&... columns) { (use(columns), ...); });
@@ -61,35 +61,35 @@ inline constexpr std::size_t column_count = Row::columns([](const auto&... colum
 
 /// A histogram bin: an integer floor(log2|x|), or one of the words zero, inf, nan.
 struct ExponentBin {
-    /// Limit on |exponent|, which no number of any format reaches. Files with larger exponents are refused.
+    /// Limit on |exponent|. Numbers of all formats are below it. Files with larger exponents are refused.
     static constexpr std::int32_t largest = 2000;
     enum class Kind : std::uint8_t { number, zero, inf, nan };
     Kind kind = Kind::number;
-    std::int32_t exponent = 0;  ///< read for Kind::number only
+    std::int32_t exponent = 0;  ///< used only for Kind::number
 
     bool operator==(const ExponentBin&) const = default;
 };
 
-/// A run: one policy, one seed. A failed run also has a row. `seconds` is the time of the emulation on that computer,
-/// and says nothing about the time on real hardware.
+/// A training run of one policy with one seed. A failed run also has a row. `seconds` is the time of the emulation on
+/// the computer that ran it, and does not indicate the time on real hardware.
 struct RunRow {
     std::string run{}, policy{};
     std::int64_t seed = 0;
     std::string status = "ok";  ///< ok, diverged, `failed: why` (an Error)
     std::int64_t steps = 0, tokens = 0;
-    std::optional<double> final_loss{}, best_loss{};  ///< of StepRow::loss
+    std::optional<double> final_loss{}, best_loss{};  ///< last and smallest StepRow::loss
     std::int64_t skipped_steps = 0;
     std::optional<std::int64_t> diverged_step{};
     double seconds = 0, tokens_per_second = 0;
     std::int64_t bytes_params = 0, bytes_grads = 0, bytes_master = 0, bytes_optimizer = 0, bytes_activations = 0;
     std::optional<std::int64_t> parameters{};
-    /// The formats of both operands of every matmul, with the multiply-adds of each pair in one sample's step:
+    /// For each pair of operand formats of matmuls, the number of multiply-adds of one sample in a step:
     /// `bf16*bf16:98304;e4m3fn*e5m2:24576`.
     std::optional<std::string> matmul_formats{};
-    /// Number of linears whose operands have 8 bits or fewer, and number of linears for which the policy asked for
-    /// that. The difference was left out.
+    /// Number of linears whose operands have 8 bits or fewer, and number of linears for which the policy asks for 8
+    /// bits or fewer. The difference is the number of linears that were left out.
     std::optional<std::int64_t> low_linears{}, asked_linears{};
-    std::optional<std::string> stress{};  ///< "outliers=2^11"; empty if the values were not stressed
+    std::optional<std::string> stress{};  ///< "outliers=2^11"; empty without a stress (`--stress`)
 
     bool operator==(const RunRow&) const = default;
     static constexpr std::string_view file = "runs.csv";
@@ -110,9 +110,9 @@ struct RunRow {
 };
 
 /// An optimiser step. `loss` is computed in fp64 from the policy's logits, and all comparisons use it. `loss_rounded`
-/// is the policy's own loss: its log-probabilities and their mean are rounded as the policy says. Rows of schema 1 have
-/// no `loss_rounded`; their `loss` is the policy's own, an fp32 number. `loss_scale` is the scale used in this step.
-/// `gap` = loss - baseline_loss, absent without a baseline.
+/// is the policy's own loss: its log-probabilities and their mean are rounded as the policy says. Rows of schema 1 do
+/// not have `loss_rounded`. Their `loss` is the policy's own loss, an fp32 number. `loss_scale` is the scale used in
+/// this step. `gap` is loss - baseline_loss, and is absent without a baseline.
 struct StepRow {
     std::string run{}, policy{};
     std::int64_t seed = 0, step = 0, tokens = 0;
@@ -121,22 +121,23 @@ struct StepRow {
     float grad_norm = 0, update_norm = 0, lr = 0, loss_scale = 1;
     std::int64_t growth_tracker = 0;
     bool skipped = false;
-    std::string overflow_site{};  ///< first site whose cast met or made a value that is not finite; empty if none
+    std::string overflow_site{};  ///< first site whose cast received or produced Inf or NaN; empty if none
     std::uint64_t underflow = 0, overflow = 0, saturated = 0, lost_updates = 0;
-    std::optional<double> update_eff{};  ///< <moved, wanted> / <wanted, wanted>; absent in a skipped step
+    std::optional<double> update_eff{};  ///< <change, wanted> / <wanted, wanted> of weights; absent if skipped
     std::optional<float> loss_rounded{};
     std::optional<double> update_stagnation{};  ///< share of nonzero updates that changed nothing
     std::optional<double> effective_lr{};       ///< lr * update_eff: the rate with which the weights moved
-    /// Comparison of the gradients with those of an fp32 model with the same weights and batch, at sampled steps:
-    /// <g, g32> / (|g| |g32|), <g, g32> / <g32, g32>, 20 log10(|g32| / |g - g32|). Then the minimum cosine over the
-    /// gradients of single parameters, and the name of that parameter.
+    /// At sampled steps, compares the gradients g with the gradients g32 of an fp32 model that has the same weights and
+    /// batch: cosine <g, g32> / (|g| |g32|), projection <g, g32> / <g32, g32>, signal-to-noise ratio
+    /// 20 log10(|g32| / |g - g32|). The last two fields are the smallest cosine of a single parameter's gradient and
+    /// the name of that parameter.
     std::optional<double> grad_cosine{}, grad_proj{}, grad_snr_db{}, grad_cosine_least{};
     std::optional<std::string> grad_least_parameter{};
     /// Share of the second moments that the step left unchanged although they or their gradient were not 0.
     std::optional<double> moment_stagnation{};
-    /// Comparison of the values v at sites with those of that fp32 model, at sampled steps: the first slot in the order
-    /// of execution with |v - v32| > |v32| / 2 (empty if there is none). Then the slot with the largest ratio
-    /// |v - v32| / |v32|, and that ratio.
+    /// At sampled steps, compares the values v at each slot with the values v32 of an fp32 model that has the same
+    /// weights and batch. The first field is the first slot, in the order of execution, with |v - v32| > |v32| / 2
+    /// (empty if there is none). The others are the slot with the largest ratio |v - v32| / |v32|, and this ratio.
     std::optional<std::string> first_diverging_site{}, farthest_site{};
     std::optional<double> farthest_distance{};
 
@@ -169,10 +170,10 @@ struct StepRow {
 struct EvalRow {
     std::string run{}, policy{};
     std::int64_t seed = 0, step = 0;
-    double eval_loss = 0;                    ///< under the policy; computed in fp64 from the logits, as StepRow::loss
-    std::optional<double> eval_loss_fp32{};  ///< of the master weights, evaluated in fp32; computed likewise
-    double perplexity = 0;                   ///< of eval_loss
-    std::optional<double> entropy_floor{};   ///< known for the synthetic language only
+    double eval_loss = 0;                    ///< held-out loss under the policy, computed in fp64
+    std::optional<double> eval_loss_fp32{};  ///< held-out loss of the master weights, evaluated in fp32
+    double perplexity = 0;                   ///< exp(eval_loss)
+    std::optional<double> entropy_floor{};   ///< known only for the synthetic language
 
     bool operator==(const EvalRow&) const = default;
     static constexpr std::string_view file = "evals.csv";
@@ -185,7 +186,8 @@ struct EvalRow {
     }
 };
 
-/// A site at a sampled step: the counts of core/tally.hpp over the step's casts there, and the accuracy of the casts.
+/// The casts at one site in one sampled step: the counts of core/tally.hpp, and figures about the accuracy of the
+/// casts.
 struct SiteRow {
     std::string run{}, policy{};
     std::int64_t seed = 0, step = 0;
@@ -195,19 +197,20 @@ struct SiteRow {
                   inf_in = 0;
     float amax = 0, amin_nz = 0;
     std::optional<double> mse{}, sqnr_db{}, cosine{}, proj{};
-    /// The next fields cover the casts whose values were read. y is the decoded value, and z is the scaled x before
-    /// rounding.
+    /// The fields below cover only casts whose values were read. x is a value before the cast, z is x after scaling and
+    /// before rounding, and y is the decoded result.
     std::optional<std::uint64_t> subnormal_inexact{};  ///< values with a subnormal code and y != x
-    std::optional<std::uint64_t> overflow_rounded{};   ///< |z| that nearest even rounds beyond the largest number
+    std::optional<std::uint64_t> overflow_rounded{};   ///< values z that nearest-even rounding moves beyond the range
     std::optional<std::uint64_t> block_flush{};  ///< blocks with some x != 0 and all y == 0; absent without blocks
     std::optional<double> dynamic_range{};       ///< log2(amax) - log2(amin_nz)
     std::optional<double> headroom_bits{};       ///< log2(largest / max |z|); below 0, values overflow
     std::optional<double> rel_err_mean{}, rel_err_max{};  ///< |y - x| / |x| over x != 0
     std::optional<double> bias_rel{};                     ///< sum of sgn(x) (y - x) over sum of |x|
-    /// Delayed scaling: steps since the scale changed, and steps in a row that kept it because amax was 0, Inf or NaN.
+    /// Delayed scaling: number of micro-batches since the scale last changed, and number of latest consecutive
+    /// micro-batches that kept the scale because amax was 0, Inf or NaN.
     std::optional<std::int64_t> scale_age{}, scale_frozen_steps{};
-    /// Number of groups for each floor(log2(decode scale)): `-7:12;-6:52`, also `zero`, `inf` and `nan`. Absent without
-    /// scales.
+    /// Histogram of the decode scales: the number of groups for each floor(log2(scale)), as in `-7:12;-6:52`. Bins may
+    /// also be `zero`, `inf` and `nan`. Absent without scales.
     std::optional<std::string> scale_exp_hist{};
 
     bool operator==(const SiteRow&) const = default;
@@ -234,8 +237,8 @@ struct SiteRow {
 };
 
 /// A bin of a site's exponent histogram, over x before scaling. Empty bins have no row. `kind` and `floor_log2` repeat
-/// `exponent` in two columns, so that programs find only numbers in a column of numbers. Rows of earlier versions lack
-/// them.
+/// `exponent` as two columns, so that the column `floor_log2` contains only numbers. Rows of earlier versions lack both
+/// columns.
 struct ExponentRow {
     std::string run{};
     std::int64_t step = 0;
@@ -256,8 +259,8 @@ struct ExponentRow {
     }
 };
 
-/// A hash of the bits that left a site, or of a parameter's tensor after the step. If two runs differ, the first line
-/// in which their files differ names the operation.
+/// A hash of the values that a site produced, or of a parameter's tensor after the step. If two runs differ, the first
+/// line in which their files differ names the operation at which the difference begins.
 struct HashRow {
     std::string run{};
     std::int64_t step = 0, micro_batch = 0;
@@ -278,8 +281,8 @@ struct HashRow {
 /// Row types whose files grow while a run trains. A checkpoint records the length of each of these files, in this
 /// order, and a resumed run continues them. A new type therefore has to be added at the end.
 using GrowingRows = std::tuple<StepRow, EvalRow, SiteRow, ExponentRow>;
-/// Row types of all files that training writes. hashes.csv is only written on request, and never continued. runs.csv is
-/// last, because its rows mean that the other rows of a run are complete.
+/// Row types of all files that training writes. hashes.csv is written only on request, and a resumed run does not
+/// continue it. runs.csv is last, because a row of runs.csv means that the other rows of the run are complete.
 using TrainingRows = decltype(std::tuple_cat(GrowingRows{}, std::tuple<HashRow, RunRow>{}));
 
 /// Returns the file names of a list of row types.
@@ -289,7 +292,8 @@ constexpr std::array<std::string_view, sizeof...(Row)> files_of(std::type_identi
 }
 
 /// The comparison of a policy with the policy named fp32. summarise() in divergence.hpp creates these rows. `slowdown`
-/// is always empty: it was a ratio of emulation times, which says nothing about a recipe and differs between computers.
+/// is always empty. Earlier versions wrote a ratio of emulation times, which does not characterise a recipe and differs
+/// between computers.
 struct SummaryRow {
     std::string policy{};
     std::int64_t seeds = 0;
@@ -300,22 +304,22 @@ struct SummaryRow {
     std::string first_site{};
     double skipped_rate = 0;
     std::optional<double> underflow_rate{}, slowdown{}, memory_ratio{};
-    std::optional<std::int64_t> steps{};     ///< of its shortest run
-    std::optional<double> margin{};          ///< of equivalence, in nats
-    std::optional<double> detectable_gap{};  ///< nats; detected with probability 0.8; absent with one seed
-    std::optional<std::string> forced{};     ///< why no other verdict was possible; empty if another was
+    std::optional<std::int64_t> steps{};     ///< steps of the shortest run
+    std::optional<double> margin{};          ///< margin of equivalence, in nats
+    std::optional<double> detectable_gap{};  ///< gap in nats that is detected with probability 0.8; empty with one seed
+    std::optional<std::string> forced{};     ///< word of the reason that limited the verdict, or empty
     std::optional<std::int64_t> failed_seeds{};
     std::optional<double> static_bytes{},
-        activation_bytes{};                 ///< per parameter: kept from step to step, and activations
+        activation_bytes{};                 ///< bytes per parameter: kept from step to step, and activations
     std::optional<std::string> peak_gpu{};  ///< the GPU of `relative_peak`
-    std::optional<double> relative_peak{};  ///< dense peak of its matmuls' formats over that of bf16
+    std::optional<double> relative_peak{};  ///< dense peak speed of its matmuls, relative to bf16
     std::optional<double> loss_spikes{}, grad_norm_spikes{};  ///< spike scores, in percent of the steps
     std::optional<double> update_stagnation{}, update_eff{};  ///< means over steps
     std::optional<double> grad_cosine{}, grad_proj{};         ///< means over sampled steps
     std::optional<std::string> stress{};                      ///< as in RunRow
-    std::optional<std::int64_t> sampled_steps{};              ///< in the run with the most sampled steps
-    /// The largest forward values and the largest numbers of the formats that they were cast to:
-    /// `fp16:5.29/65504;e4m3fn:scaled`.
+    std::optional<std::int64_t> sampled_steps{};              ///< number in the run with the most sampled steps
+    /// For each format, the largest forward value that was cast to it and the largest number of the format, or `scaled`
+    /// if every cast has a scale: `fp16:5.29/65504;e4m3fn:scaled`.
     std::optional<std::string> forward_ranges{};
     /// The first forward value that overflowed a narrow format (one with a narrower range than fp32) without a scale.
     std::optional<std::string> forward_overflow_format{}, forward_overflow_site{};

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// FormulaRow: the measurements of `macheps eval` for one formula in one format. FormulaPointRow: one of its inputs.
-// Writer and report share this schema. Cells are as described at the top of event.hpp.
+// FormulaRow: the measurements of `macheps eval` for one formula in one format. FormulaPointRow: the errors of that
+// formula for one input. The writer of the CSV files and the report share this schema. event.hpp describes the cells.
 #pragma once
 #include "reports/rows/event.hpp"
 
 namespace macheps::reports {
 
-/// The reference is the formula's exact value, rounded once to the format in the mode of `round` (stochastic: to
-/// nearest). Bits of error are log2(1 + d), where d counts the numbers of the format between result and reference. If
-/// only one of the two is NaN, the error is the width of the format.
+/// The reference is the exact value of the formula, rounded once to the format. The rounding mode is `round`, or to
+/// nearest if `round` is stochastic. The error in bits is log2(1 + d), where d is the number of values of the format
+/// between the result and the reference. If either the result or the reference is NaN, but not both, the error is the
+/// width of the format.
 struct FormulaRow {
     std::string expression{}, name{}, format{}, round{}, functions{};
-    std::uint64_t inputs = 0;      ///< inputs whose reference is a number
+    std::uint64_t inputs = 0;      ///< inputs whose reference is known and not NaN
     std::uint64_t skipped = 0;     ///< inputs whose reference is NaN
-    std::uint64_t unresolved = 0;  ///< inputs whose reference the enclosures do not settle, or whose loop does not end
+    std::uint64_t unresolved = 0;  ///< inputs whose reference cannot be determined, or for which a loop does not end
     std::optional<double> mean_bits{}, max_bits{};
-    std::string worst_x{};            ///< the first input with max_bits: codes in hex, then values
-    std::optional<double> max_ulp{};  ///< over finite results and references
+    std::string worst_x{};            ///< first input whose error is max_bits: its codes in hex, then its values
+    std::optional<double> max_ulp{};  ///< largest error in ulps over finite results and references
     std::uint64_t not_correct = 0, overflow = 0, underflow = 0, nan = 0;
 
     bool operator==(const FormulaRow&) const = default;

@@ -1,49 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
-// GemmRow: the measurements of `macheps gemm` for one matrix product on one machine. Writer and report share this
-// schema. Cells are as described at the top of event.hpp.
+// GemmRow: the measurements of `macheps gemm` for one matrix product on one machine. The writer of the CSV file and the
+// report share this schema. event.hpp describes the cells.
 #pragma once
 #include "reports/rows/event.hpp"
 
 namespace macheps::reports {
 
-/// out = a b, [m,k] times [k,n], compared with the exact sums of the exact products of the rounded operands. In each
-/// column e = out - exact, |a||b| is the sum of the magnitudes of an output's products, and ulp is that of the format
-/// `output` at the exact value. `nonfinite` counts the outputs that are not finite, and `saturated` the finite outputs
-/// with a hidden overflow. No error figure includes either. Relative figures leave out exact zeros.
+/// The errors of out = a b, where a is [m,k] and b is [k,n]. `exact` is the exact product of the rounded operands.
+/// In the comments below, e is out - exact, |a||b| is the sum of the magnitudes of the k products of an output, and ulp
+/// is the unit in the last place of the format `output` at the exact value. Outputs that `nonfinite` or `saturated`
+/// counts are left out of all errors. Relative errors also leave out outputs whose exact value is zero.
 struct GemmRow {
-    std::string machine{};  ///< as given: a machine, with `+promote128` and the like, or a named rule
+    std::string machine{};  ///< as given: a machine, possibly with a suffix such as `+promote128`, or a named rule
     std::string format_a{}, format_b{}, output{};
     std::string distribution{}, scaling{};
     double scale = 1;  ///< factor on the drawn values
     std::int64_t seed = 0, m = 0, n = 0, k = 0;
-    std::uint64_t outputs = 0;                               ///< finite outputs, including saturated ones
+    std::uint64_t outputs = 0;                               ///< finite outputs, including those in `saturated`
     std::uint64_t nonfinite = 0;                             ///< infinities and NaN
-    std::optional<double> max_rel{}, mean_rel{}, rms_rel{};  ///< of |e| / |exact|
-    double max_ulp = 0, mean_ulp = 0;                        ///< of |e| / ulp
-    std::optional<double> sqnr_db{};                         ///< 10 log10(sum exact^2 / sum e^2); inf without error
-    double max_error = 0, rms_error = 0;                     ///< of |e| / |a||b|, to which the bounds apply
+    std::optional<double> max_rel{}, mean_rel{}, rms_rel{};  ///< |e| / |exact|
+    double max_ulp = 0, mean_ulp = 0;                        ///< |e| / ulp
+    std::optional<double> sqnr_db{};                         ///< 10 log10(sum exact^2 / sum e^2); inf if all e are 0
+    double max_error = 0, rms_error = 0;                     ///< |e| / |a||b|, to which the bounds apply
     double bias = 0;                                         ///< mean of e / |a||b|
     double drift = 0;  ///< mean of e sign(exact) / |a||b|: negative if sums are too small on average
-    // The bounds are empty if none is known.
-    std::optional<double> unit{};   ///< the machine's certain bound per product, of |a||b|, if nothing underflows
-    std::optional<double> bound{};  ///< certain a-priori bound on max_error: k unit, plus the underflow of the operands
+    // Bounds on |e| / |a||b|. A bound that is not known is empty.
+    std::optional<double> unit{};   ///< certain bound of the machine per product, if nothing underflows
+    std::optional<double> bound{};  ///< certain a-priori bound on max_error: k * unit, plus operand underflow
     std::optional<double>
         probable_bound{};            ///< mean truncation error, plus lambda standard deviations of the rounding errors
     std::optional<double> lambda{};  ///< an output exceeds probable_bound with probability < 2 exp(-lambda^2 / 2)
     double first = 0;                ///< out[0,0]
     double first_exact = 0;          ///< exact[0,0], rounded once to fp64
-    std::optional<double> operand_sqnr_db{};  ///< product of the rounded operands against that of the drawn ones
-    std::string evidence{};                   ///< of the machine
-    std::optional<std::uint64_t> beyond_bound{}, beyond_probable{};  ///< outputs whose |e| exceeds their own bound
-    // For products that are computed from narrower ones (`--via`); otherwise empty.
+    std::optional<double> operand_sqnr_db{};  ///< SQNR of the exact product that is due to rounding the operands
+    std::string evidence{};                   ///< how the machine is known to be modelled correctly
+    std::optional<std::uint64_t> beyond_bound{}, beyond_probable{};  ///< outputs whose |e| exceeds the respective bound
+    // The columns from `via` to `fp64_error` are empty unless narrower products give the result (`--via`).
     std::optional<std::string> via{};
     std::optional<std::int64_t> digit_bits{}, slices{}, products{};
     std::optional<std::uint64_t>
-        inexact_products{};  ///< elements of digit products that are not the integers that they should be
+        inexact_products{};  ///< elements of digit products that are not the expected integers
     std::optional<std::string> combine{};
-    std::optional<double> fp64_error{};        ///< max_error of one fp64 fma per term on the same data
-    std::optional<std::uint64_t> saturated{};  ///< finite outputs in whose computation something overflowed
-    // For `--via`: the same figures for one fma per term in the format `output`, on the same data.
+    std::optional<double> fp64_error{};        ///< max_error of a chain of fp64 fmas on the same data
+    std::optional<std::uint64_t> saturated{};  ///< finite outputs although a sum or the output overflowed
+    // For `--via`: the errors of a chain of fmas in the format `output` on the same data, with one fma per term.
     std::optional<double> plain_error{}, plain_max_ulp{}, plain_mean_ulp{};
 
     bool operator==(const GemmRow&) const = default;

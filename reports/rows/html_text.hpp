@@ -6,7 +6,8 @@
 
 namespace macheps::reports {
 
-/// Returns `text` as visible characters and line ends (core/text/shown.hpp), with & < > " ' as character references.
+/// Returns `text` for HTML. The characters & < > " ' become character references. Control characters and other
+/// invisible characters become visible escapes, except line ends and tabs (printable_lines() in core/text/shown.hpp).
 std::string escape_html(std::string_view text);
 
 }  // namespace macheps::reports

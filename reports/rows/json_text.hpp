@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes JSON for the page, value by value.
+// Builds the JSON data of an HTML report, value by value.
 #pragma once
 #include "core/text/json.hpp"
 
@@ -14,7 +14,8 @@
 
 namespace macheps::reports {
 
-/// Inserts commas. The text contains no '<', so it is safe between <script> tags.
+/// A JSON text to which keys and values are appended. Inserts the commas. Escapes '<', so that the text is safe inside
+/// a <script> element.
 class JsonText {
   public:
     void key(std::string_view name) { comma(), string(name), text_ += ':', fresh_ = true; }

@@ -7,7 +7,8 @@ namespace macheps::reports::csv {
 
 namespace {
 
-/// Removes a quoted cell from the front of `text`, which begins with its quote. Returns false if the cell does not end.
+/// Removes a quoted cell from the front of `text`, which starts with the opening quote. Returns false if there is no
+/// closing quote.
 bool take_quoted(std::string_view& text, std::vector<std::string_view>& cells, std::vector<std::string>& unquoted) {
     std::string cell;
     bool is_plain = true;
@@ -21,7 +22,7 @@ bool take_quoted(std::string_view& text, std::vector<std::string_view>& cells, s
                 cells.push_back(text.substr(1, i - 1));
             } else {
                 unquoted.push_back(std::move(cell));
-                cells.emplace_back();  // filled in at the end, because the strings may still move
+                cells.emplace_back();  // take_line sets it last, because `unquoted` may still grow
             }
             text.remove_prefix(i + 1);
             return true;
@@ -35,7 +36,7 @@ bool take_quoted(std::string_view& text, std::vector<std::string_view>& cells, s
 bool take_line(std::string_view& text, std::vector<std::string_view>& cells, std::vector<std::string>& unquoted) {
     cells.clear();
     unquoted.clear();
-    std::vector<std::size_t> places;  // indices of the cells that are unquoted copies
+    std::vector<std::size_t> places;  // indices of the cells whose text is in `unquoted`
     for (bool is_over = false; !is_over;) {
         if (!text.empty() && text.front() == '"') {
             const std::size_t copies = unquoted.size();

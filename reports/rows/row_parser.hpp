@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parses rows of a text one after the other. Only the current row is kept in memory.
+// Parses the rows of a CSV text one after the other. Only the current row is kept in memory.
 #pragma once
 #include "reports/rows/csv.hpp"
 
@@ -19,21 +19,23 @@ namespace macheps::reports {
 
 namespace csv {
 
-/// Removes the first line of `text`, which ends with LF or CRLF, and splits it into cells without their quotes. Cells
-/// with quotes inside refer to copies in `unquoted`. Returns false if a quote is in the wrong place.
+/// Removes the first line of `text`, which ends with LF or CRLF, and splits it into cells without their enclosing
+/// quotes. A cell is a view of the line, or of a copy in `unquoted` if the cell contains quotes. Returns false if a
+/// quote is in the wrong place.
 [[nodiscard]] bool take_line(std::string_view& text, std::vector<std::string_view>& cells,
                              std::vector<std::string>& unquoted);
 
-/// Throws Error, Exit::bad_input, for a row of `path` that cannot be read.
+/// Throws Error, Exit::bad_input. `what` says why the header or a row of `path` cannot be read.
 [[noreturn]] void throw_bad_row(const std::filesystem::path& path, std::string_view what);
 
 }  // namespace csv
 
-/// Reads rows by the names in a header, also from an older or a newer version, as CsvReader does.
+/// Parses rows whose columns are named in a header. Accepts headers of older and newer versions, as CsvReader does.
 template <class Row>
 class RowParser {
   public:
-    /// Errors name `path`. If `only` is given, all other columns keep the value that they have in Row{}.
+    /// Error messages name `path`. If `only` is not empty, only the columns in `only` are read; all other columns keep
+    /// the value that they have in Row{}.
     RowParser(std::string_view header, std::filesystem::path path, std::span<const std::string_view> only = {})
         : path_(std::move(path)) {
         std::vector<std::string_view> names;
@@ -52,7 +54,8 @@ class RowParser {
         for_each_column<Row>(find);
     }
 
-    /// Calls take(row) for each row of `rows`, which consists of whole lines. Errors: throws Error, Exit::bad_input.
+    /// Calls take(row) for each row of `rows`, which must consist of whole lines. Throws Error, Exit::bad_input, if a
+    /// row cannot be read.
     template <class Take>
     void parse(std::string_view rows, const Take& take) {
         while (!rows.empty()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of any type as one JSON document. The keys are the columns. Values that were not measured are null; NaN and
-// infinities are strings.
+// Writes rows of any type as one JSON document. The keys are the names of the columns. Values that were not measured
+// are null. NaN and infinities are strings.
 #pragma once
 #include "core/text/json.hpp"
 #include "reports/rows/event.hpp"
@@ -16,11 +16,11 @@
 
 namespace macheps::reports {
 
-/// Returns a value of a row in JSON: null if it was not measured, a string for an infinity or NaN.
+/// Returns a value of a row as JSON: null if the value was not measured, or a string if it is an infinity or NaN.
 template <class Value>
 Json json_cell(const Value& value) {
     if constexpr (std::is_same_v<Value, float>) {
-        // Use the shortest decimal of the float, not that of the double to which it converts.
+        // The shortest decimal of the float has fewer digits than that of the equal double.
         if (std::isfinite(value)) return std::stod(fmt::format("{}", value));
     }
     if constexpr (std::is_floating_point_v<Value>) {
@@ -33,7 +33,7 @@ Json json_cell(const std::optional<Value>& value) {
     return value ? json_cell(*value) : Json(nullptr);
 }
 
-/// Returns an array with one object per row.
+/// Returns a JSON array with one object per row.
 template <class Row>
 Json rows_of_json(std::span<const Row> rows) {
     Json list = Json::array();
@@ -46,7 +46,7 @@ Json rows_of_json(std::span<const Row> rows) {
     return list;
 }
 
-/// Returns {"schema", "rows": [one object per row]}, indented, with a line end.
+/// Returns the text of {"schema": VERSION, "rows": [one object per row]}, indented and with a line end.
 template <class Row>
 std::string rows_json(std::span<const Row> rows) {
     const Json all{{"schema", schema_version}, {"rows", rows_of_json(rows)}};

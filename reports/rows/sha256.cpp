@@ -65,7 +65,7 @@ std::array<std::uint8_t, 32> sha256(std::string_view text) {
         add_block(state, text.substr(0, block_bytes));
         text.remove_prefix(block_bytes);
     }
-    // Padding: a one, zeros, and the length in 64 bits at the end of a block.
+    // Padding: a one bit, zero bits, and the length of the text in bits as the last 64 bits of a block.
     std::string last(text);
     last += '\x80';
     while (last.size() % block_bytes != block_bytes - 8) last += '\0';

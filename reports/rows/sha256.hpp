@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SHA-256. It identifies a page's own scripts and the files that were judged. Source: FIPS 180-4, 5.1.1, 5.3.3 and 6.2.
+// Computes SHA-256 digests, which identify the scripts of an HTML report and the files that `macheps check` has read.
+// Source: FIPS 180-4, 5.1.1, 5.3.3 and 6.2.
 #pragma once
 #include <array>
 #include <cstdint>

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// SolveRow: the measurements of `macheps solve` for one system, factored in one format and solved in one way.
-// SolveStepRow: one x of a refinement. Cells are as described at the top of event.hpp.
+// SolveRow: the measurements of `macheps solve` for one system, factored in one format and solved by one method.
+// SolveStepRow: the errors of x after one step of the refinement. event.hpp describes the cells.
 #pragma once
 #include "reports/rows/event.hpp"
 
 namespace macheps::reports {
 
-/// A x = b. The norm of a vector is its largest magnitude, and that of a matrix its largest row sum of magnitudes. The
-/// forward error compares the last x with the reference. The backward errors use the residual of the last x, computed
-/// with 113 digits and rounded to fp64. All errors are infinite if x is not finite. The forward error of a finite x is
-/// empty if the reference is uncertain.
+/// The solution of A x = b. The norm of a vector is its largest magnitude. The norm of a matrix is its largest row sum
+/// of magnitudes. The forward error compares the last x with the reference. The backward errors use the residual of the
+/// last x, computed with 113 binary digits and rounded to fp64. All errors are infinite if x is not finite. The forward
+/// error of a finite x is empty if the reference is uncertain.
 struct SolveRow {
     std::string matrix{};
     std::int64_t n = 0, seed = 0;

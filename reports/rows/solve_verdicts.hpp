@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verdicts of `macheps solve`: one row for each way in which a solution can end. The solver, the help,
-// docs/columns.md and the page's map read this table.
+// The verdicts of `macheps solve`: one row for each way in which the solution of a system can end. The solver, the
+// help, docs/columns.md and the map of verdicts in the HTML report use this table.
 #pragma once
 #include <cstdint>
 #include <iterator>
@@ -9,8 +9,8 @@
 
 namespace macheps::reports {
 
-/// The outcome of a solution. The verdict names the first cause: the cast to the factor's format, then the
-/// factorisation, then the refinement. Only `converged` is a success.
+/// The outcome of the solution of a system. Only `converged` is a success. If the solution fails in several steps, the
+/// verdict names the first of them: the cast to the factor's format, then the factorisation, then the refinement.
 enum class SolveVerdict : std::uint8_t {
     converged,
     unrefined,
@@ -29,12 +29,12 @@ enum class SolveVerdict : std::uint8_t {
 struct SolveVerdictRow {
     SolveVerdict verdict;
     std::string_view name;
-    std::string_view letter;  ///< in the page's map; a converged system shows its steps instead
-    std::string_view tone;    ///< the page's colour: good, warn, bad, or plain where no refinement was possible
-    std::string_view words;   ///< the text of the verdict, after `name: `
+    std::string_view letter;  ///< in the report's map; a converged system shows its number of steps instead
+    std::string_view tone;    ///< colour in that map: good, warn, bad, or plain if no refinement was possible
+    std::string_view words;   ///< explanation, shown after `name: `
 };
 
-/// From the best to the worst. The order is that of the enumeration.
+/// The verdicts from best to worst, in the order of the enumeration.
 inline constexpr SolveVerdictRow solve_verdicts[] = {
     {SolveVerdict::converged, "converged", "", "good", "x passes the test of --stop; this is the only success"},
     {SolveVerdict::unrefined, "unrefined", "u", "warn",
@@ -82,7 +82,7 @@ inline constexpr std::size_t verdict_words_size = [] {
     return size - 2;
 }();
 
-/// "`name`: words; `name`: words", built at compile time, because the tables of columns are constants.
+/// The text "`name`: words; `name`: words". It is built at compile time, because the tables of columns are constants.
 struct VerdictWords {
     char text[verdict_words_size] = {};
     constexpr VerdictWords() {

@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-// SumRow: the measurements of `macheps sum` for one sum in one format. Writer and report share this schema. Cells are
-// as described at the top of event.hpp.
+// SumRow: the measurements of `macheps sum` for one sum in one format. The writer of the CSV file and the report share
+// this schema. event.hpp describes the cells.
 #pragma once
 #include "reports/rows/event.hpp"
 
 namespace macheps::reports {
 
-/// s is the exact sum of the terms, S is the sum of their magnitudes, and u is the format's unit roundoff, 2^-p in
-/// every mode. The terms are numbers of the format or, for a dot product, their exact products. Error figures leave out
-/// trials that are not finite.
+/// The errors of a sum. In the comments below, s is the exact sum of the terms, S is the sum of their magnitudes, and u
+/// is 2^-p for a format of p bits of precision, in every rounding mode. The terms are numbers of the format or, for a
+/// dot product, exact products of such numbers. Trials whose result is not finite are left out of the errors.
 struct SumRow {
     std::string method{}, format{}, round{}, data{};
     std::int64_t seed = 0, trials = 0, n = 0;
-    std::string result{};                ///< of trial 0: its code in hex digits, padded to the width of the format
-    double value = 0;                    ///< of trial 0
+    std::string result{};                ///< code of the result of trial 0 in hex, padded to the width of the format
+    double value = 0;                    ///< result of trial 0
     double exact = 0;                    ///< s, rounded once to fp64
-    std::optional<double> cond{};        ///< S / |s|, twice that of a dot product
+    std::optional<double> cond{};        ///< S / |s|, or 2 S / |s| for a dot product
     std::optional<double> abs_error{};   ///< |value - s|
     std::optional<double> error_unit{};  ///< |value - s| / (u S)
-    std::optional<double> rms_unit{}, mean_unit{};  ///< over the trials; the mean has a sign
-    std::optional<std::int64_t> height{};           ///< additions on the longest path
+    std::optional<double> rms_unit{}, mean_unit{};  ///< error_unit over the trials; the mean has a sign
+    std::optional<std::int64_t> height{};           ///< additions on the longest path of the sum
     std::optional<double> bound_unit{};             ///< certain bound on error_unit
-    std::optional<double> probable_unit{};  ///< exceeded with probability < 2 exp(-lambda^2 / 2) if the theory holds
+    std::optional<double> probable_unit{};  ///< errors of mean 0 exceed it with probability < 2 exp(-lambda^2 / 2)
     double lambda = 4;
     std::optional<std::int64_t> stagnated_at{};  ///< recursive sums only: from this term on, no term changed the sum
-    std::uint64_t nonfinite = 0;                 ///< number of trials that are not finite
+    std::uint64_t nonfinite = 0;                 ///< number of trials whose result is not finite
     std::optional<std::int64_t> dot{};           ///< 1 for a dot product
-    /// Number of trials that are finite although an operation overflowed and gave the largest number. If there are any,
-    /// the row has no bounds.
+    /// Number of trials whose result is finite although an operation overflowed and returned the largest number. A row
+    /// with such trials has no bounds.
     std::optional<std::uint64_t> saturated{};
 
     bool operator==(const SumRow&) const = default;

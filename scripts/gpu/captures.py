@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The files of a capture: written on the device by `Recorder`, read on any machine by `load`.
+"""Writes and reads captures, which are recorded outputs of GPU kernels.
 
-    OUTDIR/items.jsonl    one JSON object per item: the operation, its settings, and the places of its arrays
+`Recorder` writes a capture on the machine with the GPU, and `load` reads it on any machine. A capture has these files:
+
+    OUTDIR/items.jsonl    one JSON object per item: the operation, its settings, and the positions of its arrays
     OUTDIR/GROUP.bin      the arrays of a group of items, one after another, as little-endian unsigned integers
     OUTDIR/machine.json   the device and the versions of its libraries
 
-Both kinds of file are only appended to, and each item is flushed when it ends: a run that is killed loses at most the
-item that it was running.
+Items and arrays are appended and flushed one by one. A run that is killed therefore loses at most the current item.
 """
 import hashlib
 import json
@@ -17,17 +18,18 @@ import traceback
 
 import numpy as np
 
-MOST_OUTPUTS = 512  # number of outputs of a large product that are kept: a grid of rows and columns
+MOST_OUTPUTS = 512  # maximum number of outputs of one product that are kept
 
 
 def grid(m, n):
-    """Returns the rows and columns of a product that are kept: all of a small one, otherwise 32 x 16 spread over it."""
+    """Returns the rows and columns whose outputs are kept: all of a small product, otherwise usually 32 x 16."""
     if m * n <= MOST_OUTPUTS:
         return np.arange(m), np.arange(n)
     rows = min(m, 32)
     columns = min(n, MOST_OUTPUTS // rows)
     rows = min(m, MOST_OUTPUTS // columns)
-    # The first and the last are kept; odd steps visit all places modulo 8 and 16 of a tile.
+    # Includes the first and the last row and column. The spacing is odd or uneven, so that most positions modulo 8 and
+    # 16 of a tile occur.
     return tuple(np.unique(np.linspace(0, size - 1, count).astype(np.int64)) for size, count in ((m, rows), (n, columns)))
 
 
@@ -53,7 +55,9 @@ class Recorder:
         (self.folder / "machine.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
 
     def item(self, group, name, facts, run):
-        """Runs one item and records it. `run` returns a dict of arrays, and may add to `facts`. Returns success."""
+        """Runs one item and records it. Returns whether the item succeeded.
+
+        `run` is called with the record. It returns a dict of arrays, and may add entries to the record."""
         begin = time.monotonic()
         record = {"group": group, "name": name, **facts}
         try:
@@ -61,7 +65,7 @@ class Recorder:
             record["arrays"] = {key: self._write(group, value) for key, value in arrays.items()}
             self.counts["ok"] += 1
             self.counts["unequal"] += record.get("equal_twice") is False
-        except Exception as error:  # the next item runs in any case
+        except Exception as error:  # an item that fails does not stop the next items
             record["error"] = f"{type(error).__name__}: {error}"[:800]
             record["where"] = traceback.extract_tb(error.__traceback__)[-1].line
             self.counts["error"] += 1
@@ -88,8 +92,8 @@ class Recorder:
         for file in (self.items, *self.files.values()):
             file.close()
         size = sum(path.stat().st_size for path in self.folder.iterdir())
-        self.log(f"{self.counts['ok']} items recorded, {self.counts['error']} errors, {self.counts['unequal']} of them "
-                 f"differ when run twice, {size / 1e6:.1f} MB")
+        self.log(f"{self.counts['ok']} items recorded, {self.counts['error']} errors, "
+                 f"{self.counts['unequal']} recorded items differ when run twice, {size / 1e6:.1f} MB")
 
 
 def hash_of(codes):
@@ -97,7 +101,7 @@ def hash_of(codes):
 
 
 def load(folder):
-    """Yields the items of a capture, `arrays` holding NumPy arrays instead of places."""
+    """Yields the items of a capture. `arrays` of an item has NumPy arrays instead of their positions in the file."""
     folder = pathlib.Path(folder)
     data = {path.stem: path.read_bytes() for path in folder.glob("*.bin")}
     for line in (folder / "items.jsonl").read_text(encoding="utf-8").splitlines():

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Judges captures of PyTorch's and Triton's kernels: finds the rule that gives every bit.
+"""Judges captures of PyTorch's and Triton's kernels: finds the summation rule that reproduces every bit.
 
     scripts/gpu/judge_captures.py FOLDER [--program macheps] [--only GROUP,...] [--filter TEXT] [--csv FILE] [--inputs DIR]
 
@@ -8,13 +8,15 @@ FOLDER is the output of torch_capture.py or triton_capture.py. Operands are gene
 Needs numpy, but no GPU. Each row of the table is a group of captures with one kernel:
   item       group, variant, shape, layout
   kernel     the kernels that the profiler named, without copies
-  outputs    how many outputs were compared, of how many captures
-  claimed    rules that macheps claims for the variant, and how many outputs each gives: `macheps check --bits`
-  verdict    equal or differs, for the first of the claimed rules; recorded if nothing is claimed
-  found      models of sums.py that give every output; if none does, the best one with its count
+  outputs    number of compared outputs, and number of captures that contain them
+  claimed    rules that macheps claims for the variant, each with the number of outputs that it reproduces (found by
+             `macheps check --bits`)
+  verdict    equal or differs, for the first claimed rule; recorded if macheps claims no rule
+  found      models of sums.py that reproduce every output; if there are none, the best model and the number of outputs
+             that it reproduces
 
-Counts are outputs with equal bits. +0 and -0 are different; outputs that differ only in the sign of a zero are counted
-separately. Exit code: 0, or 1 if a claimed rule is refuted.
+An output is reproduced if all its bits are equal. Models of matrix products may also differ in the sign of a zero. The
+number of these outputs is printed. Exit code: 1 if a row has the verdict `differs`, otherwise 0.
 Groups: matmul, scaled_mm, triton, reveal, casts, rows, optimisers, given. Captures of attention are not judged.
 """
 import argparse
@@ -52,7 +54,7 @@ def compared(made, got):
 
 
 class Kernels:
-    """The names that the profiler gave to kernels."""
+    """The names of kernels that the profiler recorded."""
 
     def __init__(self, items):
         self.names = {}
@@ -61,7 +63,7 @@ class Kernels:
 
     def of(self, item):
         names = [n for n in self.names.get(item.get("kernel_key"), []) if not re.match(r"Memcpy|Memset", n)]
-        if item["group"] in ("matmul", "scaled_mm", "reveal"):  # copies of operands
+        if item["group"] in ("matmul", "scaled_mm", "reveal"):  # drop kernels that copy operands
             names = [n for n in names if not re.search(r"elementwise_kernel|CatArray|and_kernel", n)]
         return " + ".join(dict.fromkeys(self.short(n) for n in names)) or "?"
 
@@ -87,7 +89,7 @@ class Program:
         self.folder = tempfile.TemporaryDirectory()
 
     def check(self, arrays, op, words):
-        """Returns the parsed verdict of `macheps check`, or the reason why there is none."""
+        """Returns the parsed verdict of `macheps check`, or a text with the reason why there is no verdict."""
         if not self.path:
             return "no program"
         file = pathlib.Path(self.folder.name) / "x.npz"
@@ -100,7 +102,7 @@ class Program:
             return lines[0][:200] if lines else f"exit {run.returncode}"
 
     def unequal_bits(self, arrays, op, words):
-        """Returns how many outputs have other bits than the declared machine, or the reason why this is unknown."""
+        """Returns how many outputs differ in a bit from the declared machine, or the reason why this is unknown."""
         found = self.check(arrays, op, [*words, "--bits"])
         if isinstance(found, str):
             return found
@@ -113,7 +115,7 @@ class Program:
 
 
 def stored(codes, format):
-    """Returns an array that `macheps check` reads."""
+    """Returns the codes as an array of a type that `macheps check` reads."""
     return codes.view(FP32_CODES[format]) if format in FP32_CODES else codes
 
 
@@ -144,7 +146,7 @@ class Product:
             self._scales(item, rows, columns)
 
     def _of_batches(self, item, rows, columns):
-        # The rows of all batches follow each other. An output of batch i belongs to the columns of batch i.
+        # `rows` numbers the rows of all batches consecutively. Rows of batch i are multiplied by columns of batch i.
         batches, m, n, k = item["batches"], item["m"], item["n"], item["k"]
         a = operands.matrix(item["a"], item["class"], item["seed"], 0, batches * m, k)
         b = operands.matrix(item["b"], item["class"], item["seed"], 1, batches * n, k)
@@ -177,7 +179,7 @@ class Product:
             self.b_scale = made[1][columns] if shapes[1][0] == n else made[1][columns // 128]
 
     def part(self, rows, columns):
-        """Returns the same capture with fewer outputs."""
+        """Returns this capture restricted to these rows and columns."""
         small = object.__new__(Product)
         small.__dict__.update(self.__dict__)
         small.a, small.b, small.got = self.a[rows], self.b[columns], self.got[np.ix_(rows, columns)]
@@ -188,7 +190,7 @@ class Product:
         return small
 
     def made(self, model):
-        """Returns the codes that a model gives."""
+        """Returns the output codes that a model computes from these operands."""
         if self.blocks:
             made = np.zeros(self.got.shape, np.float32)
             for a, b, rows in self.blocks:
@@ -203,7 +205,7 @@ class Product:
 
 
 class Model:
-    """A rule, and the operations on its sums."""
+    """A model of a kernel: a summation rule, and how it splits operands, scales sums and adds a bias."""
 
     def __init__(self, rule=None, scales="", pieces="", bias_after=False):
         self.rule, self.scales, self.pieces, self.bias_after = rule, scales, pieces, bias_after
@@ -236,13 +238,13 @@ class Model:
 
 
 def slice_lengths(k):
-    """Returns lengths of slices that libraries choose: n slices of k, rounded up to a multiple of a granule."""
+    """Returns slice lengths that libraries may choose: powers of two, and k / n rounded up to multiples of 4 to 64."""
     made = {-(-(-(-k // g)) // n) * g for n in range(2, 41) for g in (4, 8, 16, 32, 64)} | {2**e for e in range(2, 12)}
     return sorted(c for c in made if c < k and k / c <= 72)
 
 
 def core_rules(p):
-    """Returns the sums of instructions that can read the operands, likely ones first."""
+    """Returns the summation rules of instructions that can read the operands, the most likely rules first."""
     name, out = p.item["variant"], p.out_format
     if p.a_format in ("e4m3fn", "e5m2"):
         return [Rule(32, 13, "e8m13"), Rule(16, 25), Rule(16, 25, pairs_of_four=True)]
@@ -255,9 +257,10 @@ def core_rules(p):
 
 
 def models_of(p, kernel, known):
-    """Yields lists of models, plain ones first. The search ends with the first list with a model that gives every bit.
+    """Yields lists of models, simple models first.
 
-    `known` contains the rules that were found for other variants, by k.
+    The search stops at the first list with a model that reproduces every bit. `known` maps k to the rules that were
+    found for other groups of captures.
     """
     item, rules = p.item, core_rules(p)
     scaling = item.get("scaling")
@@ -304,7 +307,7 @@ def models_of(p, kernel, known):
 
 
 def distinct(rules, k):
-    """Returns the rules without duplicates and without those whose tiles change no step."""
+    """Returns the rules without duplicates, and without rules whose tiles do not change the steps."""
     seen, kept = set(), []
     for rule in rules:
         lengths = {min(rule.slice or k, k - t) for t in range(0, k, rule.slice or k)}
@@ -320,7 +323,7 @@ def distinct(rules, k):
 
 
 def claims_of(p, kernel):
-    """Returns what macheps claims for the variant: [(name, words of `macheps check`)]."""
+    """Returns the machines that may describe the variant: [(name, arguments of `macheps check`)]. See is_claimed."""
     item, variant = p.item, p.item["variant"]
     scaling = item.get("scaling")
     if scaling == "tensor":
@@ -330,7 +333,7 @@ def claims_of(p, kernel):
         names = [f"cublaslt.fp8.outer{fast}", f"torch.rowwise.sm90{fast}"]
         return [(n, ["--machine", n]) for n in names]
     if scaling:
-        return []  # `macheps check` takes one scale for each row and column, none for blocks
+        return []  # `macheps check` supports a scale for each row and column, but not for blocks
     if item["op"] == "tl.dot" and p.a_format in ("e4m3fn", "e5m2"):
         interval = item["imprecise"]
         name = "triton.fp8" if interval is None else f"triton.fp8+promote{interval}" if interval else "triton.fp8"
@@ -366,10 +369,11 @@ def arrays_of(p):
 
 
 def is_claimed(p, kernel):
-    """Returns whether the first rule of claims_of is claimed.
+    """Returns whether macheps claims that the first machine of claims_of describes the kernel.
 
-    For PyTorch's products in 16 bits and tf32, it is claimed if k is not cut into slices, m and n are greater than 1,
-    and n and k are multiples of 8. For batched products and products in fp32 it is not claimed."""
+    This is claimed for scaled products and for tl.dot. It is claimed for PyTorch's other products in 16 bits and tf32
+    if the kernel does not split k, m and n are greater than 1, and n and k are multiples of 8. It is not claimed for
+    batched products and products in fp32."""
     item = p.item
     if item.get("scaling") or item["op"] == "tl.dot":
         return True
@@ -378,7 +382,7 @@ def is_claimed(p, kernel):
 
 
 def claimed(program, group, kernel):
-    """Returns the verdict and [text]: each claimed rule and how many outputs it gives."""
+    """Returns the verdict, and a text for each claimed rule with the number of outputs that it reproduces."""
     counts = {}
     for p in group:
         if p.blocks:
@@ -401,7 +405,7 @@ def claimed(program, group, kernel):
 
 
 def spread(p, count_m, count_n):
-    """Returns the capture with fewer outputs, spread over it."""
+    """Returns the capture restricted to at most count_m rows and count_n columns, spread evenly over the product."""
     m, n = p.got.shape
     if p.blocks or m * n <= count_m * count_n:
         return p
@@ -409,13 +413,14 @@ def spread(p, count_m, count_n):
 
 
 def equal_outputs(model, captured):
-    """Returns how many outputs of some captures a model gives, and how many of these differ in the sign of a zero."""
+    """Returns how many outputs a model reproduces, and how many of these differ in the sign of a zero."""
     counts = [compared(p.made(model), p.got) for p in captured]
     return sum(e + s for e, s in counts), sum(s for _, s in counts)
 
 
 def found_rules(group, kernel, known):
-    """Returns the texts of models that give every output, a text if there is none, and the count of differing zeros."""
+    """Returns the texts of the models that reproduce every output, a text about the best model if there are none, and
+    the number of outputs that differ in the sign of a zero."""
     order = sorted(group, key=lambda p: CLASS_ORDER.index(p.item["class"]))
     first = order[0]
     few, more = spread(first, 3, 8), spread(first, 10, 10)
@@ -449,7 +454,8 @@ def judge_products(items, kernels, program, wanted, report):
             continue
         key = (item["variant"], item["m"], item["n"], item["k"], item.get("layout", ""))
         groups.setdefault(key, []).append(item)
-    # fp32 outputs exclude the most rules, so these groups come first. Their rules are then tried on the other groups.
+    # Groups with fp32 outputs come first, because these outputs exclude the most rules. The rules that are found for
+    # them are then tried on the other groups.
     for key, members in sorted(groups.items(), key=lambda g: g[1][0]["formats"]["out"] != "fp32"):
         group = [Product(item) for item in members]
         kernel = kernels.of(members[0]) if wanted != "triton" else " ".join(
@@ -609,7 +615,7 @@ def judge_given(items, kernels, program, report, inputs):
             words[words.index("--out") + 1] = out
         if ".tf32/" in item["name"]:
             words += ["--operands", "tf32:nearest_even", "--machine", "sm90.mma.tf32"]
-        if item["op"] == "gemm" and "a_scale" in arrays:  # tensor cores keep fewer bits of fp8 products than fp32
+        if item["op"] == "gemm" and "a_scale" in arrays:  # tensor cores sum fp8 products with fewer bits than fp32
             words[words.index("--machine") + 1] = "cublaslt.fp8.outer" + (".fast" if ".fast/" in item["name"] else "")
         text, passed = verdict(program.check(arrays, item["op"], words + ["--allow-weak"]))
         report.row("given", item["name"], kernels.of(item), int(got.size), 1, [text], [], passed, 0)
@@ -619,7 +625,7 @@ def judge_given(items, kernels, program, report, inputs):
 
 
 def adamw_forms(given, item):
-    """Yields (text, {p, exp_avg, exp_avg_sq}): one step of AdamW in fp32 as PyTorch's kernels compute it."""
+    """Yields (text, {p, exp_avg, exp_avg_sq}) for each way in which PyTorch may compute a step of AdamW in fp32."""
     f, format = np.float32, item["format"]
     p, g, m, v = (given[n].astype(f) for n in ("p", "g", "exp_avg", "exp_avg_sq"))
     t, lr, eps, decay = item["step"] + 1, item["lr"], item["eps"], item["weight_decay"]
@@ -632,7 +638,7 @@ def adamw_forms(given, item):
         return sums.rounded(np.asarray(x, f), format)
 
     if item["kind"] == "fused":
-        # The complements are computed in fp32: 1 - fp32(0.9) is not fp32(0.1).
+        # The kernel computes 1 - beta in fp32. Note that 1 - fp32(0.9) is not fp32(0.1).
         w1, w2, b1, b2 = f(1) - f(beta1), f(1) - f(beta2), f(beta1), f(beta2)
         m1, v1 = fused(b1, m, w1 * g), fused(b2, v, w2 * (g * g))
         q = p - f(lr) * f(decay) * p

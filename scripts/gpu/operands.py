@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operands that have the same bits on every machine, as integer codes of a format.
+"""Generates operands, as integer codes of a format, that have the same bits on every machine.
 
-A capture records the name of a recipe and a seed instead of its operands. Every code is assembled from random words by
-integer arithmetic: splitmix64 in counter mode, modulo 2^64. No floating-point operation and no random generator of a
-library is involved, so the result depends on neither the machine nor the version of NumPy. `self_check` compares a hash
-of all classes and formats with a constant.
+A capture records a class and a seed instead of its operands. Every code is made from random words by integer arithmetic
+(splitmix64 in counter mode, modulo 2^64). Floating-point operations and random generators of libraries are not used, so
+the result depends neither on the machine nor on the version of NumPy. To verify this, `self_check` returns a hash of
+samples, which must be equal to SELF_CHECK.
 
-    python3 scripts/gpu/operands.py      print the hash; exit with 1 if it is not the expected one
+    python3 scripts/gpu/operands.py      prints the hash, and exits with 1 if it is not equal to SELF_CHECK
 
-The classes make rules with different accumulators give different bits:
+The classes are chosen so that summation rules with different accumulators give different bits:
   plain       uniform in (-2, 2)
   wide        exponents spread over the range of the format, at most 24 binades
-  cancelling  the second half of the terms cancels the first one; in one term of eight the last bit differs
-  swamp       one term of sixteen is much larger than the others
-  positive    uniform in [0, 2): sums grow, and an accumulator of few bits stalls
+  cancelling  the second half of the terms cancels the first half, but the last bit of one term in eight differs
+  swamp       one term in sixteen is much larger than the others
+  positive    uniform in [0, 2): sums grow, and an accumulator with few bits stalls
 """
 import hashlib
 import sys
@@ -26,12 +26,12 @@ SELF_CHECK = "29f672b3e81b305f"
 
 
 class Format:
-    """Widths of a binary format, exponents that the classes use, and the range of its powers of two."""
+    """A binary format: its widths, the range of its powers of two, and the exponents that the classes use."""
 
     def __init__(self, bits, fraction, bias, least, most, wide, swamp):
         self.bits, self.fraction, self.bias = bits, fraction, bias
-        self.least, self.most = least, most  # exponents of the least and of the greatest power of two
-        self.wide, self.swamp = wide, swamp  # exponents of the class wide; those of the large terms of the class swamp
+        self.least, self.most = least, most  # exponents of the smallest and the largest power of two
+        self.wide, self.swamp = wide, swamp  # exponents: class wide; large terms of class swamp
         self.type = {8: np.uint8, 16: np.uint16, 32: np.uint32}[bits]
 
 
@@ -42,12 +42,12 @@ FORMATS = {
     "e4m3fn": Format(8, 3, 7, -9, 8, (-6, 6), (5, 7)),
     "e5m2": Format(8, 2, 15, -16, 15, (-12, 6), (6, 9)),
 }
-# tf32 products read fp32 operands; the hardware or the library drops their last 13 bits.
+# tf32 products read fp32 operands. The hardware or the library drops the last 13 bits of each operand.
 FORMATS["tf32"] = FORMATS["fp32"]
 
 
 def words(seed, stream, count):
-    """Returns `count` 64-bit words of splitmix64 in counter mode, for each stream another sequence."""
+    """Returns `count` 64-bit words of splitmix64 in counter mode. Each stream is a different sequence."""
     golden = np.uint64(0x9E3779B97F4A7C15)
     with np.errstate(over="ignore"):
         start = _mix(np.array([(seed << 8) + stream], np.uint64))
@@ -73,7 +73,7 @@ def _bits(word, first, count):
 
 
 def _trailing_zeros(x, most):
-    """Returns the number of zeros below the lowest one in the first `most` bits of x, at most `most`."""
+    """Returns the number of trailing zero bits of x, at most `most`."""
     zeros = np.zeros(x.shape, np.int64)
     open_ = np.ones(x.shape, bool)
     for bit in range(most):
@@ -83,9 +83,10 @@ def _trailing_zeros(x, most):
 
 
 def matrix(format, kind, seed, stream, rows, terms, shift=0):
-    """Returns the codes [rows, terms] of a class. `shift` is added to all exponents.
+    """Returns the codes [rows, terms] of the class `kind`. `shift` is added to all exponents.
 
-    Bits of a word: 0-22 the fraction, 23 the sign, 24-39 the exponent, 40-47 marks of single terms.
+    Bits of a random word: 0-22 give the fraction, 23 the sign, 24-39 the exponent. 40-47 select the terms that are
+    large (swamp) or differ in the last bit (cancelling), and give the exponents of large terms.
     """
     f = FORMATS[format]
     w = words(seed, stream, rows * terms).reshape(rows, terms)
@@ -95,7 +96,7 @@ def matrix(format, kind, seed, stream, rows, terms, shift=0):
         least, most = f.wide
         exponent = least + (_bits(w, 24, 16).astype(np.int64) * (most - least + 1) >> 16)
     else:
-        # Trailing zeros are distributed as the exponents of uniform numbers are.
+        # The number of trailing zeros of a random word has the same distribution as the exponent of a uniform number.
         exponent = -np.minimum(_trailing_zeros(_bits(w, 24, 16), 6), 6)
     if kind == "positive":
         sign[:] = 0
@@ -111,14 +112,14 @@ def matrix(format, kind, seed, stream, rows, terms, shift=0):
             sign[:, half : 2 * half] ^= 1
             fraction[:, half : 2 * half] ^= (_bits(w, 40, 3) == 0)[:, half : 2 * half]
     exponent = np.clip(exponent + shift, 1 - f.bias, f.most)
-    if format == "e4m3fn":  # fraction 7 of the largest exponent is NaN
+    if format == "e4m3fn":  # fraction 7 with the largest exponent is NaN
         fraction = np.where(exponent == 8, np.minimum(fraction, 6), fraction)
     code = (sign << (f.bits - 1)) | ((exponent + f.bias) << f.fraction) | fraction
     return code.astype(f.type)
 
 
 def product(format_a, format_b, kind, m, n, k, seed):
-    """Returns the codes a [m, k] and b [n, k]: the columns of b are rows here."""
+    """Returns the codes a [m, k] and b [n, k] of the operands of a product. b is transposed."""
     return matrix(format_a, kind, seed, 0, m, k), matrix(format_b, kind, seed, 1, n, k)
 
 
@@ -129,27 +130,28 @@ def scales(seed, stream, count):
 
 
 def integers(seed, stream, count, limit):
-    """Returns `count` integers below `limit`, which is at most 2^24."""
+    """Returns `count` random integers from 0 to `limit` - 1. `limit` is at most 2^24."""
     return (_bits(words(seed, stream, count), 24, 32).astype(np.int64) * limit) >> 32
 
 
 def cast_inputs(seed, count=65536):
-    """Returns codes of fp32 numbers for casts: specials, ties of all formats with their neighbours, random patterns."""
+    """Returns fp32 codes for casts: special values, ties of narrow formats, numbers next to ties, and random codes."""
     special = np.array([0, 1, 0x7FFFFF, 0x800000, 0x3F800000, 0x7F7FFFFF, 0x7F800000, 0x7F800001, 0x7FBFFFFF, 0x7FC00000,
                         0x7FFFFFFF, 0x7FC12345], np.int64)
     w = words(seed, 0, count)
     sign, near = _bits(w, 31, 1).astype(np.int64) << 31, _bits(w, 40, 2).astype(np.int64) - 1
     raw = _bits(w, 0, 32).astype(np.int64)
     ties = []
-    # Ties of a format of p - 1 fraction bits: a one below the last bit that is kept, and its two neighbours. Below the
-    # smallest normal number more bits are dropped.
+    # A tie is a number halfway between two numbers of the format: below the last bit that is kept, it has a one and
+    # then only zeros. `near` moves it by -1, 0, 1 or 2 units in the last place of fp32. Below the smallest normal
+    # number of the format, more bits are dropped.
     for fraction, least, most in ((7, -127, 127), (10, -26, 16), (3, -11, 9), (2, -18, 16)):
         exponent = least + (_bits(w, 48, 16).astype(np.int64) * (most - least + 1) >> 16)
         emin = {7: -126, 10: -14, 3: -6, 2: -14}[fraction]
         drop = np.clip(23 - fraction + np.maximum(emin - exponent, 0), 1, 24)
         significand = (raw & 0x7FFFFF) | 0x800000
         significand = (significand >> drop << drop) | (1 << (drop - 1))
-        # A carry or a borrow moves the exponent field, as it should.
+        # A carry or borrow into the exponent field gives the correct neighbouring number.
         code = np.where(drop == 24, (exponent + 127 << 23), (exponent + 127 << 23) + (significand & 0x7FFFFF)) + near
         ties.append(sign | np.clip(code, 0, 0x7FFFFFFF))
     eighth = count // 8
@@ -164,7 +166,7 @@ def all_codes(bits):
 
 
 def decode(format, codes):
-    """Returns the numbers of finite codes as float32. Exact: every step scales by a power of two or adds integers."""
+    """Returns the exact values of finite codes as float32. Steps only scale by powers of two or add integers."""
     f = FORMATS[format]
     codes = np.asarray(codes).astype(np.int64)
     if f.bits == 32:
@@ -190,9 +192,10 @@ def _ceil_log2(n):
 
 
 def _masks(format_a, format_b, terms):
-    """Returns the exponents of mask_a, mask_b, unit_a, unit_b, or None if the formats cannot tell so many terms apart.
+    """Returns the exponents of mask_a, mask_b, unit_a and unit_b, or None if the range of the formats is too small.
 
-    They are those that `macheps reveal --emit-operands` uses for a kernel that sums in fp32.
+    The operands are powers of two. mask_a * mask_b is so large that adding `terms` - 2 products unit_a * unit_b does
+    not change it in an fp32 sum. `macheps reveal --emit-operands` has the same exponents for kernels that sum in fp32.
     """
     a, b = FORMATS[format_a], FORMATS[format_b]
     vanishing, largest, least = 25, 60, -120
@@ -222,7 +225,7 @@ def _masks(format_a, format_b, terms):
 
 
 def near_pairs(terms):
-    """Returns the pairs of terms 1, 2, 4, 8 ... apart, by their first term and then by their second."""
+    """Returns all pairs of terms whose distance is a power of two, sorted by first term, then by second term."""
     pairs = []
     for i in range(terms):
         distance = 1
@@ -233,9 +236,10 @@ def near_pairs(terms):
 
 
 def reveal(format_a, format_b, terms):
-    """Returns codes a, b [rows, terms] of FPRev's operands: control rows, then the near pairs. None if out of range.
+    """Returns the codes a and b [rows, terms] of FPRev's operands, or None if the range of the formats is too small.
 
-    Row r of a belongs to row r of b. If b is 1 everywhere, one column is enough.
+    The kernel must sum the products of row r of a and row r of b. The first rows are controls. Each further row has
+    masks of opposite sign at one of near_pairs. If b is 1 everywhere, one of its rows is enough.
     """
     exponents = _masks(format_a, format_b, terms)
     if exponents is None:
@@ -255,7 +259,7 @@ def reveal(format_a, format_b, terms):
 
 
 def self_check():
-    """Returns the hash of samples of everything that this file makes."""
+    """Returns a hash of samples of all operands that this file generates."""
     digest = hashlib.sha256()
     for format in ("fp32", "bf16", "fp16", "e4m3fn", "e5m2"):
         for kind in CLASSES:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Matrix products with a given order of summation, in NumPy: the models that judge_captures.py compares captures with.
+"""Computes matrix products in NumPy with a given order of summation. judge_captures.py compares captures with them.
 
-`macheps` knows the sums of instructions and of some libraries. This file has the same sums, and in addition the parts
-that libraries combine and that no rule of macheps names: slices of any length, slices that take turns, a first tile that
-is not full, operands rounded to tf32. A model returns bits, not an approximation.
+macheps models the sums of instructions and of some libraries. This file models the same sums, and in addition parts of
+library sums for which macheps has no rule: slices of any length, interleaved slices, an incomplete first tile, and
+operands rounded to tf32. A model reproduces the bits of a kernel. It is not an approximation.
 """
 import dataclasses
 
@@ -14,24 +14,24 @@ import operands
 
 @dataclasses.dataclass(frozen=True)
 class Rule:
-    """How one output is summed.
+    """The order and the rounding of the sum of one output.
 
-    A chain takes the terms in ascending order. Each step adds up to `terms` products to the sum: all are cut `bits` bits
-    below the largest exponent and added exactly, and the result is cut to fp32, cut to an fp32 with 13 fraction bits
-    (e8m13) or rounded to fp16. With terms = 0 each step is one fp32 fma.
+    A chain adds the terms in ascending order, in steps. A step adds up to `terms` products to the sum. It truncates the
+    products and the sum `bits` bits below their largest exponent, and adds them exactly. Then it truncates the result
+    to fp32, truncates it to 13 fraction bits (e8m13), or rounds it to fp16. With terms = 0, a step is one fp32 fma.
     """
 
     terms: int = 16
     bits: int = 25
-    delivery: str = "fp32"  # fp32, e8m13, fp16
-    convert: str = ""  # how fp32 operands of tf32 products are rounded: nearest_even, nearest_away, cut
-    tile: int = 0  # the terms of a slice that do not fill a tile come first, as in CUTLASS 2; 0: they come last
-    slice: int = 0  # terms of a slice, 0: there is one slice
-    lanes: int = 0  # slices that take turns: slice i has the terms t with (t // turn) % lanes == i
+    delivery: str = "fp32"  # format of the result of a step: fp32, e8m13, fp16
+    convert: str = ""  # rounding of fp32 operands to tf32: nearest_even, nearest_away, cut (truncation)
+    tile: int = 0  # terms of a tile; the incomplete tile of a slice comes first, as in CUTLASS 2; 0: it comes last
+    slice: int = 0  # terms of a slice; 0: all terms are one slice
+    lanes: int = 0  # number of interleaved slices: slice i has the terms t with (t // turn) % lanes == i
     turn: int = 8
-    join: str = "ascending"  # how slices are added: ascending, halves, rounded (each to the output's format), serial
-    promote: int = 0  # terms after which a sum is added to an fp32 sum
-    pairs_of_four: bool = False  # of each 32 terms those with t % 4 < 2 come first
+    join: str = "ascending"  # how slices are added: ascending, halves, rounded (slices to the output's format), serial
+    promote: int = 0  # number of terms after which the sum is added to an fp32 sum and restarts; 0: never
+    pairs_of_four: bool = False  # of each 32 terms, the terms with t % 4 < 2 come first
 
     def __str__(self):
         if self.terms == 0:
@@ -55,13 +55,13 @@ class Rule:
 
 
 class Operand:
-    """Signed integer significands and exponents: value = significand * 2^(exponent - fraction)."""
+    """Numbers as signed integer significands and exponents: value = significand * 2^(exponent - fraction)."""
 
     def __init__(self, format, codes, rule=None):
         codes = np.ascontiguousarray(codes)
         if format in ("fp32", "tf32") and rule is not None and rule.terms:
             codes, format = to_tf32(codes, rule.convert or "cut"), "tf32"
-        elif format == "tf32":  # PyTorch's name of the product; the operands are fp32
+        elif format == "tf32":  # names a tf32 product in PyTorch; its operands are fp32
             format = "fp32"
         f = operands.FORMATS[format]
         c = codes.astype(np.int64)
@@ -85,7 +85,7 @@ class Operand:
 
 
 def to_tf32(codes, how):
-    """Returns fp32 codes with 13 low zero bits. Not for NaN and infinities."""
+    """Rounds fp32 codes to tf32, so that their last 13 bits are zero. Does not support NaN and infinities."""
     if how == "nearest_even":
         codes = codes + (np.uint32(0xFFF) + (codes >> np.uint32(13) & np.uint32(1)))
     elif how == "nearest_away":
@@ -94,13 +94,13 @@ def to_tf32(codes, how):
 
 
 def to_bf16(x):
-    """Returns codes, rounded to nearest even. Not for NaN."""
+    """Rounds numbers to nearest even in bf16 and returns their codes. Does not support NaN."""
     code = np.ascontiguousarray(x, np.float32).view(np.uint32).astype(np.uint64)
     return ((code + 0x7FFF + ((code >> np.uint64(16)) & np.uint64(1))) >> np.uint64(16)).astype(np.uint16)
 
 
 def codes(x, format):
-    """Returns the codes of sums in the format of the output."""
+    """Rounds sums to `format`, the format of the output, and returns their codes."""
     if format == "bf16":
         return to_bf16(x)
     with np.errstate(over="ignore"):
@@ -109,24 +109,24 @@ def codes(x, format):
 
 
 def rounded(x, format):
-    """Returns fp32 numbers of the format."""
+    """Rounds numbers to `format` and returns them as fp32 numbers."""
     if format == "bf16":
         return (to_bf16(x).astype(np.uint32) << np.uint32(16)).view(np.float32)
     return codes(x, format).view(np.float16).astype(np.float32) if format == "fp16" else x
 
 
 def cut_to(x, fraction):
-    """Cuts exact fp64 numbers toward zero to an fp32 of so many fraction bits."""
+    """Truncates exact fp64 numbers to fp32 numbers with `fraction` fraction bits."""
     drop = np.uint64(52 - fraction)
     cut = (np.ascontiguousarray(x, np.float64).view(np.uint64) >> drop << drop).view(np.float64)
     small = np.abs(x) < 2.0**-126
     if small.any():
         cut = np.where(small, np.trunc(np.ldexp(x, 149)) * 2.0**-149, cut)
-    return (cut + 0.0).astype(np.float32)  # a negative number that becomes zero is +0
+    return (cut + 0.0).astype(np.float32)  # a negative number that is truncated to zero gives +0
 
 
 def fma(a, b, c):
-    """Returns fp32 fma(a, b, c): the fp64 sum is rounded to odd, so that the second rounding does no harm."""
+    """Returns fma(a, b, c) in fp32. Rounding the fp64 sum to odd makes the second rounding, to fp32, correct."""
     product, c = a.astype(np.float64) * b.astype(np.float64), c.astype(np.float64)
     total = product + c
     part = total - product
@@ -137,7 +137,7 @@ def fma(a, b, c):
 
 
 def step(rule, a, b, c):
-    """Returns the sums [m, n] after one step of an instruction with the terms of a [m, L] and b [n, L]."""
+    """Adds the products of a [m, L] and b [n, L] to the sums c [m, n] in one step, and returns the new sums."""
     product = a.significand[:, None, :] * b.significand[None, :, :]
     exponent = a.exponent[:, None, :] + b.exponent[None, :, :]
     half = rule.delivery == "fp16"
@@ -157,7 +157,7 @@ def step(rule, a, b, c):
 
 
 def steps(rule, count):
-    """Returns the terms of each step of a slice of `count` terms."""
+    """Returns, for a slice of `count` terms, the terms that each step adds."""
     if rule.pairs_of_four:
         order = [s + 4 * i + j + h for s in range(0, count, 32) for h in (0, 2) for i in range(8) for j in (0, 1)]
         return [order[i : i + rule.terms] for i in range(0, count, rule.terms)]
@@ -170,7 +170,7 @@ def steps(rule, count):
 
 
 def chain(rule, a, b, c=None):
-    """Returns the sums of one slice."""
+    """Returns the sums of one slice. They start from c, or from zero."""
     m, k = a.significand.shape
     if c is None:
         c = np.zeros((m, b.significand.shape[0]), np.float16 if rule.delivery == "fp16" else np.float32)
@@ -234,7 +234,7 @@ def scaled(total, a_scale, b_scale, order):
 
 
 def block_scaled(format_a, format_b, a, b, a_scale, b_scale, order):
-    """Returns the sums of fp8 products whose scales change every 128 terms, [m, blocks] and [n, blocks]."""
+    """Returns the sums of fp8 products. a_scale [m, blocks] and b_scale [n, blocks] have a scale per 128 terms."""
     rule = Rule(32, 13, "e8m13")
     a, b = Operand(format_a, a), Operand(format_b, b)
     total = np.zeros((a.codes.shape[0], b.codes.shape[0]), np.float32)
@@ -254,7 +254,7 @@ def block_scaled(format_a, format_b, a, b, a_scale, b_scale, order):
 
 
 def split_fp32(x, format, pieces, convert="nearest_away"):
-    """Returns the pieces into which Triton splits fp32 numbers. Each holds the remainder of those before it."""
+    """Returns the pieces into which Triton splits fp32 numbers. Each is the rounded remainder of the earlier pieces."""
     rest, made = x, []
     for _ in range(pieces):
         if format == "tf32" and len(made) < pieces - 1:
@@ -267,10 +267,10 @@ def split_fp32(x, format, pieces, convert="nearest_away"):
 
 
 def block_dots(a, b):
-    """Returns the sums of fp32 codes as cuBLAS's dot_kernel and reduce_1Block_kernel have them, k up to 1024.
+    """Returns the sums of fp32 codes as cuBLAS's dot_kernel and reduce_1Block_kernel compute them, for k up to 1024.
 
-    Blocks have 256 terms, and each thread of a block has two neighbours: both products are rounded and added. The sums
-    of the 128 threads are added by halves, and those of the blocks in ascending order.
+    A block has 256 terms and 128 threads. Each thread rounds the products of two neighbouring terms and adds them. The
+    sums of the threads are added by halves, and the sums of the blocks in ascending order.
     """
     x, y = a.view(np.float32), b.view(np.float32)
     missing = -x.shape[1] % 256
@@ -286,13 +286,14 @@ def block_dots(a, b):
     return total
 
 
-# The order in which Triton adds products of pieces to the sum of a tile, largest last.
+# name: (format of the pieces, number of pieces, pairs). Triton adds the products of these pairs of pieces to the sum of
+# a tile in this order, the largest product last.
 PIECES = {"tf32x3": ("tf32", 2, ((1, 0), (0, 1), (0, 0))), "bf16x3": ("bf16", 2, ((1, 0), (0, 1), (0, 0))),
           "bf16x6": ("bf16", 3, ((1, 1), (2, 0), (0, 2), (1, 0), (0, 1), (0, 0)))}
 
 
 def in_pieces(name, a, b, tile):
-    """Returns the sums of Triton's tl.dot of fp32 codes with input_precision = name, in tiles of so many terms."""
+    """Returns the sums of Triton's tl.dot of fp32 codes with input_precision = name, in tiles of `tile` terms."""
     format, count, order = PIECES[name]
     rule = Rule(8, 25, convert="cut") if format == "tf32" else Rule(16, 25)
 

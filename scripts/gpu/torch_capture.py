@@ -4,10 +4,10 @@
 
     scripts/gpu/torch_capture.py OUTDIR [--seconds 60] [--inputs DIR] [--device cuda|cpu] [--only GROUP,...]
 
-Nothing is judged here: scripts/gpu/judge_captures.py does that later on any machine. Operands come from
-scripts/gpu/operands.py, so the record has only a seed and the name of a class instead of them. Each item runs twice,
-and the record states whether both runs gave the same codes. Items that fail are recorded with the text of the error.
-Groups run in order of value, each within its share of the time; unfinished groups continue at the end.
+This script does not judge the outputs. scripts/gpu/judge_captures.py does that later on any machine. Operands come from
+scripts/gpu/operands.py, so a record has a seed and the name of a class instead of the operands. Each item runs twice,
+and its record states whether both runs gave the same codes. Items that fail are recorded with the text of the error.
+The most valuable groups run first. Each group has a share of the time; unfinished groups continue at the end.
 
 Needs torch and numpy.
 """
@@ -21,7 +21,7 @@ import sys
 import time
 from functools import partial
 
-BEGIN = time.monotonic()  # importing torch takes seconds, and they count
+BEGIN = time.monotonic()  # before torch is imported, which takes seconds
 
 import numpy as np
 
@@ -40,7 +40,7 @@ UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
 def tensor(codes, format, device):
-    """Returns the tensor whose numbers have these codes."""
+    """Returns the tensor of the numbers that these codes encode."""
     codes = np.ascontiguousarray(codes)
     signed = codes if codes.dtype == np.uint8 else codes.view(f"i{codes.itemsize}")
     return torch.from_numpy(signed.copy()).to(device).view(DTYPES[format])
@@ -56,7 +56,7 @@ def codes(t):
 
 
 class DeviceFailed(Exception):
-    """The device refuses all further work of this process."""
+    """Raised when the device rejects all further work of this process."""
 
 
 class Capture:
@@ -65,7 +65,7 @@ class Capture:
         self.out = captures.Recorder(arguments.outdir, arguments.seconds, BEGIN)
         self.on_gpu = self.device.startswith("cuda")
         self.cache = {}
-        self.asked = {}  # {kernel key: function} of items whose kernels have no names yet
+        self.asked = {}  # {kernel key: function} for items whose kernel names are not known yet
         self.named = set()
         self.naming_seconds, self.naming_failures = 0.0, 0
         self.inputs = arguments.inputs
@@ -74,7 +74,7 @@ class Capture:
     # -- operands ------------------------------------------------------------------------------------------------------
 
     def operand(self, format, kind, seed, stream, rows, terms, shift=0):
-        """Returns a tensor [rows, terms] of generated codes. The last few hundred are kept."""
+        """Returns a tensor [rows, terms] of generated codes. Keeps the last few hundred tensors in a cache."""
         return self.kept((format, kind, seed, stream, rows, terms, shift),
                          lambda: tensor(operands.matrix(format, kind, seed, stream, rows, terms, shift), format, self.device))
 
@@ -104,7 +104,7 @@ class Capture:
         """Runs the functions in `asked` under the profiler, and records the names of their kernels.
 
         Starting the profiler takes longer than a kernel, so many functions share one profile. A kernel that only waits
-        is launched between them; it separates the names. At most a quarter of the time is spent here.
+        is launched after each function to separate the names. This method may use a quarter of the total time.
         """
         asked, self.asked = self.asked, {}
         if not asked or self.naming_failures > 2 or self.naming_seconds > self.out.seconds / 4:
@@ -149,7 +149,9 @@ class Capture:
     # -- items ---------------------------------------------------------------------------------------------------------
 
     def run(self, group, name, facts, function, sample=None, kernel_key=None):
-        """Records the tensors that `function` returns (a tensor, or a dict), sampled by `sample` if it is given."""
+        """Runs `function` twice and records the tensor or the dict of tensors that it returns.
+
+        If `sample` is given, it selects the outputs that are recorded."""
 
         def both(record):
             first, second = function(), function()
@@ -195,7 +197,7 @@ def default_settings():
 
 
 class Settings:
-    """Sets attributes of torch.backends.cuda.matmul in a block, and restores the defaults after it."""
+    """Sets attributes of torch.backends.cuda.matmul in a `with` block, and restores the defaults after the block."""
 
     def __init__(self, **values):
         self.values = values
@@ -245,7 +247,7 @@ DEPTHS = (1000, 4096, 256, 16, 100, 48, 129)
 
 
 def matmul_cases():
-    """Yields (m, n, k, layout, classes), most informative first. The letters of a layout: first a's, then b's."""
+    """Yields (m, n, k, layout, classes), most informative first. A layout has a letter for a and a letter for b."""
     for k in DEPTHS:
         yield 128, 64, k, "nn", ("plain", "cancelling", "swamp")
     for layout in ("nt", "tn", "tt"):
@@ -305,7 +307,7 @@ def linear_item(c, format, k):
 
 
 def batched_item(c, format, k):
-    """Four products at once: the rows of a and of the transposed b are cut into four."""
+    """Records a batch of four products. The rows of a and of the transposed b are divided among the products."""
 
     def batched(a, b):
         return torch.bmm(a.view(4, -1, k), b.t().contiguous().view(4, -1, k).transpose(1, 2)).reshape(-1, b.shape[1] // 4)
@@ -323,7 +325,7 @@ def batched_item(c, format, k):
 
 
 def scale_codes(kind, seed, count_a, count_b):
-    """Returns decode scales as codes. The classes that show the accumulator have scales of 1, the others random ones."""
+    """Returns the codes of decode scales: 1 for the classes that test the accumulator, random for the other classes."""
     if kind in ("cancelling", "positive", "wide"):
         return np.full(count_a, 0x3F800000, np.uint32), np.full(count_b, 0x3F800000, np.uint32)
     return operands.scales(seed, 2, count_a), operands.scales(seed, 3, count_b)
@@ -341,7 +343,7 @@ def scaled_function(c, scaling, kind, seed, m, n, k, fast, out):
     made = scale_codes(kind, seed, int(np.prod(shapes[0])), int(np.prod(shapes[1])))
     scale_a, scale_b = (tensor(x.reshape(s), "fp32", c.device) for x, s in zip(made, shapes))
     if scaling not in ("tensor", "row"):
-        # Scales of 1x128 are stored by columns, those of 128x128 by rows. Those of b are passed transposed.
+        # Scales of 1x128 blocks are stored by columns, scales of 128x128 blocks by rows. Those of b are transposed.
         scale_a = laid_out(scale_a, "t" if scaling.startswith("1x128") else "n")
         scale_b = laid_out(scale_b, "t" if scaling.endswith("1x128") else "n").t()
     options = {"scale_a": scale_a, "scale_b": scale_b, "out_dtype": DTYPES[out], "use_fast_accum": fast}
@@ -362,7 +364,7 @@ def scaled_mm(c):
     refused = set()
 
     def item(formats, scaling, fast, out, m, n, k, kind):
-        # A combination that is refused for one shape may be accepted for another shape, but not for another class.
+        # Whether PyTorch accepts a combination depends on the shape, but not on the class of the operands.
         key = (formats, scaling, fast, out, m, n, k)
         if key not in refused and not scaled_item(c, formats, scaling, fast, out, m, n, k, kind):
             refused.add(key)
@@ -400,14 +402,16 @@ def scaled_mm(c):
 
 
 def reveal_item(c, variant, formats, k, m, n, function, settings):
-    """Records FPRev's sums in products of m x n, m rows of a at a time: column 0, or the diagonal if b varies."""
+    """Records the sums of operands.reveal, computed by products of m x n outputs.
+
+    A product computes the sums of up to m rows of a: in column 0, or on the diagonal if the rows of b differ."""
     facts = {"op": "reveal", "variant": variant, "a": formats[0], "b": formats[1], "m": m, "n": n, "k": k, "pairs": "near",
              "settings": settings}
 
     def make():
         made = operands.reveal(*formats, k)
         if made is None:
-            raise ValueError("the formats cannot tell so many terms apart")
+            raise ValueError("the range of the formats is too small for so many terms")
         return tuple(tensor(x, f, c.device) for x, f in zip(made, formats))
 
     def call():
@@ -419,7 +423,7 @@ def reveal_item(c, variant, formats, k, m, n, function, settings):
             for first in range(0, a.shape[0], step):
                 rows = a[first : first + step]
                 given = rows.shape[0]
-                # A shorter product would run another kernel, so the last one is filled up with rows of the first one.
+                # A shorter product would run another kernel, so the last product is filled up with the first rows of a.
                 rows = torch.cat([integer_view(rows), integer_view(a)[: m - given]]).view(a.dtype)
                 columns = torch.cat([integer_view(b)[first : first + step], integer_view(b)[: n]])[:n].view(b.dtype)
                 out = function(rows.contiguous(), columns.t())
@@ -434,7 +438,7 @@ def reveal(c):
 
     def of_matmul(variant, k):
         format, settings, function = variants[variant]
-        # b is all ones, and stored by rows as in the products of the layout nn.
+        # b is 1 everywhere, and stored by rows as in products with the layout nn.
         return reveal_item(c, variant, (format, format), k, 128, 64, lambda a, b: function(a, b.contiguous()), settings)
 
     def of_scaled(formats, scaling, fast, k, out):
@@ -541,7 +545,7 @@ def rows(c):
 
 
 def all_inputs(c, op, format, function):
-    """Records an operation on single numbers for every code of a 16-bit format, with its gradient (upstream: 1)."""
+    """Records an elementwise operation and its gradient (upstream gradient: 1) for every code of a 16-bit format."""
 
     def call():
         x = tensor(operands.all_codes(16), format, c.device)
@@ -586,7 +590,7 @@ def casts(c):
     fp32 = lambda: operands.cast_inputs(seed)
 
     def fp64():
-        """Returns fp64 numbers at and next to ties of narrow formats: fp32 inputs plus 0, 1 or 2 in the last place."""
+        """Returns fp64 numbers near ties of narrow formats: fp32 inputs plus 0, 1 or 2 units in the last place."""
         wide = operands.cast_inputs(seed, 16384)
         wide = wide[(wide & 0x7FFFFFFF) < 0x7F800000].view(np.float32).astype(np.float64).view(np.uint64)
         return wide + (np.arange(wide.size, dtype=np.uint64) % np.uint64(3))
@@ -697,7 +701,7 @@ def optimisers(c):
 
 
 def given_kernels(op, x, options):
-    """Returns [(suffix, function)]: the kernels of PyTorch for an operation of macheps check, on the arrays x."""
+    """Returns [(suffix, function)]: PyTorch's ways of computing an operation of `macheps check` from the arrays x."""
     out = DTYPES.get(options.get("out", "fp32"), torch.float32)
     eps = float(options.get("eps", 1e-5))
     if op == "gemm" and "a_scale" in x:
@@ -785,7 +789,7 @@ def given(c):
 
 # -- all of it -----------------------------------------------------------------------------------------------------------
 
-# Group: share of the time. Items that a group did not reach run after the last group, in the same order.
+# Group: (its items, its share of the time). Items for which a group had no time run after the last group.
 GROUPS = {"matmul": (matmul, 0.26), "scaled_mm": (scaled_mm, 0.24), "reveal": (reveal, 0.12), "rows": (rows, 0.14),
           "casts": (casts, 0.05), "attention": (attention, 0.07), "optimisers": (optimisers, 0.05), "given": (given, 0.07)}
 
@@ -868,7 +872,7 @@ def run_groups(c, chosen):
 
 
 def run_until(c, group, items, limit, waiting):
-    """Runs the items of a group until the time `limit`. A group that has ended is removed from `waiting`."""
+    """Runs the items of a group until the time `limit`. Removes the group from `waiting` when no item is left."""
     while not c.out.is_over() and c.out.elapsed() < limit:
         try:
             item = next(items)
@@ -880,13 +884,13 @@ def run_until(c, group, items, limit, waiting):
         except DeviceFailed:
             raise
         except Exception as error:
-            # This error occurred between two items. If it came from the generator, the generator has ended, and the
-            # next iteration gets StopIteration.
+            # The error was not recorded with an item. If the generator raised it, the generator has ended, and the next
+            # iteration gets StopIteration.
             c.out.log(f"{group}: {type(error).__name__}: {error}")
 
 
 def restart(c, chosen, error):
-    """Continues in a new process, after the item that broke the device."""
+    """Continues in a new process. Skips all items that were started, including the item that broke the device."""
     left = chosen.seconds - c.out.elapsed()
     c.out.log(f"the device failed: {error}")
     if left < 10:

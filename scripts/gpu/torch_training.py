@@ -1,20 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Trains macheps' small models in PyTorch, from the same weights and batches, and compares the outcomes.
+"""Trains macheps' small models in PyTorch from the same weights and batches, and compares the losses with macheps'.
 
   scripts/gpu/torch_training.py --prepare build/quick/experiments/macheps   # where macheps is: fills carry-training
-  scripts/gpu/torch_training.py --device cuda --out results                   # where the GPU is: results/training.csv
-  scripts/gpu/torch_training.py --judge carry-training results/training.csv   # anywhere: a table for each model
+  scripts/gpu/torch_training.py --device cuda --out results                   # where the GPU is: writes results
+  scripts/gpu/torch_training.py --judge carry-training results/training.csv   # anywhere: prints a table for each model
 
---prepare trains the policies in macheps and writes, for each model, the rows (carry-training/MODEL/steps.csv) and the
-inputs (carry-training/MODEL.safetensors: the first weights and all batches of each seed). The second command reads only
-the inputs.
+--prepare trains the policies in macheps. For each model it writes the rows (carry-training/MODEL/steps.csv) and the
+inputs (carry-training/MODEL.safetensors: the initial weights and all batches of each seed). The second command reads
+only the inputs, and writes results/training.csv.
 
-The models are nanoGPT's (gpt2, explicit attention) and Hugging Face's Llama (eager attention), with the settings of the
-manifest: AdamW, warm-up and cosine, clipping, and the weight of a token's loss, which is undone before clipping. Each
-policy is trained twice: with the samples of a batch in the given order, and in reverse. Mathematically both are equal;
-only the order of summation differs. The difference is the noise that any change of the order causes. The first seed is
-trained a third time, to show whether a run repeats to the bit.
+The models are nanoGPT's (gpt2, explicit attention) and Hugging Face's Llama (eager attention). The settings come from
+the manifest: AdamW, warm-up and cosine decay, clipping, and a factor on the loss (token_weight), by which the gradients
+are divided before clipping. Each policy is trained twice: with the samples of a batch in the given order, and in
+reverse order. In exact arithmetic both runs are equal, because only the order of summation differs. Their difference is
+therefore the noise that any change of the order causes. The first seed is trained a third time, to show whether a run
+repeats bit for bit.
 
 Training needs torch and numpy; --prepare and --judge need neither.
 """
@@ -27,7 +28,7 @@ import subprocess
 import sys
 import time
 
-POLICIES = {  # like the presets of these names; fused AdamW computes in fp32 and rounds the values that it stores
+POLICIES = {  # as macheps' presets of these names; fused AdamW computes in fp32 and rounds the values that it stores
     "fp32": {},
     "tf32": {"tf32": True},
     "amp-bf16": {"autocast": "bfloat16"},
@@ -35,7 +36,7 @@ POLICIES = {  # like the presets of these names; fused AdamW computes in fp32 an
     "amp-fp16-busy": {"autocast": "float16", "scaler": {"init_scale": 2.0**36, "growth_interval": 20}},
     "fp16-noscale": {"autocast": "float16"},
     "pure-bf16": {"model": "bfloat16"},
-    "pure-fp16": {"model": "float16", "single": True},  # AdamW operation by operation, each rounded to fp16
+    "pure-fp16": {"model": "float16", "single": True},  # AdamW with one kernel per operation, which rounds to fp16
 }
 MODELS = ("gpt2", "llama")
 SEEDS = (0, 1, 2)
@@ -55,11 +56,11 @@ def parse_arguments():
     parser.add_argument("--out", default="torch-training", help="folder of training.csv and runs.json")
     parser.add_argument("--models", default=",".join(MODELS))
     parser.add_argument("--policies", default=",".join(POLICIES), help="with --prepare also policies such as h100-amp-bf16, which are judged "
-                        "as the policy without the prefix")
+                        "against PyTorch's policy without the prefix")
     parser.add_argument("--seeds", default=",".join(map(str, SEEDS)))
     parser.add_argument("--orders", default=",".join(ORDERS))
-    parser.add_argument("--steps", type=int, default=300, help="number of steps with --prepare; later at most this many steps of the inputs")
-    parser.add_argument("--jobs", type=int, default=0, help="number of processes; 0: one for each CPU, at most 8 (a GPU waits for launches)")
+    parser.add_argument("--steps", type=int, default=300, help="with --prepare: number of steps; in PyTorch: maximum number of steps")
+    parser.add_argument("--jobs", type=int, default=0, help="number of processes; 0: one for each CPU, at most 8 (one process does not keep a GPU busy)")
     parser.add_argument("--seconds", type=float, default=100, help="do not start a run after this time; repeated runs come last")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     parser.add_argument("--deadline", type=float, help=argparse.SUPPRESS)
@@ -111,9 +112,9 @@ def learning_rate(train, step):
     return train["min_lr"] + 0.5 * (train["lr"] - train["min_lr"]) * (1 + math.cos(math.pi * min(progress, 1.0)))
 
 
-# --- the models in PyTorch. The names of parameters are those of macheps.
+# --- the models in PyTorch. Their parameters have the same names as in macheps.
 
-NORM_EPS = 1e-5  # of both kinds of norm
+NORM_EPS = 1e-5  # for LayerNorm and RMSNorm
 
 
 def make_model(torch, sizes):
@@ -158,7 +159,7 @@ def make_model(torch, sizes):
             return self.token(tokens) + self.position(torch.arange(context, device=tokens.device))
 
     class RmsNorm(nn.Module):
-        """LlamaRMSNorm."""
+        """LlamaRMSNorm of Hugging Face transformers."""
 
         def __init__(self):
             super().__init__()
@@ -171,7 +172,7 @@ def make_model(torch, sizes):
             return self.weight * x.to(kind)
 
     class Rotary(nn.Module):
-        """LlamaRotaryEmbedding. A cast of the model also casts its buffer."""
+        """LlamaRotaryEmbedding of Hugging Face transformers. Casting the model also casts inv_freq."""
 
         def __init__(self):
             super().__init__()
@@ -188,7 +189,7 @@ def make_model(torch, sizes):
         return torch.cat((-x[..., head_width // 2:], x[..., :head_width // 2]), dim=-1)
 
     class LlamaAttention(nn.Module):
-        """LlamaAttention with eager attention, and with one linear layer for q, k and v."""
+        """LlamaAttention of Hugging Face transformers (eager), but with one linear layer for q, k and v."""
 
         def __init__(self):
             super().__init__()
@@ -331,7 +332,7 @@ class Run:
             self.rows.append((scale, lr, torch.stack([exact, loss.detach().double(), norm.double(), lost.double(), zeros.double()])))
 
     def results(self, name):
-        """Yields the rows of the CSV file. A step was skipped if the scale is smaller in the next step."""
+        """Yields the rows of this run for the CSV file. A step was skipped if the loss scale decreased after it."""
         values = self.torch.stack([row[2] for row in self.rows]).cpu().tolist()
         scales = [row[0] for row in self.rows] + [self.scaler.get_scale() if self.scaler else 1.0]
         for step, (exact, rounded, norm, lost, zeros) in enumerate(values):
@@ -340,7 +341,7 @@ class Run:
 
 
 def tasks(arguments):
-    """Yields the runs, the most important ones first. They are distributed to the processes in this order."""
+    """Yields the runs, the most important runs first. The processes receive them in turn, in this order."""
     for order in arguments.orders.split(","):
         for seed in map(int, arguments.seeds.split(",")):
             for policy in arguments.policies.split(","):
@@ -348,18 +349,18 @@ def tasks(arguments):
                     if order == "again" and seed != int(arguments.seeds.split(",")[0]):
                         continue
                     if policy == "tf32" and arguments.device == "cpu":
-                        continue  # tf32 has no meaning there
+                        continue  # a CPU has no tf32
                     yield model, policy, seed, order
 
 
 def work(arguments):
-    """Trains every n-th run in this process, and writes OUT/part-K.csv and OUT/part-K.json."""
+    """Trains the runs of process K of N (every N-th run), and writes OUT/part-K.csv and OUT/part-K.json."""
     import torch
 
     index, count = map(int, arguments.worker.split("/"))
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True, warn_only=True)
-    torch.utils.deterministic.fill_uninitialized_memory = False  # changes no result, and costs a launch for each tensor
+    torch.utils.deterministic.fill_uninitialized_memory = False  # filling needs time and changes no result
     inputs, runs = {}, []
     with open(os.path.join(arguments.out, f"part-{index}.csv"), "w", newline="") as file:
         writer = csv.writer(file)
@@ -378,7 +379,7 @@ def work(arguments):
                     run.step(step)
                 writer.writerows(run.results((model, policy, seed, order)))
                 about["status"] = "finished"
-            except Exception as error:  # a failing run must not lose the others
+            except Exception as error:  # a failed run must not stop the other runs
                 about["status"] = f"{type(error).__name__}: {error}"
             about["seconds"] = round(time.time() - start, 3)
             file.flush()
@@ -434,6 +435,7 @@ def train_all(arguments):
 # --- comparing
 
 
+# 95 % limits by degrees of freedom: of |t| (two-sided), and of F with equal degrees of freedom.
 T_95 = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262}  # two-sided
 F_95 = {1: 161.4, 2: 19.0, 3: 9.28, 4: 6.39, 5: 5.05, 6: 4.28, 7: 3.79, 8: 3.44, 9: 3.18, 10: 2.98}  # equal degrees of freedom
 
@@ -449,7 +451,7 @@ def mean_and_interval(values):
 
 
 def read_rows(path, keys):
-    """Returns {key: [row of each step]} of a CSV file."""
+    """Returns the rows of a CSV file by the values of the columns `keys`: {values: [row of each step]}."""
     runs = {}
     with open(path, newline="") as file:
         for row in csv.DictReader(file):
@@ -462,7 +464,7 @@ def losses(rows):
 
 
 def last_losses(rows):
-    """Returns the mean of the last 50 steps, as in macheps' summary, or of the last sixth of a short run."""
+    """Returns the mean loss of the last 50 steps, as in macheps' summary, or of the last sixth of a short run."""
     values = losses(rows)
     last = values[-max(1, min(50, len(values) // 6)):]
     return sum(last) / len(last)
@@ -504,12 +506,15 @@ def kind_of_gap(values):
 
 
 def verdict(ours, theirs, turned, gaps, ends):
-    """Returns a text that states how far both sides agree. `turned`: PyTorch with the samples in reverse, or nothing.
-    `ends`: the first step of each run whose loss is not finite, for both sides.
+    """Returns a text that states how closely macheps (`ours`) and PyTorch (`theirs`) agree.
 
-    If the two sides differ as two orders of summation do, the differences of seeds have the same variance, and the
-    ratio of their mean squares has an F distribution. PyTorch's own losses cannot show a difference below half a unit
-    in the last place of an fp32 loss.
+    `turned` has PyTorch's runs with the samples in reverse order, or is empty. `ends` has, for macheps and for PyTorch,
+    the first step of each run whose loss is not finite, or None.
+
+    Suppose that macheps differs from PyTorch only as two orders of summation do. Then the differences between macheps
+    and PyTorch have the same variance as the differences between PyTorch's two orders, and the ratio of their mean
+    squares over the seeds has an F distribution. PyTorch's losses cannot show a difference below half a unit in the
+    last place of an fp32 loss.
     """
     if any(end is not None for side in ends for end in side):
         words = [" ".join("-" if end is None else str(end) for end in side) for side in ends]

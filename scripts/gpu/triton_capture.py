@@ -4,10 +4,10 @@
 
     scripts/gpu/triton_capture.py OUTDIR [--seconds 40]
 
-Products of 128 x 128 outputs and k = 1024, in tiles of 128 x 128 (wgmma on Hopper) and of 32 x 32 (mma.sync). Operands
-are those of scripts/gpu/operands.py; the files are those of scripts/gpu/torch_capture.py. For each variant the record
-has the matrix instructions of the PTX with their counts. The items run in a separate process. If the compiler or the
-device crashes it, a new process continues with the next variant.
+Computes products of 128 x 128 outputs and k = 1024, in tiles of 128 x 128 (wgmma on Hopper) and of 32 x 32 (mma.sync).
+Operands come from scripts/gpu/operands.py. The output files have the format of scripts/gpu/captures.py. Each record
+also has the matrix instructions of the PTX with their counts. The items run in a separate process. If the compiler or
+the device crashes this process, a new process continues with the next variant.
 
 Needs torch, triton and numpy; Triton needs a C compiler to launch kernels.
 """
@@ -68,14 +68,14 @@ add("fp32.bf16x6", "fp32", tile=(128, 128, 32), precision="bf16x6")
 try:
     import triton
     import triton.language as tl
-except Exception as missing:  # the supervisor does not need it, and the worker reports it
+except Exception as missing:  # the parent process does not need Triton, and the worker reports the error
     triton, why_not = None, f"{type(missing).__name__}: {missing}"
 else:
 
     @triton.jit
     def product(a_ptr, b_ptr, out_ptr, n, k, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
                 PRECISION: tl.constexpr, IMPRECISE: tl.constexpr, ACC: tl.constexpr, FUSED: tl.constexpr):  # fmt: skip
-        # a [m, k] and b [n, k], both stored by rows: the tiles of b are [BLOCK_K, BLOCK_N] with k contiguous.
+        # a is [m, k] and b is [n, k], both stored by rows. A tile of b is [BLOCK_K, BLOCK_N] with k contiguous.
         rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
         columns = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)
         terms = tl.arange(0, BLOCK_K)
@@ -91,7 +91,7 @@ else:
 
 
 def instructions(ptx):
-    """Returns how often each matrix instruction occurs, and each other instruction that shows how sums are joined."""
+    """Returns how often each matrix instruction occurs, and each instruction that shows how partial sums are added."""
     found = collections.Counter()
     for line in ptx.splitlines():
         word = re.match(r"\s*(?:@\S+\s+)?((?:wgmma\.mma_async|mma\.sync|add\.f32|add\.rn\.f32|add\.rn\.f32x2|fma\.rn\.f32|"
@@ -140,7 +140,7 @@ def run_variant(recorder, torch, name, v, launched):
             return {"out": whole[rows][:, columns]}
 
         if not recorder.item("triton", f"{name}/{kind}", facts, run):
-            torch.cuda.synchronize()  # throws if the device is lost; then a new process continues
+            torch.cuda.synchronize()  # raises an error if the device is lost; then a new process continues
             return  # a variant that does not compile for one class does not compile for the others
         if recorder.is_over():
             return

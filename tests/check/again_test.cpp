@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Comparisons of two runs of one kernel, and the advice that a weak check gives.
+// Tests comparisons of two runs of one kernel, and the advice that a weak check gives.
 #include "experiments/check/verdicts/run.hpp"
 #include "tests/check/npz.hpp"
 #include "tests/check/problems.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Readers of arrays: .npy and .npz files as NumPy writes them, and files that are cut short, contradict themselves, or
-// claim wrong sizes.
+// Tests the readers of arrays: .npy and .npz files as NumPy writes them, and files that are cut short, contradict
+// themselves, or claim wrong sizes.
 #include "experiments/files/arrays/arrays.hpp"
 #include "core/error.hpp"
 #include "core/host/publish.hpp"
@@ -137,7 +137,7 @@ TEST_CASE("codes are read in the declared format, packed or not", "[check][files
     CHECK(error_of([&] { values_of(bytes, e4m3fn, true); }).starts_with("3 test (x): e4m3fn is not packed"));
 }
 
-TEST_CASE("hostile arrays end in an error with exit code 3", "[check][files]") {
+TEST_CASE("malformed array files give an error with exit code 3", "[check][files]") {
     const std::string npy = npy_of("<f4", {2, 3}, std::string(24, 'x'));
     const auto parse = [](const std::string& bytes) { return error_of([&] { parse_npy(bytes, "x", "test"); }); };
     CHECK(parse(npy) == "accepted");
@@ -168,7 +168,7 @@ TEST_CASE("hostile arrays end in an error with exit code 3", "[check][files]") {
         checksum[checksum.rfind("PK\x01\x02") + 16] ^= 1;
         CHECK(unzip(checksum).starts_with("3 test: the checksum of 'x.npy' is wrong"));
     }
-    // Random bytes are wrong. The readers return or throw an Error, and never crash.
+    // Some bytes are replaced by random ones. The readers may accept the result or throw an Error, but must not crash.
     std::mt19937 random(1);
     for (int trial = 0; trial < 20000; ++trial) {
         std::string broken = zip;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Baselines: changes that make a kernel worse, changes that only make it different, and files that are not a baseline.
+// Tests of baselines (accepted results of earlier checks): changes that make a kernel worse, changes that only make its
+// output different, and files that are not a baseline.
 #include "experiments/check/verdicts/baseline.hpp"
 #include "tests/test.hpp"
 
@@ -14,8 +15,8 @@ using namespace macheps::check;
 
 namespace {
 
-/// Returns the result for an input that passed, with 800 outputs. The mean square may then grow by a factor of up to
-/// (1 + 6/20)^2.
+/// Returns the result of a check with 800 outputs that passed. For this number of outputs, a comparison with the
+/// baseline accepts that the mean square of the errors grows by a factor of at most (1 + 6/20)^2.
 Checked passed(const std::string& name = "norm", const std::string& input = "a.npz") {
     Checked one{.name = name, .input = input, .operation = "rmsnorm"};
     one.declaration = {.operation = &find_operation("rmsnorm")};
@@ -48,7 +49,7 @@ TEST_CASE("a baseline reads back unchanged, and the same checks write the same b
     CHECK(text_of({other, passed()}) == text);
 }
 
-TEST_CASE("the same output bits add no note, and different bits add one", "[check][baseline]") {
+TEST_CASE("a comparison with the baseline adds a note only if the output bits differ", "[check][baseline]") {
     std::vector<Checked> same{passed()};
     CHECK(compare(same, agreed()).empty());
     CHECK(same[0].notes.empty());
@@ -63,7 +64,7 @@ TEST_CASE("the same output bits add no note, and different bits add one", "[chec
     CHECK(other[0].notes[0].starts_with("the bits differ from the baseline"));
 }
 
-TEST_CASE("larger errors and lost power are worse than the baseline", "[check][baseline]") {
+TEST_CASE("a check fails if its errors are larger or its power is lower than in the baseline", "[check][baseline]") {
     const auto outcome_of = [](auto change) {
         std::vector<Checked> now{passed()};
         now[0].output_sha256 = "other bits";
@@ -78,14 +79,14 @@ TEST_CASE("larger errors and lost power are worse than the baseline", "[check][b
     CHECK(outcome_of([](Checked& one) { one.verdict.judgement.rho = 0.749; }) == Outcome::pass);
     CHECK(outcome_of([](Checked& one) { one.blind.push_back("last term dropped"); }) == Outcome::fail);
     CHECK(outcome_of([](Checked& one) { one.blind.clear(); }) == Outcome::pass);
-    // If the output has the same bits, its figures are not compared.
+    // If the bits of the output are those of the baseline, the errors are not compared.
     std::vector<Checked> same{passed()};
     same[0].verdict.judgement.rho = 9;
     compare(same, agreed());
     CHECK(same[0].outcome == Outcome::pass);
 }
 
-TEST_CASE("a small rho may grow to five eighths", "[check][baseline]") {
+TEST_CASE("a rho of at most 5/8 is never worse than the baseline", "[check][baseline]") {
     Checked small = passed();
     small.verdict.judgement.rho = 0.01;
     const Baseline rows = parse_baseline(text_of({small}), "check.lock");
@@ -98,7 +99,7 @@ TEST_CASE("a small rho may grow to five eighths", "[check][baseline]") {
     }
 }
 
-TEST_CASE("a row applies only to its declaration and inputs, and a note says when it does not apply",
+TEST_CASE("a result is not compared with the baseline if the declaration or the inputs changed, and a note says so",
           "[check][baseline]") {
     std::vector<Checked> declared{passed()}, given{passed()};
     declared[0].declaration.eps = 1e-5;
@@ -115,7 +116,7 @@ TEST_CASE("a row applies only to its declaration and inputs, and a note says whe
     CHECK(given[0].notes[0].find("the inputs changed") != std::string::npos);
 }
 
-TEST_CASE("rows without a judged input and inputs without a row are reported", "[check][baseline]") {
+TEST_CASE("baseline rows without a checked input and inputs without a baseline row are reported", "[check][baseline]") {
     std::vector<Checked> now{passed("norm", "new.npz")};
     const std::vector<Checked> gone = compare(now, agreed());
     REQUIRE(gone.size() == 1);

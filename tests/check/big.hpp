@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MPFR numbers with 200 bits, and the operators that oracles use.
+// A number class: MPFR numbers with 200 bits, and the operators and functions that the oracles of tests use.
 #pragma once
 #include <mpfr.h>
 
@@ -9,7 +9,7 @@ class Big {
   public:
     static constexpr mpfr_prec_t bits = 200;
 
-    Big(double x = 0) { mpfr_init2(x_, bits), mpfr_set_d(x_, x, MPFR_RNDN); }  // NOLINT: numbers are numbers
+    Big(double x = 0) { mpfr_init2(x_, bits), mpfr_set_d(x_, x, MPFR_RNDN); }  // NOLINT: converts implicitly
     explicit Big(int x) : Big(static_cast<double>(x)) {}
     explicit Big(const char* text) { mpfr_init2(x_, bits), mpfr_set_str(x_, text, 10, MPFR_RNDN); }
     Big(const Big& other) { mpfr_init2(x_, bits), mpfr_set(x_, other.x_, MPFR_RNDN); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every way to fail, to be weak or to be refused has its own code.
+// Checks that each reason for the verdicts fail, weak and refused has its own code.
 #include "experiments/check/judge/codes.hpp"
 #include "experiments/check/checked.hpp"
 #include "tests/check/problems.hpp"
@@ -50,7 +50,8 @@ std::set<std::string> codes_of(const Product& p, const check::Options& options, 
 
 }  // namespace
 
-TEST_CASE("a proven error, a tolerance, a metric and a weak design fail under different codes", "[check][codes]") {
+TEST_CASE("a proven error, a tolerance, a metric limit and a machine with too few bits have different codes",
+          "[check][codes]") {
     using Codes = std::set<std::string>;
     const Product right = product();
     CHECK(codes_of(right, {}) == Codes{});
@@ -60,7 +61,8 @@ TEST_CASE("a proven error, a tolerance, a metric and a weak design fail under di
     CHECK(codes_of(right, {.rtol = 100, .atol = 100}) == Codes{"KC051"});
     Product wrong = right;
     wrong.out[77] *= 1.01f;
-    // A single output is wrong. The test of certain bounds refuses it. No code of tolerances or of the screen appears.
+    // A single output is wrong. It exceeds its certain bound (KC020). The codes of tolerances (KC052) and of the screen
+    // of signed sums (KC022) do not appear.
     CHECK(codes_of(wrong, {.certain_only = true}).contains("KC020"));
     CHECK_FALSE(codes_of(wrong, {}).contains("KC052"));
     CHECK_FALSE(codes_of(wrong, {}).contains("KC022"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of declaration keys: every row, for every operation.
+// Tests the table of declaration keys: each row, for each operation.
 #include "experiments/check/checked.hpp"
 #include "experiments/check/declare/operations.hpp"
 #include "tests/test.hpp"
@@ -29,7 +29,7 @@ std::string error_of(Declaration& d, const std::string& key, const std::string& 
 
 }  // namespace
 
-TEST_CASE("the JSON of a declaration contains the value that a key set", "[check][declare]") {
+TEST_CASE("the JSON of a declaration contains each value that was declared", "[check][declare]") {
     struct Case {
         const char *operation, *key, *text, *json;
     };
@@ -112,7 +112,7 @@ TEST_CASE("scales whose shape contradicts the declaration are bad input", "[chec
     CHECK(outcome("fp32/row", {}).find("there is no array 'a_scale'") != std::string::npos);
 }
 
-TEST_CASE("operands that only fit transposed are refused with the layout that fits", "[check][declare]") {
+TEST_CASE("if operands would fit only when transposed, the error names the layout to declare", "[check][declare]") {
     ThreadPool pool(1);
     const auto refusal = [&](std::vector<std::int64_t> a, std::vector<std::int64_t> b, const char* key = nullptr) {
         Declaration d{.operation = &find_operation("gemm")};
@@ -141,7 +141,7 @@ TEST_CASE("operands that only fit transposed are refused with the layout that fi
     CHECK(refusal({3, 4}, {5, 4}, "b_layout") == "judged");
 }
 
-TEST_CASE("slices that are joined one after another are declined if the product has scales", "[check][declare]") {
+TEST_CASE("a product with scales is declined if its slices of k are joined one after another", "[check][declare]") {
     ThreadPool pool(1);
     const auto judged = [&](std::vector<float> scale) {
         Declaration d{.operation = &find_operation("gemm")};
@@ -158,7 +158,7 @@ TEST_CASE("slices that are joined one after another are declined if the product 
     CHECK_THROWS_AS(judged({1}), Declined);
 }
 
-TEST_CASE("an invalid declaration is refused with its place and the valid alternatives", "[check][declare]") {
+TEST_CASE("the error for an invalid declaration gives its place and the valid alternatives", "[check][declare]") {
     struct Case {
         const char *operation, *key, *text, *says;
     };
@@ -210,7 +210,7 @@ TEST_CASE("every array of an operation can be declared, and every key has a uniq
     }
     for (const Operation& operation : all_operations()) {
         for (const ArrayRole& role : operation.arrays) {
-            if (role.is_layout) continue;  // whole numbers have no format
+            if (role.is_layout) continue;  // contains integers, which have no format
             REQUIRE(find_declare_key(role.name) != nullptr);
             CHECK(find_declare_key(role.name)->applies(operation, *find_declare_key(role.name)));
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A loss kernel that keeps the sum of a row and its logarithm in the format of the input. It fails unless this is
-// declared.
+// Tests a loss kernel that rounds the sum of each row, and the logarithm of the sum, to the format of the input. The
+// kernel fails unless this rounding is declared.
 #include "tests/check/problems.hpp"
 
 namespace declared_loss_test {
@@ -9,7 +9,7 @@ using namespace macheps;
 using namespace macheps::test;
 using namespace macheps::files;
 
-TEST_CASE("a loss may keep its sum in a narrow format if this is declared", "[check]") {
+TEST_CASE("a loss that rounds its sum to a narrow format passes only if this is declared", "[check]") {
     std::mt19937 random(3);
     constexpr std::size_t rows = 32, columns = 300;
     const Floats x = normal(rows * columns, random, 0, 2, Store::bf16);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Data of the kinds that kernels receive: random, structured, with few different values, cancelling, and at the ends of
-// the range.
+// Test data of the kinds that kernels receive: random, structured, with few different values, cancelling, and near the
+// ends of the range.
 #pragma once
 #include "tests/check/problems.hpp"
 
@@ -21,7 +21,7 @@ enum class Kind {
     fp4_codes,
     whole_numbers,
     cancelling,   ///< pairs of neighbours that almost cancel
-    alternating,  ///< large and small in turn
+    alternating,  ///< large and small numbers in turn
     ramp,
     outliers,
     wide,  ///< exponents over twenty binades
@@ -36,7 +36,7 @@ inline constexpr std::array<const char*, kinds> kind_names{
     "fp8 codes", "fp4 codes", "whole numbers", "cancelling",    "alternating", "ramp",
     "outliers",  "wide",      "sorted",        "huge",          "tiny",        "mostly zero"};
 
-/// Returns [rows, columns] numbers of `format`.
+/// Returns a [rows, columns] array of numbers that `format` can represent.
 inline Floats drawn_data(Kind kind, std::size_t rows, std::size_t columns, const Format& format, std::mt19937& random) {
     std::normal_distribution<float> normal(0, 1);
     std::uniform_real_distribution<float> uniform(0, 1);
@@ -78,8 +78,8 @@ inline Floats drawn_data(Kind kind, std::size_t rows, std::size_t columns, const
     return x;
 }
 
-/// Returns kernels::orders() and further orders of summation that libraries and hand-written kernels use. The check
-/// itself runs none of the further orders.
+/// Returns kernels::orders() and further orders of summation that libraries and hand-written kernels use. `macheps
+/// check` itself does not use the further orders.
 inline std::vector<kernels::Order> more_orders() {
     std::vector<kernels::Order> all = kernels::orders();
     const auto lanes = [](const Floats& x, std::size_t width) {
@@ -87,7 +87,7 @@ inline std::vector<kernels::Order> more_orders() {
         for (std::size_t i = 0; i < x.size(); ++i) s[i % width] += x[i];
         return s;
     };
-    for (const std::size_t width : {8u, 48u, 256u})  // joined by a chain
+    for (const std::size_t width : {8u, 48u, 256u})  // the lanes are added one after another
         all.push_back({"lanes" + std::to_string(width) + " joined in order",
                        [=](const Floats& x) { return kernels::chain(lanes(x, width)); }});
     for (const std::size_t length : {16u, 100u, 1024u}) {
@@ -101,7 +101,7 @@ inline std::vector<kernels::Order> more_orders() {
                            return s;
                        }});
     }
-    all.push_back({"four at a time", [](const Floats& x) {  // as vectorised loads do
+    all.push_back({"four at a time", [](const Floats& x) {  // as kernels with vectorised loads do
                        float s = 0;
                        std::size_t i = 0;
                        for (; i + 4 <= x.size(); i += 4) s += (x[i] + x[i + 1]) + (x[i + 2] + x[i + 3]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Right kernels are never refused. The tests run every operation on random, structured, cancelling and extreme data, in
-// many orders of summation, fused or not, with declared inner formats, sums and machines, stored in wide and narrow
-// formats. The kernels are plain loops that share no code with the checks.
+// Tests that correct kernels never fail a check. They run every operation on random, structured, cancelling and extreme
+// data. The kernels differ in the order of summation, in fused operations, in the format of the output, and in the
+// declarations (inner format, order of summation, machine). They are plain loops that share no code with the checks.
 #include "tests/check/drawn_data.hpp"
 #include "tests/check/product_checks.hpp"
 #include "tests/check/row_kernels.hpp"
@@ -47,7 +47,8 @@ void judge_right(const check::Declaration& d, const std::vector<StoredArray>& ar
     found.alarms += j.reasons.empty() ? 0 : 1;
 }
 
-/// Returns a shape that suits the operation: usually small, sometimes as long as the rows of models.
+/// Returns the numbers of rows and columns of a test case, which are usually small. If `is_large`, some rows are as
+/// long as those of models.
 std::pair<std::int64_t, std::int64_t> shape_of(bool is_one_per_row, std::mt19937& random, bool is_large) {
     constexpr std::array<std::int64_t, 8> lengths{1, 7, 64, 128, 200, 333, 768, 1000};
     const std::int64_t columns =
@@ -58,7 +59,7 @@ std::pair<std::int64_t, std::int64_t> shape_of(bool is_one_per_row, std::mt19937
     return {std::max<std::int64_t>(1, std::min(rows, 60000 / columns)), columns};
 }
 
-/// Replaces the data of a case.
+/// Replaces the operands of a test case by data of the given kind.
 void redraw(const std::string& op, RowCase& c, Kind kind, Store in, std::mt19937& random) {
     const Format format = in == Store::bf16 ? bf16 : in == Store::fp16 ? fp16 : fp32;
     const auto columns = static_cast<std::size_t>(c.columns), rows = c.x.size() / columns;
@@ -95,7 +96,7 @@ void run_rows(const std::string& op, Kind kind, unsigned seed, bool is_large, Fo
         k.inner_store = random() % 2 ? Store::bf16 : Store::fp16;
         d.inner = inner_of(k.inner_store);
     } else if (check::find_operation(op).has_reduction && random() % 8 == 0) {
-        // The kernel and its declaration have partial sums in bf16, in the order of the terms.
+        // The kernel adds the terms in order and rounds each partial sum to bf16, and this is declared.
         k.fault.narrow_sum = true;
         d.sum_order = "bf16";
     } else if (check::find_operation(op).has_reduction && random() % 4 == 0) {
@@ -172,7 +173,7 @@ void run_product(Kind kind, unsigned seed, bool is_large, FoundBy& found) {
     judge_right(c.declaration(), c.arrays(out), found[machine == "any" ? "gemm" : "gemm on a machine"]);
 }
 
-/// On each kind of data, runs every operation on rows `each` times and products 4 `each` times.
+/// For each kind of data, runs every row operation `each` times and matrix products 4 * `each` times.
 Found run_campaign(int each, bool is_large, unsigned first_seed) {
     FoundBy found;
     unsigned seed = first_seed;
@@ -199,13 +200,13 @@ Found run_campaign(int each, bool is_large, unsigned first_seed) {
 
 }  // namespace
 
-TEST_CASE("right outputs of every operation raise no alarm on any kind of data", "[check][alarms]") {
+TEST_CASE("correct outputs of every operation pass on every kind of data", "[check][alarms]") {
     const Found all = run_campaign(1, false, 1000);
     CHECK(all.alarms == 0);
     CHECK(all.runs >= 500);
 }
 
-TEST_CASE("ten thousand right outputs raise no alarm on any kind of data", "[check][alarms][slow]") {
+TEST_CASE("ten thousand correct outputs pass on every kind of data", "[check][alarms][slow]") {
     const Found all = run_campaign(20, true, 100000);
     CHECK(all.alarms == 0);
     CHECK(all.runs >= 10000);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Usual ways to compute an operation that differ in their roundings. Each passes under its own declaration, and ways
-// that lose more accuracy fail without it. The kernels are plain float loops.
+// Tests of forms, which are common ways to compute one operation with different roundings. A kernel passes if its form
+// is declared. Without this declaration, a kernel in a less accurate form fails. The kernels are plain float loops.
 #include "experiments/check/checked.hpp"
 #include "tests/check/problems.hpp"
 
@@ -36,7 +36,8 @@ struct Case {
     std::vector<StoredArray> arrays{};
     Floats out{};
 };
-/// Makes logits around `offset`. The kernel receives a row and the logit of its target.
+/// Makes logits with mean `offset` and runs a loss kernel on them. The kernel gets the maximum and the sum of a row,
+/// and the logit of the row's target.
 template <class Kernel>
 Case losses(float offset, Kernel kernel) {
     std::mt19937 random(21);
@@ -90,7 +91,7 @@ TEST_CASE("a loss in the form 'lse' fails on logits with an offset unless the fo
     }
 }
 
-TEST_CASE("softmax and log_softmax in the form 'lse' fail on logits with an offset unless it is declared",
+TEST_CASE("softmax and log_softmax in the form 'lse' fail on logits with an offset unless the form is declared",
           "[check][forms]") {
     for (const float offset : {1e3f, 1e5f}) {
         CAPTURE(offset);
@@ -154,8 +155,8 @@ TEST_CASE("activations pass if their form is declared, and the less accurate for
 }
 
 TEST_CASE("silu as a product and silu as a quotient stay within each other's limits", "[check][forms]") {
-    // The check therefore cannot distinguish the forms. The arguments go from -80 to 80 in steps that are not a power
-    // of two.
+    // A check cannot distinguish the forms `sigmoid` and `quotient` of silu. The arguments go from -80 to 80 in steps
+    // that are not a power of two.
     Floats x, product, quotient;
     for (int i = 0; i < 60000; ++i) {
         x.push_back(-80 + 0.0026667f * static_cast<float>(i));
@@ -172,7 +173,8 @@ TEST_CASE("silu as a product and silu as a quotient stay within each other's lim
     }
 }
 
-TEST_CASE("gates and activations of products accept the forms of the activation", "[check][forms]") {
+TEST_CASE("the form of an activation can be declared for a gate and for a product with an activation",
+          "[check][forms]") {
     std::mt19937 random(24);
     const Floats gate = normal(3000, random, 0, 4), up = normal(3000, random);
     Floats out;
@@ -181,7 +183,7 @@ TEST_CASE("gates and activations of products accept the forms of the activation"
                                          array("out", {30, 100}, out)};
     CHECK(passes("swiglu", "tanh", gated));
     CHECK_FALSE(passes("swiglu", "", gated));
-    // A product with one term is exact.
+    // k is 1, so each output is a single product, without a sum.
     const Floats a = normal(60, random, 0, 4), b = normal(50, random);
     Floats y;
     for (const float left : a) {
@@ -199,7 +201,8 @@ TEST_CASE("gates and activations of products accept the forms of the activation"
     CHECK_THROWS_WITH(declared("silu", "exp"), Catch::Contains("quotient (only x / (1 + e^-x))"));
 }
 
-TEST_CASE("sums of exponentials and their logarithms in bf16 pass if this is declared", "[check][forms]") {
+TEST_CASE("kernels that round a sum of exponentials and its logarithm to bf16 pass only if this is declared",
+          "[check][forms]") {
     using kernels::to_bf16;
     const auto log_softmax =
         rows_of_logits(0, [](LogitRow row, float x) { return (x - row.most) - to_bf16(log32(to_bf16(row.sum))); });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels with bugs that have been shipped, each with several seeds, under a declared machine. The tests check their
-// verdicts, and that claimed bits expose them.
+// Matrix products with bugs that shipped kernels have had. Each kernel runs with several seeds and a declared machine.
+// The tests check the verdicts, and that a declaration of exact bits (`bits`) exposes each bug.
 #include "tests/check/product_checks.hpp"
 
 #include <array>
@@ -17,7 +17,7 @@ namespace {
 /// Number of seeds. The slow run uses ten, which takes one or two minutes; the default run uses the first two.
 int seeds = 2;
 
-/// Numbers of verdicts over all seeds.
+/// Counts of verdicts and reason codes over all seeds.
 struct Verdicts {
     int pass = 0, fail = 0, weak = 0, other = 0;
     std::map<std::string, int> codes{};
@@ -123,7 +123,7 @@ const Bug bugs[] = {
          for (float& each : y) each = kernels::truncated_to_bf16(each);
          return y;
      }},
-    // Normal data has no ties, so the bug does not show. The report says so.
+    // Normally distributed data have no ties, so a check cannot catch this bug. The report says this.
     {"g09", "output rounded half away", Outcome::pass,
      [](ProductCheck& c, unsigned) {
          Floats y = c.g.run(rule(c.machine));
@@ -235,7 +235,7 @@ void judge_scaled_fp8() {
         return c;
     };
     const MatmulRule promoted = rule("sm90.wgmma.fp8+promote128"), plain = rule("sm90.wgmma.fp8");
-    // With other seeds, the two scales may differ by less than the bound.
+    // With the seeds used here, the two scales differ by more than the error bound. With others, they may not.
     all_seeds("s14", "row 40 uses row 41's scale, 2 % spread", Outcome::fail, [&](unsigned seed) {
         const ProductCheck c = scaled(seed, 96, 1024, Draw::normal);
         ProductCheck wrong = c;
@@ -251,8 +251,8 @@ void judge_scaled_fp8() {
         ProductCheck c = scaled(seed, 32, 4096, Draw::normal);
         const check::Verdict v = c.judge(c.stored(c.epilogue(c.g.run(plain))));
         normal_data.add(v);
-        // Sums of random products cancel, so the errors that Hopper's units may make hide the fault with most seeds.
-        // The report then says so.
+        // Sums of normal data cancel. With most seeds, the bound for Hopper's units is therefore too wide to show that
+        // the promotion is missing. The report then lists this wrong kernel as not caught.
         CHECK(is_blind(v, "promotion absent") == (v.outcome == Outcome::pass));
         CHECK(c.judge(c.stored(c.epilogue(c.g.run(promoted))), {.require = Power::precision}).outcome == Outcome::weak);
         c = scaled(seed, 32, 4096, Draw::positive);
@@ -262,7 +262,7 @@ void judge_scaled_fp8() {
         CHECK(!is_blind(right, "promotion absent"));
     }
     normal_data.say("s15", "promotion missing, K = 4096");
-    positive_data.say("s15", "the same under recipe positive");
+    positive_data.say("s15", "promotion missing, K = 4096, positive data");
     CHECK(normal_data.fail <= normal_data.pass);
     CHECK(positive_data.fail == seeds);
 }
@@ -280,7 +280,7 @@ TEST_CASE("kernels with bugs get the expected verdicts with each of ten seeds", 
     judge_scaled_fp8();
 }
 
-TEST_CASE("the right kernel has the claimed bits, and wrong kernels do not", "[check][bits]") {
+TEST_CASE("with exact bits declared, the declared kernel passes and kernels with other bits fail", "[check][bits]") {
     for (const Bug& bug : bugs) {
         ProductCheck c = usual(1000, bug.k, bug.is_fp16 ? fp16 : bf16);
         const Floats y = bug.kernel(c, 1000);
@@ -288,7 +288,7 @@ TEST_CASE("the right kernel has the claimed bits, and wrong kernels do not", "[c
         const check::Verdict v = c.judge(y);
         CAPTURE(bug.id, codes(v));
         REQUIRE(v.bits);
-        if (std::string(bug.id) == "g09") {  // normal data has no ties, and the report says that this bug cannot show
+        if (std::string(bug.id) == "g09") {  // the data have no ties, and the report says this
             CHECK(is_blind(v, "ties away"));
             continue;
         }
@@ -325,7 +325,8 @@ TEST_CASE("the right kernel has the claimed bits, and wrong kernels do not", "[c
     CHECK(codes(ties.judge(away)).find("KC040") != std::string::npos);
 }
 
-TEST_CASE("claimed bits are declined if the declaration does not determine them", "[check][bits]") {
+TEST_CASE("a declaration of exact bits is declined if the other declarations do not determine the bits",
+          "[check][bits]") {
     ProductCheck c = usual(1000, 64);
     const Floats y = c.stored(c.g.run(rule(c.machine)));
     c.bits = true;
@@ -347,7 +348,8 @@ TEST_CASE("claimed bits are declined if the declaration does not determine them"
     }
 }
 
-TEST_CASE("a machine that guarantees too few bits fails, and one that guarantees none is weak", "[check][fitness]") {
+TEST_CASE("a check fails if its machine guarantees too few bits, and is weak if the machine guarantees none",
+          "[check][fitness]") {
     std::mt19937 random(5);
     ProductCheck c{.g = machine_gemm(32, 32, 4096, e4m3fn, e4m3fn, Draw::positive, random),
                    .machine = "sm90.wgmma.fp8"};
@@ -374,7 +376,7 @@ TEST_CASE("a machine that guarantees too few bits fails, and one that guarantees
 }
 
 TEST_CASE("tolerances that an output of zeros satisfies are refused", "[check][bugs]") {
-    // A norm-wise bound for K = 1024 gives 21, which is used as atol and rtol here.
+    // 21 is a norm-wise error bound for k = 1024. The test uses it as atol and rtol.
     ProductCheck c = usual(1000);
     const Floats y = c.stored(c.g.run(rule(c.machine + "+slices2")));
     CHECK(c.judge(y, {.rtol = 21, .atol = 21}).outcome == Outcome::refused);
@@ -393,7 +395,8 @@ TEST_CASE("a finite output where the exact result is infinite exceeds every tole
     }
 }
 
-TEST_CASE("a sum with one nonzero product has one right code, and the report counts such outputs", "[check][exact]") {
+TEST_CASE("a sum with one nonzero product has only one right code, and the report counts such outputs",
+          "[check][exact]") {
     // Each row of a selects one row of b, so the output is the code of b for every order of summation.
     std::mt19937 random(9);
     ProductCheck c{.g = machine_gemm(24, 20, 100, bf16, bf16, Draw::normal, random), .out = bf16};

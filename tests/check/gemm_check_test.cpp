@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of matrix products. Kernels in every usual order pass, and wrong kernels fail. A check reports the wrong
-// kernels that it cannot catch.
+// Tests checks of matrix products. Correct kernels pass with every common order of summation, and wrong kernels fail. A
+// check reports the wrong kernels that it cannot catch.
 #include "core/error.hpp"
 #include "tests/check/problems.hpp"
 
@@ -70,7 +70,7 @@ TEST_CASE("none of 500 legal matrix products is refused", "[check]") {
         z = std::max({z, v.judgement.z, v.judgement.z_part});
     }
     CHECK(rho <= 1);
-    CHECK(rho > 0.9);  // rounding to 16 bits attains its bound
+    CHECK(rho > 0.9);  // some roundings to 16 bits almost attain their bound
     CHECK(z < 3);
 }
 
@@ -155,7 +155,7 @@ TEST_CASE("sums of small integers are exact, so only one code is right", "[check
     CHECK(codes(verdict_on(tie, {258, 260}, Store::bf16, Store::bf16)).find("KC041") != std::string::npos);
 }
 
-TEST_CASE("a check that could not have failed says so", "[check]") {
+TEST_CASE("a check is weak if it could not catch a wrong kernel, and names that kernel", "[check]") {
     std::mt19937 random(9);
     // All outputs are equal, so a shifted or transposed tile contains the right numbers.
     Gemm g{.m = 32, .n = 32, .k = 64, .a = Floats(32 * 64, 1.5f), .b = Floats(64 * 32, 0.25f)};
@@ -166,7 +166,7 @@ TEST_CASE("a check that could not have failed says so", "[check]") {
     CHECK(v.blind(check::Power::structure).size() >= 3);
     CHECK(
         verdict_on(g, g.run(Store::bf16, nullptr), Store::bf16, Store::bf16, {.require = check::Power::null}).outcome ==
-        Outcome::weak);  // a constant
+        Outcome::weak);  // a constant output would pass
 
     Gemm usual = random_gemm(32, 32, 64, random, Store::bf16);
     const Floats out = usual.run(Store::bf16, nullptr);
@@ -179,7 +179,7 @@ TEST_CASE("a check that could not have failed says so", "[check]") {
     CHECK(strong.sharpness.dropped_terms == 1);
     CHECK(strong.sharpness.scale_of_all < 0.01);
     CHECK(verdict_on(usual, out, Store::bf16, Store::bf16, {.require = check::Power::precision}).outcome ==
-          Outcome::weak);  // ties away
+          Outcome::weak);  // ties rounded away from zero would pass
 }
 
 TEST_CASE("a tolerance or a metric limit that meaningless outputs satisfy is refused", "[check]") {
@@ -197,17 +197,17 @@ TEST_CASE("a tolerance or a metric limit that meaningless outputs satisfy is ref
           Outcome::refused);
     CHECK(verdict_on(g, out, Store::bf16, Store::bf16, {.metric_limits = {{"calc_diff", 1.0}}}).outcome ==
           Outcome::refused);
-    // A tile of zeros is a large part of a matrix this small, so it does not satisfy a limit of 50 dB.
+    // In such a small matrix, an output with a tile of zeros does not reach 50 dB, so the limit is not refused.
     CHECK(verdict_on(g, out, Store::bf16, Store::bf16, {.metric_limits = {{"sqnr", 50}}}).outcome == Outcome::pass);
     CHECK(verdict_on(g, out, Store::bf16, Store::bf16, {.metric_limits = {{"sqnr", 70}}}).outcome == Outcome::fail);
 }
 
-TEST_CASE("the bound of sums in any order is k u S, and the probable bound is smaller", "[check]") {
+TEST_CASE("the certain bound for sums in any order is k u sum(|a b|), and the probable bound is smaller", "[check]") {
     Gemm g{.m = 1, .n = 1, .k = 1000, .a = Floats(1000), .b = Floats(1000, 1)};
     std::mt19937 random(4);
     double magnitudes = 0;
     for (float& x : g.a) x = kernels::to_bf16(std::fabs(normal(1, random)[0])), magnitudes += x;
-    // This term has so many bits that sums are rounded. Otherwise, the bound would be zero.
+    // This term has so many bits that the sum is inexact. The bound for an exact sum would be zero.
     g.b[0] = 0x1.01p-20f;
     magnitudes += g.a[0] * (0x1.01p-20 - 1);
     check::Declaration d = declare("gemm", Store::fp32, Store::bf16);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Populations of legal matrix products: orders of fp32 sums that libraries use, and emulated matrix units, over
-// formats, epilogues and distributions. None may be refused.
+// Runs large random samples of legal matrix products, none of which may fail. They use orders of fp32 sums from
+// libraries, or emulated matrix units, with various formats, epilogues and distributions of the operands.
 #include "tests/check/product_checks.hpp"
 
 #include <cstdlib>
@@ -40,7 +40,8 @@ struct Refusals {
     }
 };
 
-/// Runs the tests T0 to T3 on `runs` legal kernels with `least` to `most` rows and columns.
+/// Judges the outputs of `runs` legal kernels with `least` to `most` rows and columns. The tests are T0 (special
+/// values), T1 (certain bounds), T2 (probable bounds) and T3 (mean squares).
 Refusals judged(int runs, unsigned seed, std::size_t least, std::size_t most, std::size_t max_k) {
     std::mt19937 random(seed);
     const std::vector<kernels::Order> orders = kernels::orders();
@@ -61,7 +62,7 @@ Refusals judged(int runs, unsigned seed, std::size_t least, std::size_t most, st
             rule = parse_machine(c.machine).rule;
             while (!rule.machine->operands.contains(a)) a = formats[random() % formats.size()];
             b = a;
-            if (c.machine != "sm89.mma.fp8" && random() % 3 == 0) {  // 64 is a multiple of every step here
+            if (c.machine != "sm89.mma.fp8" && random() % 3 == 0) {  // slices begin at multiples of 64
                 rule.slices = 1 + static_cast<int>(random() % 4);
                 c.machine += rule.slices > 1 ? "+slices" + std::to_string(rule.slices) : "";
                 rule = parse_machine(c.machine).rule;
@@ -93,11 +94,11 @@ Refusals judged(int runs, unsigned seed, std::size_t least, std::size_t most, st
 
 }  // namespace
 
-TEST_CASE("no legal product of a population is refused", "[check][population]") {
+TEST_CASE("none of 700 legal products and of 40 larger ones is refused", "[check][population]") {
     const Refusals small = judged(700, 20260101, 4, 16, 1448), large = judged(40, 4242, 48, 48, 724);
     CHECK(small.runs > 690);
     CHECK(large.runs == 40);
-    CHECK(small.rho > 0.99);  // a rounding attains its bound
+    CHECK(small.rho > 0.99);  // some roundings almost attain their bound
 }
 TEST_CASE("none of 10000 legal products and of 1000 larger ones is refused", "[check][population][slow]") {
     const Refusals small = judged(10000, 20260101, 4, 16, 1448), large = judged(1000, 4242, 48, 48, 724);

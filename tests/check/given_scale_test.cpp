@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantisers with a given scale, which can be applied in two ways: x times the encode scale, or x divided by the decode
-// scale. The kernels are float loops. As in the other tests of quantisers, fp8 codes come from core's codec.
+// Tests of quantisers whose scale is given. A kernel may multiply x by the encode scale, or divide x by the decode
+// scale. The kernels are float loops. As in the other tests of quantisers, their fp8 codes come from core's codec.
 #include "core/codec.hpp"
 #include "experiments/check/checked.hpp"
 #include "tests/check/problems.hpp"
@@ -26,7 +26,7 @@ StoredArray fp8(const std::string& name, std::vector<std::int64_t> shape, const 
 
 constexpr std::int64_t rows = 24, row_length = 256;
 
-/// Quantises x in groups of `height` rows and `width` columns, each with a decode scale.
+/// Groups of `height` rows and `width` columns of x. Each group has its own decode scale.
 struct Groups {
     std::int64_t height, width;
     std::int64_t across() const { return (row_length + width - 1) / width; }
@@ -53,7 +53,7 @@ check::Verdict judge(const std::vector<StoredArray>& arrays, const Keys& keys) {
 
 }  // namespace
 
-TEST_CASE("a quantiser is judged with its given scales, for every granularity", "[check][quantise]") {
+TEST_CASE("a quantiser with given scales is judged correctly for every granularity", "[check][quantise]") {
     const Floats x = draw(51);
     std::mt19937 random(52);
     for (const auto& [name, shape] : {std::pair{"tensor", Groups{rows, row_length}},
@@ -120,8 +120,9 @@ TEST_CASE("the given scale of a whole tensor may be a number in the declaration"
 
 TEST_CASE("x / (amax / max) and x * (max / amax) need different declarations of a quantiser", "[check][quantise]") {
     Floats x = draw(54);
-    // 49 / 448 is 7 / 64, and 2.734375 divided by it is 25, the midpoint of two codes. 448 / 49 is not an fp32 number,
-    // and the product with its rounded value is larger than 25. Rows differ by powers of two.
+    // The decode scale 49 / 448 is 7 / 64, and 2.734375 divided by 7 / 64 is 25, the midpoint of two codes. The encode
+    // scale 448 / 49 is not an fp32 number, and 2.734375 times its rounded value is larger than 25. Rows differ by
+    // powers of two.
     for (std::size_t i = 0; i < x.size(); ++i) {
         const std::size_t column = i % row_length;
         const float power = 1 / static_cast<float>(1 << (i / row_length % 4));
@@ -153,7 +154,8 @@ TEST_CASE("x / (amax / max) and x * (max / amax) need different declarations of 
     CHECK(codes(judge({given, out, array("scale", {rows}, decode)}, keys)).find("KC042") != std::string::npos);
 }
 
-TEST_CASE("a quantiser without scales passes, because it cannot miss a scale", "[check][quantise]") {
+TEST_CASE("the check of a quantiser without scales is not weak, because no wrong kernel can omit a scale",
+          "[check][quantise]") {
     const Floats x = draw(55);
     const check::Verdict v =
         judge({array("x", {rows, row_length}, x), fp8("out", {rows, row_length}, x)}, {{"granularity", "none"}});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Grouped products: inputs with groups of different sizes, and groups with room for more rows than they have. The
+// Tests of grouped matrix products. Groups have different sizes, and some have room for more rows than they use. The
 // kernel must not write the unused rows.
 #include "experiments/check/inputs/coverage.hpp"
 #include "experiments/check/inputs/input_files.hpp"
@@ -49,8 +49,8 @@ std::int32_t size_of(const StoredArray& groups, std::size_t g) {
     return size;
 }
 
-/// Runs a grouped kernel, which writes `out`. Each group has room for `room` rows or, if `room` is 0, for exactly the
-/// rows that it has.
+/// Runs a grouped kernel, which writes `out`. Each group has room for `room` rows. If `room` is 0, the groups follow
+/// each other without unused rows.
 void run_kernel(std::vector<StoredArray>& arrays, std::int64_t room, std::int64_t k, std::int64_t n,
                 bool writes_all = false, std::int64_t wrong_b = 0) {
     const StoredArray a = named(arrays, "a"), b = named(arrays, "b"), groups = named(arrays, "groups");
@@ -88,7 +88,8 @@ Verdict judged(const MadeInputs& inputs, const std::vector<StoredArray>& arrays)
 
 }  // namespace
 
-TEST_CASE("inputs of groups have a b for each group, and right kernels pass on them", "[check][groups]") {
+TEST_CASE("inputs for a grouped product have a matrix b for each group, and correct kernels pass on them",
+          "[check][groups]") {
     const bool is_padded = GENERATE(false, true);
     const std::int64_t room = is_padded ? 24 : 0;
     const InputPlan plan = plan_of(is_padded ? padded : compact);
@@ -105,7 +106,7 @@ TEST_CASE("inputs of groups have a b for each group, and right kernels pass on t
         const Verdict right = judged(inputs, arrays);
         CAPTURE(codes(right));
         CHECK(right.outcome == Outcome::pass);
-        // If each group uses the b of the group before it, some group is wrong, unless the first group has all rows.
+        // A kernel that uses the b of the previous group for each group fails, unless the first group has all rows.
         run_kernel(arrays, room, 50, 40, false, 1);
         CHECK((judged(inputs, arrays).outcome == Outcome::fail) == (inputs.name != "groups-first"));
         ++judged_inputs;
@@ -128,7 +129,7 @@ TEST_CASE("a kernel must not write unused rows of a group or rows of an empty gr
     REQUIRE(!touched.reasons.empty());
     CHECK(touched.reasons.front().text.find("element " + std::to_string(place) + " of the output") !=
           std::string::npos);
-    // This kernel writes all rows that there is room for.
+    // A kernel that writes all rows, including the unused ones, fails.
     arrays = stored_inputs(inputs);
     run_kernel(arrays, 24, 50, 40, true);
     CHECK(codes(judged(inputs, arrays)).find("KC011") != std::string::npos);
@@ -175,7 +176,7 @@ TEST_CASE("group sizes that do not fit the arrays are bad input", "[check][group
     CHECK(message(0, 4).find("all groups are empty") != std::string::npos);
 }
 
-TEST_CASE("the recipe for groups shows a group that uses the b of its neighbour", "[check][groups]") {
+TEST_CASE("the inputs of a grouped recipe reveal a kernel that uses the b of the previous group", "[check][groups]") {
     for (const char* text : {compact, padded}) {
         const Coverage coverage = coverage_of(all_inputs(plan_of(text)), 1e-9, pool());
         bool is_seen = false;
@@ -187,7 +188,7 @@ TEST_CASE("the recipe for groups shows a group that uses the b of its neighbour"
     }
 }
 
-TEST_CASE("errors in the groups of a recipe are refused", "[check][groups]") {
+TEST_CASE("a recipe with invalid groups is rejected", "[check][groups]") {
     const std::string head = "[recipe]\nop = \"gemm\"; a = \"bf16\"; b = \"bf16\"; out = \"bf16\"\n";
     CHECK(refused(head + "groups = [0, 0]").find("all groups are empty") != std::string::npos);
     CHECK(refused(head + "groups = []").find("all groups are empty") != std::string::npos);

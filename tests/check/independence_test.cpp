@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Probable bounds and mean squares assume independent rounding errors. The data of these tests break this assumption:
-// many outputs share intermediate roundings, and sums have equal terms. Right kernels pass on such data. Wrong kernels
-// still fail where errors are independent.
+// Probable bounds and mean squares assume independent rounding errors. The data of these tests violate this assumption:
+// many outputs share intermediate roundings, and sums have equal terms. Correct kernels must pass on such data. Wrong
+// kernels must still fail if errors are independent.
 #include "experiments/check/checked.hpp"
 #include "experiments/check/power/trial.hpp"
 #include "tests/check/drawn_data.hpp"
@@ -40,7 +40,8 @@ std::string codes_of(const check::Judgement& j) {
     return all;
 }
 
-/// The norm of Hugging Face's Llama rounds x times the inverse root to bf16 before it applies the gain.
+/// Makes an RMSNorm as in Hugging Face's Llama, which rounds x times the inverse root to bf16 before it applies the
+/// gain. `factor` multiplies all outputs.
 RowCase llama_norm(std::size_t rows, std::mt19937& random, Floats& out, float factor = 1) {
     constexpr std::size_t n = 4096;
     RowCase c{.declaration = declare("rmsnorm", Store::bf16, Store::bf16), .store = Store::bf16};
@@ -64,7 +65,8 @@ RowCase llama_norm(std::size_t rows, std::mt19937& random, Floats& out, float fa
     return c;
 }
 
-/// Makes a product in which the terms of each output are equal, summed by a chain.
+/// Makes a matrix product in which all terms of an output are equal. Its outputs are summed by a chain and multiplied
+/// by `factor`.
 ProductCheck constant_rows(Floats& out, float factor = 1) {
     std::mt19937 random(4);
     ProductCheck c;
@@ -82,8 +84,9 @@ ProductCheck constant_rows(Floats& out, float factor = 1) {
 }  // namespace
 
 TEST_CASE("a norm that rounds to bf16 before the gain passes with every seed", "[check][independence]") {
-    // The inverse root of normal data is close to one. It moves x by a fraction of a unit that grows along the binade.
-    // In some rows, most of the 128 significands are therefore close to the midpoint of two numbers.
+    // For normal data, the inverse root is close to one. Multiplying x by the inverse root changes x by a fraction of
+    // an ulp that grows with the significand of x. In some rows, the products of most of the 128 significands are
+    // therefore close to the midpoint of two bf16 numbers.
     int refused_as_independent = 0, refused_when_counted = 0;
     for (unsigned seed = 0; seed < 56; ++seed) {
         std::mt19937 random(seed);
@@ -100,9 +103,10 @@ TEST_CASE("a norm that rounds to bf16 before the gain passes with every seed", "
         refused_as_independent += check::judge(plain, right.posed.out).reasons.empty() ? 0 : 1;
     }
     CHECK(refused_as_independent > 10);
-    // The kinds of the inner rounding alone, without the ideal kernel, clear most of them.
+    // Even without the ideal kernel, fewer than half of these outputs are refused if outputs with the same error from
+    // the intermediate rounding are counted together.
     CHECK(refused_when_counted < refused_as_independent / 2);
-    // The declared rounding hides less than one unit, so an error of 2 % is detected.
+    // The declared rounding explains errors of less than one ulp of bf16, so an error of 2 % is detected.
     std::mt19937 random(1);
     Floats out;
     const RowCase larger = llama_norm(4, random, out, 1.02f);
@@ -142,7 +146,8 @@ TEST_CASE("every operation with inner formats passes on data with few different 
     CHECK(runs >= 200);
 }
 
-TEST_CASE("chains over equal terms pass, and the report names the tests that do not decide", "[check][independence]") {
+TEST_CASE("sums of equal terms by a chain pass, and the report names the tests that it dismisses",
+          "[check][independence]") {
     Floats out;
     const ProductCheck c = constant_rows(out);
     const Judged right = judged(c.declaration(), c.arrays(out));
@@ -150,11 +155,11 @@ TEST_CASE("chains over equal terms pass, and the report names the tests that do 
     CHECK(right.judgement.rho < 0.5);
     REQUIRE(right.dependence);
     CHECK(right.dependence->kernel.find("chain") != std::string::npos);
-    // Without the premise, the outputs are refused.
+    // If the check does not test the premise (that errors are independent), the outputs fail.
     const std::string unasked = codes_of(judged(c.declaration(), c.arrays(out), false).judgement);
     CHECK(unasked.find("KC021") != std::string::npos);
     CHECK(unasked.find("KC030") != std::string::npos);
-    // An error of 1 % is too large for any order.
+    // An error of 1 % is too large for any order of summation.
     Floats wrong;
     const ProductCheck larger = constant_rows(wrong, 1.01f);
     CHECK(codes_of(judged(larger.declaration(), larger.arrays(wrong)).judgement).find("KC020") != std::string::npos);
@@ -210,7 +215,8 @@ TEST_CASE("if errors are independent, the tests of probable bounds and mean squa
           }).find("KC032") != std::string::npos);
 }
 
-TEST_CASE("a mean square is refused if and only if it is beyond six standard deviations", "[check][independence]") {
+TEST_CASE("a mean square fails if and only if it is more than six standard deviations too large",
+          "[check][independence]") {
     std::mt19937 random(9);
     ProductCheck c;
     c.g = {.m = 32, .n = 32, .k = 512, .a = normal(32 * 512, random), .b = normal(512 * 32, random)};
@@ -230,7 +236,7 @@ TEST_CASE("a mean square is refused if and only if it is beyond six standard dev
     CHECK(near_above > 0);
 }
 
-TEST_CASE("structured rows do not excuse errors in the other rows", "[check][independence]") {
+TEST_CASE("rows with dependent errors do not excuse wrong outputs in other rows", "[check][independence]") {
     std::mt19937 random(12);
     ProductCheck c;
     c.g = {.m = 64, .n = 32, .k = 1024, .a = normal(64 * 1024, random), .b = Floats(1024 * 32)};
@@ -279,7 +285,7 @@ TEST_CASE("a wrong kernel that only a dismissed test would refuse counts as not 
     CHECK(!with.front().caught);
 }
 
-TEST_CASE("on random data the premise holds for every operation with sums", "[check][independence]") {
+TEST_CASE("on random data, errors are found to be independent for every operation with sums", "[check][independence]") {
     std::mt19937 random(31);
     int asked = 0;
     for (const std::string& op : row_operations()) {
@@ -298,7 +304,7 @@ TEST_CASE("on random data the premise holds for every operation with sums", "[ch
                 for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::int64_t>(i);
                 CAPTURE(op, kind_names[static_cast<std::size_t>(kind)], static_cast<int>(store));
                 CHECK(premise.holds_at(all));
-                // A chain rounds small squares away after outliers, so its errors have a nonzero mean.
+                // After an outlier, a chain loses small squares entirely, so its errors have a nonzero mean.
                 if (op != "norm2" || kind != Kind::outliers)
                     CHECK(premise.holds_for({0, one.limits.rows, 0, one.limits.columns}));
                 ++asked;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels as people write them: plain float loops with the orders of summation that libraries use. They use no code of
-// macheps. The functions that round to formats are written out here.
+// macheps, so this file has its own functions for rounding.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -15,7 +15,7 @@ namespace macheps::test::kernels {
 
 using Floats = std::vector<float>;
 
-/// Rounds to nearest even on the bits of the fp32 number. bf16 keeps the upper 16 bits.
+/// Rounds x to bf16, to nearest even. The function works on the bits of the fp32 number; bf16 has the upper 16 bits.
 inline float to_bf16(float x) {
     if (!std::isfinite(x)) return x;
     auto bits = std::bit_cast<std::uint32_t>(x);
@@ -23,7 +23,7 @@ inline float to_bf16(float x) {
     return std::bit_cast<float>(bits & 0xffff0000u);
 }
 inline float truncated_to_bf16(float x) { return std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) & 0xffff0000u); }
-/// Rounds to fp16 in fp64 arithmetic. Adding and subtracting `magic` rounds to a multiple of the unit.
+/// Rounds x to fp16 in fp64 arithmetic. Adding and then subtracting `magic` rounds to a multiple of `unit`.
 inline float to_fp16(float x) {
     if (!std::isfinite(x) || x == 0) return x;
     const int exponent = std::max(std::ilogb(x), -14);
@@ -110,7 +110,7 @@ struct Gemm {
     }
 };
 
-/// Functions with random errors within the bounds that CUDA documents for its own.
+/// Functions with random errors. The errors stay within the bounds that CUDA documents for its functions.
 struct Functions {
     std::mt19937* random;
     float moved(float x, int ulps) const {
@@ -123,19 +123,19 @@ struct Functions {
     float rsqrt(float x) const { return moved(static_cast<float>(1 / std::sqrt(static_cast<double>(x))), 1); }
 };
 
-/// One of several legal ways in which a kernel on rows computes.
+/// One of several legal ways in which a row kernel may compute.
 struct Way {
     Order order;
     bool reciprocal = false;  ///< multiplies by a rounded reciprocal
-    bool binary = false;      ///< e^x as 2^(x log2 e)
+    bool binary = false;      ///< computes e^x as 2^(x log2 e)
 };
 
-/// The faults of a wrong kernel.
+/// Faults of a wrong kernel. By default there are none.
 struct Wrong {
     std::size_t dropped = 0;
-    bool narrow_inside = false;  ///< an inner step in bf16
+    bool narrow_inside = false;  ///< rounds an intermediate result to bf16
     float eps = 0;               ///< replaces the declared eps, unless it is 0
-    bool one_pass = false;       ///< the variance as E[x^2] - mean^2
+    bool one_pass = false;       ///< computes the variance as E[x^2] - mean^2
     int less = 0;                ///< divides by n - less
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of a least set of inputs must pass right kernels with any order of summation, and must show every undeclared
-// shortcut.
+// Tests of least sets: small sets of inputs that reveal every wrong kernel that any input reveals. A correct kernel
+// must pass on a least set with any order of summation, and a least set must reveal every undeclared shortcut.
 #include "experiments/check/bounds/shortcuts.hpp"
 #include "tests/check/made_sets.hpp"
 
@@ -19,7 +19,8 @@ struct Judged {
     int sets = 0, runs = 0;
 };
 
-/// Checks right kernels on a least set, as a suite does.
+/// Requires that correct kernels pass on a least set. As in a suite, it is enough that one input of the set catches
+/// each wrong kernel.
 void require_pass(const std::string& keys, const std::string& shape, std::size_t ways, Judged& judged) {
     CAPTURE(keys, shape);
     const LeastSet set = least_set_of(keys, shape);
@@ -40,13 +41,14 @@ void require_pass(const std::string& keys, const std::string& shape, std::size_t
     }
 }
 
-/// Returns true if no input of a configuration can show the mutant.
+/// Returns true if no input can reveal the wrong kernel `mutant` for this operation and output format.
 bool is_within_limits(std::string_view mutant, const Plan& plan, std::string_view out) {
     const std::string_view op = plan.op;
-    // An error of a few ulp of fp32 shows in a 16-bit output only where the exact result is that close to the midpoint
-    // of two codes. A product with the rounded reciprocal may have an error of the same size. The mean of losses that
-    // were rounded to fp16 has an error of at most half an ulp of fp16. Its only output has no more bits than that.
+    // The mean of losses that were rounded to fp16 has an error of at most half an ulp of fp16. A 16-bit output does
+    // not show an error of this size.
     if (mutant == "rounded to fp16 on the way" && op == "cross_entropy" && out != "fp32") return true;
+    // An error of a few ulp of fp32 changes a 16-bit output only if the exact result is that close to the midpoint of
+    // two codes. A legal product with a rounded reciprocal may have an error of the same size.
     return mutant == "functions of cuda.fast" &&
            (out != "fp32" || op == "softmax" || op == "logsumexp" || op == "cross_entropy");
 }
@@ -87,7 +89,7 @@ void require_famous_bugs_fail(const std::string& x, const std::string& out) {
 
 }  // namespace
 
-TEST_CASE("a right kernel passes the least set of every operation", "[check][made]") {
+TEST_CASE("a correct kernel passes the least set of every operation", "[check][made]") {
     Judged judged;
     for (const Plan& plan : plans) {
         require_pass(keys_of(plan, "bf16", "bf16"), shape_of(plan), 1, judged);
@@ -95,7 +97,7 @@ TEST_CASE("a right kernel passes the least set of every operation", "[check][mad
     std::printf("%d least sets, %d checks of right kernels\n", judged.sets, judged.runs);
 }
 
-TEST_CASE("a right kernel of any order passes the least set of every operation and format", "[check][made][slow]") {
+TEST_CASE("a correct kernel of any order passes the least set of every operation and format", "[check][made][slow]") {
     Judged judged;
     for (const Plan& plan : plans) {
         for (const std::string x : {"fp32", "bf16", "fp16"}) {
@@ -110,7 +112,7 @@ TEST_CASE("a right kernel of any order passes the least set of every operation a
     std::printf("%d least sets, %d checks of right kernels\n", judged.sets, judged.runs);
 }
 
-TEST_CASE("every operation on rows has a least set for few and short rows", "[check][made]") {
+TEST_CASE("least sets of operations on rows reveal every wrong kernel even with few and short rows", "[check][made]") {
     const auto require_set = [](const Plan& plan, int rows, int columns) {
         const std::string keys = keys_of(plan, "bf16", "bf16"),
                           shape = fmt::format("rows = {}; columns = {}", rows, columns);
@@ -129,8 +131,7 @@ TEST_CASE("every operation on rows has a least set for few and short rows", "[ch
     }
 }
 
-TEST_CASE("wrong kernels that differ only in a length share one name, and other numbers stay in names",
-          "[check][made]") {
+TEST_CASE("names of wrong kernels omit the length of a dropped tail, and keep all other numbers", "[check][made]") {
     CHECK(line_name("last 7 terms dropped (K mod 8)") == "last terms dropped (K mod 8)");
     CHECK(line_name("last 127 terms dropped (K mod 128)") == "last terms dropped (K mod 128)");
     for (const char* name : {"last term dropped", "rounded to fp16 on the way", "index + 1", "one row larger by 0.001",
@@ -149,7 +150,7 @@ TEST_CASE("variance in one pass and softmax without its maximum fail on the leas
     }
 }
 
-TEST_CASE("least sets show every shortcut that is not declared", "[check][made][slow]") {
+TEST_CASE("least sets reveal every shortcut that is not declared", "[check][made][slow]") {
     for (const Plan& plan : plans) {
         for (const std::string x : {"fp32", "bf16", "fp16"}) {
             for (const std::string out : {"fp32", "bf16", "fp16"}) require_shortcuts(plan, x, out);

@@ -22,7 +22,8 @@ inline float rounded_to(const Format& format, float x) {
 enum class Draw { normal, positive, uniform, integers, equal, cancelling, wide, outliers, folded };
 inline constexpr int draws = 9;
 
-/// Returns [outer, k] numbers of `format`. Operand b must be drawn with `is_b`, so that pairs of products cancel.
+/// Returns an [outer, k] array of numbers in `format`. Operand b must be drawn with `is_b`, so that pairs of products
+/// cancel.
 inline Floats drawn(Draw draw, const Format& format, std::size_t outer, std::size_t k, bool is_b,
                     std::mt19937& random) {
     std::normal_distribution<float> normal(0, 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Least sets of inputs must show kernels in an undeclared form, and kernels whose maximum or minimum starts from a
-// fixed number.
+// Tests that least sets (small sets of inputs for a check) reveal kernels in an undeclared form, and kernels whose
+// maximum or minimum starts from a fixed number.
 #include "experiments/check/bounds/shortcuts.hpp"
 #include "tests/check/made_sets.hpp"
 
@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* small = "rows = 40; columns = 130";
 
-/// A kernel in a form that is inaccurate at some arguments. The declaration without `form` does not allow it.
+/// A kernel in a form that is inaccurate at some arguments. The kernel is legal only if `form` is declared.
 struct FormCase {
     const char *keys, *form, *bug;
 };
@@ -29,7 +29,7 @@ constexpr FormCase form_cases[] = {
     {"op = 'sigmoid'; x = '%x'; out = '%o'", "tanh", "sigmoid by tanh, which cancels"},
     {"op = 'swiglu'; gate = '%x'; up = '%x'; out = '%o'", "tanh", "sigmoid by tanh, which cancels"},
     {"op = 'tanh'; x = '%x'; out = '%o'", "exp", "tanh by e^-2x, which cancels"},
-    // The kernel without a bug computes tanh.
+    // The kernel without a bug uses the form tanh, which differs from the declared form.
     {"op = 'gelu_tanh'; x = '%x'; out = '%o'; form = 'sigmoid'", "tanh", ""},
     {"op = 'geglu_tanh'; gate = '%x'; up = '%x'; out = '%o'; form = 'sigmoid'", "tanh", ""},
 };
@@ -47,7 +47,7 @@ void require_forms(const std::string& x, const std::string& out) {
         Kernel kernel;
         kernel.bug = row.bug;
         CHECK(is_refused_over(set, kernel));
-        // The table of wrong kernels contains the form, and the set shows it.
+        // The form is in the table of wrong kernels, and the least set reveals it.
         const std::string name = std::string("computed in the form ") + row.form;
         const auto line = std::find_if(set.coverage.lines.begin(), set.coverage.lines.end(),
                                        [&](const Coverage::Line& each) { return each.mutant == name; });
@@ -86,15 +86,16 @@ void require_starts(const std::string& x, const std::string& out, double greates
             fmt::format("op = '{}'; x = '{}'{}", op, x, op == std::string("argmax") ? "" : "; out = '" + out + "'");
         const LeastSet set = least_set_of(keys, small);
         for (const StartCase& row : start_cases) {
-            // A row of -inf shows the starting number of a maximum. It does not show that of other operations: the
-            // exponentials of such a row are NaN or 0 in any case, and each of its indices is a right argmax. If the
-            // output format cannot hold the starting number, the output is infinite in any case.
+            // A row of -inf reveals a maximum that starts at a finite number. A row of inf does the same for a minimum.
+            // Such rows do not reveal the start in other operations: with any start, the exponentials of a row of -inf
+            // are NaN or 0, and every index is a correct argmax. If the output format cannot hold the start, the output
+            // of the wrong kernel is infinite, which is correct.
             const bool is_extreme = op == std::string("max") || op == std::string("min");
             const double stored = out == "fp16" ? 65504 : out == "bf16" ? 0x1.fep127 : 0x1.fffffep127;
             if (op == std::string("logsumexp") && stored < row.size + 104) continue;
             const bool is_shown =
                 is_extreme ? (greatest > row.size || has_infinity) && stored >= row.size : greatest > row.size;
-            // The smallest fp16 number is 6e-8, so 1e-12 is stored as zero, which is right.
+            // The smallest fp16 number is 6e-8. The wrong kernel therefore stores 1e-12 as zero, which is correct.
             if (out == "fp16" && row.bug == std::string("at least 1e-12")) continue;
             if (!is_shown || (std::string(" ") + row.ops + " ").find(std::string(" ") + op + " ") == std::string::npos)
                 continue;
@@ -127,11 +128,12 @@ TEST_CASE("kernels in an undeclared form fail on least sets of all formats", "[c
     }
 }
 
-TEST_CASE("extremes that start from a fixed number or omit an element fail on least sets", "[check][made]") {
+TEST_CASE("a maximum or minimum that starts from a fixed number or omits an element fails on least sets",
+          "[check][made]") {
     require_starts("fp16", "fp16", 65504, true);
 }
 
-TEST_CASE("extremes that start from a fixed number or omit an element fail on least sets of all formats",
+TEST_CASE("a maximum or minimum that starts from a fixed number or omits an element fails for all formats",
           "[check][made][slow]") {
     for (const std::string out : {"fp32", "bf16", "fp16"}) {
         require_starts("fp32", out, 0x1.fffffep127, true);
@@ -159,9 +161,9 @@ TEST_CASE("forms that a check cannot distinguish are not wrong kernels, and the 
     CHECK(has(silu, "computed in the form tanh"));
     CHECK_FALSE(has(silu, "computed in the form quotient"));
     CHECK(has(assumed("op = 'silu'; form = 'quotient'"), "form quotient, which cannot be distinguished from sigmoid"));
-    // The limits of a form that cancels are wide. Other forms are more accurate.
+    // The form tanh cancels, so its limits are wide. The other forms are more accurate and therefore also legal.
     CHECK_FALSE(has(assumed("op = 'silu'; form = 'tanh'"), "in the form"));
-    // The largest number of e2m1fn is 6, so half an ulp of m + log s is at most 8 u.
+    // The largest number of e2m1fn is 6, so half an ulp of m + log s is at most 8 u (u: unit roundoff of fp32).
     CHECK(has(assumed("op = 'log_softmax'; x = 'e2m1fn'"), "form shifted, which cannot be distinguished from lse"));
     CHECK(has(assumed("op = 'log_softmax'; x = 'e4m3fn'"), "computed in the form lse"));
     CHECK_FALSE(has(assumed("op = 'max'; x = 'e4m3fn'"), "(1e4)"));
@@ -202,7 +204,7 @@ TEST_CASE("quantisers that divide instead of multiplying, or the reverse, fail o
                         y[i] = rounded(in.out(), way.divides ? y[i] / (1 / encode) : y[i] * (1 / decode));
                 }
                 const auto finite = [](float v) { return std::isfinite(v); };
-                // Inputs with NaN or infinities would be refused because of those.
+                // Outputs for inputs with NaN or infinity would be refused for another reason.
                 if (!std::all_of(in.at("x").begin(), in.at("x").end(), finite)) continue;
                 const check::Posed posed = check::pose(in.declaration, with_output(in, y), pool());
                 const check::Limits limits = check::limits_of(posed.problem, 1e-9, pool());
@@ -216,7 +218,7 @@ TEST_CASE("quantisers that divide instead of multiplying, or the reverse, fail o
             CHECK(set.coverage.is_caught(*line));
         }
     }
-    // Scales that are powers of two make both ways exact.
+    // If scales are powers of two, division and multiplication are both exact.
     const LeastSet exact = least_set_of("op = 'quantize'; x = 'bf16'; out = 'e4m3fn'; granularity = '1x128'", small);
     for (const Coverage::Line& line : exact.coverage.lines)
         CHECK(line.mutant.find("the inverse of") == std::string::npos);

@@ -89,7 +89,7 @@ float Kernel::element(const Launch& in, float x) const {
         if (has("e^x - 1")) return exp(x) - 1;
         return exp(x);
     }
-    if (has("NaN becomes 0") && std::isnan(x)) return 0;  // a cast
+    if (has("NaN becomes 0") && std::isnan(x)) return 0;  // op is `cast` from here on
     if (has("sign of zero lost") && x == 0) return 0;
     return x;
 }
@@ -97,7 +97,8 @@ float Kernel::element(const Launch& in, float x) const {
 Floats Kernel::softmax_row(const Launch& in, std::size_t row, const Floats& x) const {
     const bool is_loss = in.op == "cross_entropy";
     float most = extreme(x, false);
-    // PyTorch and SciPy do this, so that a row of -inf gives -inf, and a row with inf gives inf.
+    // PyTorch and SciPy replace an infinite maximum by 0, so that a row of -inf gives -inf and a row with inf gives
+    // inf.
     if (in.op == "logsumexp" && std::isinf(most)) most = 0;
     if (has("maximum of an infinity") && in.op == "logsumexp") most = extreme(x, false);
     if (has("no maximum")) most = 0;

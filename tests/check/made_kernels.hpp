@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels that read the inputs of make-inputs. They are plain float loops, as people write them, and use no arithmetic
-// of macheps. Each kernel names its possible bugs next to the lines that they change. A kernel without a bug is right.
+// Kernels that read the inputs made by `macheps check make-inputs`. They are plain float loops, as people write them,
+// and use no arithmetic of macheps. A kernel has at most one bug. The lines that a bug changes contain `has("name of
+// the bug")`.
 #pragma once
 #include "experiments/check/inputs.hpp"
 #include "tests/check/problems.hpp"
@@ -49,7 +50,7 @@ struct Launch {
     std::size_t rows = 0, columns = 0;
     std::map<std::string, Floats, std::less<>> arrays{};
     std::map<std::string, std::vector<std::int64_t>, std::less<>> shapes{};
-    std::vector<files::StoredArray> stored{};  ///< with the buffer for the output
+    std::vector<files::StoredArray> stored{};  ///< the arrays of the file, including the output buffer
 
     const Floats& at(std::string_view name) const { return arrays.find(name)->second; }
     bool has(std::string_view name) const { return arrays.find(name) != arrays.end(); }
@@ -71,14 +72,15 @@ inline Launch launch_of(const check::MadeInputs& made) {
     return launch;
 }
 
-/// The variant of a kernel: which legal way it computes, and which bug it has.
+/// A kernel. The members select one of several legal ways to compute, and a bug if `bug` is not empty.
 class Kernel {
   public:
     kernels::Order order = kernels::orders().front();
     bool reciprocal = false, joint = false, binary = false;
     std::string bug{};
 
-    /// Returns true if the kernel has this bug. If no line queries a bug, the test itself is wrong.
+    /// Returns true if the kernel has the bug `name`. Also records the query, because a bug that no line queries is an
+    /// error of the test.
     bool has(std::string_view name) const {
         was_asked_ = was_asked_ || name == bug;
         return name == bug;
@@ -114,7 +116,7 @@ class Kernel {
         return has("tanh of 11 bits") ? std::bit_cast<float>(std::bit_cast<std::uint32_t>(y) & 0xffffe000u) : y;
     }
     float erf(float x) const {
-        if (has("erf by a polynomial")) {  // Abramowitz and Stegun 7.1.26: error up to 1.5e-7, seen in the left tail
+        if (has("erf by a polynomial")) {  // Abramowitz and Stegun 7.1.26: error up to 1.5e-7, visible in the left tail
             const float a = std::fabs(x), t = 1 / (1 + 0.3275911f * a);
             const float p =
                 t * (0.254829592f + t * (-0.284496736f + t * (1.421413741f + t * (-1.453152027f + t * 1.061405429f))));
@@ -164,7 +166,7 @@ class Kernel {
 
     /// Returns the outputs before they are stored.
     Floats run(const Launch& in) const;
-    /// Returns the stored outputs, with the bugs of the store and of the grid.
+    /// Returns the outputs in the output format. Applies bugs that misplace outputs and bugs of the last rounding.
     Floats store(const Launch& in, Floats y) const;
 
   private:
@@ -188,7 +190,7 @@ class Kernel {
     mutable bool was_asked_ = false;
 };
 
-/// Returns the arrays of the file, with the outputs that the kernel stores.
+/// Returns the arrays of the input file with the outputs `y` in the output buffer.
 inline std::vector<files::StoredArray> with_output(const Launch& in, const Floats& y) {
     std::vector<files::StoredArray> arrays = in.stored;
     files::StoredArray& out = arrays.back();

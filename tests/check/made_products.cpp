@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products with their epilogues, and the stores of outputs.
+// The parts of Kernel that compute matrix products and epilogues, and the parts that store outputs.
 #include "tests/check/made_kernels.hpp"
 
 #include <cstdio>
@@ -8,7 +8,7 @@ namespace macheps::test::made {
 
 namespace {
 
-/// The size of the blocks that share a scale: outer x k.
+/// Size of the blocks that share a scale: `outer` rows of a or columns of b, and `k` terms of the sum.
 struct Blocks {
     int outer = 0, k = 0;
 };
@@ -181,9 +181,9 @@ Floats Kernel::product(const Launch& in) const {
     return out;
 }
 
-// --- stores
+// --- storing outputs
 
-/// Moves outputs to wrong places, as a wrong grid does.
+/// Applies bugs that misplace or change outputs, as a kernel with a wrong grid does.
 void Kernel::misplace(Floats& y, std::size_t columns) const {
     const Floats right = y;
     const std::size_t size = y.size(), rows = size / columns, row = rows / 2, column = columns / 2;
@@ -223,7 +223,7 @@ void Kernel::misplace(Floats& y, std::size_t columns) const {
     }
 }
 
-/// Applies the bugs of the last rounding.
+/// Rounds output i to `format`, and applies bugs of this rounding.
 float Kernel::stored(const Format& format, float y, std::size_t i) const {
     const auto low = [&](float x, int bits) {  // rounds to nearest even with `bits` fewer bits
         const auto word = std::bit_cast<std::uint32_t>(x), half = (1u << (bits - 1)) - 1;
@@ -233,7 +233,7 @@ float Kernel::stored(const Format& format, float y, std::size_t i) const {
     if (has("stored as fp16")) return kernels::to_fp16(y);
     if (has("stored as 14 bits")) return low(y, 10);
     const float right = rounded(format, y);
-    const auto other = [&] {  // the code on the other side of y
+    const auto other = [&] {  // the next code on the other side of y
         return rounded(format, right + std::copysign(right * (format == bf16 ? 0x1.3p-8f : 0x1.3p-11f), y - right));
     };
     if (has("rounded away from zero") && std::fabs(right) < std::fabs(y)) return other();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The least sets of inputs that make-inputs writes for a declaration, and the declarations that tests use.
+// Makes least sets: small sets of inputs that reveal every wrong kernel that any input reveals. `macheps check
+// make-inputs` writes them. Also lists the declarations for which tests make inputs.
 #pragma once
 #include "experiments/check/verdicts/run.hpp"
 #include "tests/check/made_kernels.hpp"
@@ -25,17 +26,17 @@ inline LeastSet least_set_of(const std::string& keys, const std::string& shape) 
     return set;
 }
 
-/// Returns inputs from N(0, 1), which people often test with.
+/// Returns inputs drawn from N(0, 1), as common tests use them.
 inline Launch normal_launch(const std::string& keys, const std::string& shape) {
     const auto plan =
         check::parse_plans(fmt::format("[recipe]\n{}\n{}\ninputs = ['normal']\n", keys, shape), "made").front();
     return launch_of(check::all_inputs(plan).front());
 }
 
-/// A declaration for make-inputs. %x is the format of x, and %o is that of the output.
+/// A declaration for which tests make inputs. %x is the format of x, and %o is the format of the output.
 struct Plan {
     const char *op, *keys;
-    bool has_formats = true;  ///< the keys name %x and %o
+    bool has_formats = true;  ///< the keys contain %x and %o
 };
 inline constexpr Plan plans[] = {
     {"sum", "x = '%x'; out = '%o'"},
@@ -92,7 +93,7 @@ inline std::string shape_of(const Plan& plan, bool is_small = true) {
     return is_small ? "rows = 40; columns = 130" : "rows = 64; columns = 1000";
 }
 
-/// Returns the legal variants of one kernel.
+/// Returns `count` legal variants of a correct kernel.
 inline std::vector<Kernel> right_kernels(std::size_t count) {
     std::vector<Kernel> all;
     const auto orders = kernels::orders();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inputs that recipes make have the shapes that checks require, for example for block scales, for a loss of all rows
-// and for rotary embeddings.
+// Tests that the inputs of recipes have the shapes that checks require, for example for block scales, for a loss of all
+// rows and for rotary embeddings.
 #include "experiments/check/check.hpp"
 #include "experiments/check/inputs.hpp"
 #include "tests/check/problems.hpp"
@@ -11,7 +11,7 @@ using namespace macheps;
 using namespace macheps::test;
 using namespace macheps::check;
 
-TEST_CASE("every recipe's inputs can be checked", "[check][recipes]") {
+TEST_CASE("a check accepts the shapes of the inputs of every recipe", "[check][recipes]") {
     const char* const texts[] = {
         "op = 'gemm'; a = 'e4m3fn/1x128'; b = 'e4m3fn/128x128'; out = 'bf16'; m = 20; n = 140; k = 300",
         "op = 'gemm'; a = 'e2m1fn/mx32'; b = 'e2m1fn/mx32'; out = 'bf16'; m = 20; n = 18; k = 64",

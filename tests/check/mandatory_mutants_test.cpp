@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The inputs that `make-inputs` chooses show every wrong kernel that the checks of an operation must notice, for all
-// operations. Faults of structure and scale are certain to be refused, whatever other errors the kernel has.
+// Tests that the inputs that `make-inputs` chooses reveal every wrong kernel of every operation. A kernel with a fault
+// of structure or scale must be refused whatever other errors it has.
 #include "experiments/check/inputs.hpp"
 #include "tests/check/problems.hpp"
 
@@ -15,20 +15,21 @@ using namespace macheps::check;
 
 namespace {
 
-/// `unseen` lists the wrong kernels that no inputs of the declaration can show. A semicolon precedes each name.
+/// A declaration. `unseen` lists the wrong kernels that no inputs for this declaration can reveal. A semicolon precedes
+/// each name.
 struct MutantPlan {
     const char *op, *keys;
     const char* unseen = "";
 };
-// The product with a scale counts as rounded, whatever the scale is, and so does an activation. After such a rounding,
-// no tie is certain.
+// A check treats a product with a scale as inexact, whatever the scale is. It treats an activation in the same way.
+// After an inexact step, no result is certain to be a tie.
 constexpr const char* no_ties = ";ties away from zero";
-// A selected element already has the format of the output, so nothing is rounded.
+// Operations that select an element do not round it, because it already has the format of the output.
 constexpr const char* no_rounding =
     ";output truncated;ties away from zero;rounded twice, by way of fp16;output rounded up;output rounded down"
     ";output rounded to odd;output rounded by chance";
-// fp16 has seven bits more than e4m3fn. No number of the recipes is so close to a midpoint that rounding to fp16 first
-// changes the result.
+// fp16 has seven bits more than e4m3fn. No number of the recipes is so close to the midpoint of two e4m3fn numbers that
+// rounding to fp16 first changes the result.
 constexpr const char* no_middle = ";rounded twice, by way of fp16";
 constexpr MutantPlan mutant_plans[] = {
     {"gemm",
@@ -57,7 +58,8 @@ constexpr MutantPlan mutant_plans[] = {
     {"rmsnorm", "x = 'fp16'; gain = 'fp16'; eps = 1e-5; out = 'bf16'"},
     {"layernorm", "x = 'fp16'; gain = 'fp16'; shift = 'fp16'; eps = 1e-5; out = 'bf16'"},
     {"cross_entropy", "x = 'bf16'; out = 'fp32'"},
-    // Errors of a few ulp in every row cancel in the mean, but its bound adds the bounds of all rows.
+    // In the mean, the errors of the rows (a few ulp each) cancel, but the bound of the mean adds the bounds of all
+    // rows.
     {"cross_entropy", "x = 'bf16'; out = 'fp32'; reduction = 'mean'", ";functions of cuda.fast"},
     {"relu", "x = 'bf16'; out = 'bf16'", no_rounding},
     {"gelu", "x = 'bf16'; out = 'bf16'"},
@@ -76,7 +78,8 @@ constexpr MutantPlan mutant_plans[] = {
     {"quantize", "x = 'bf16'; out = 'e4m3fn'; granularity = '1x128'", no_middle},
 };
 
-/// Returns true if no inputs can show the mutant. Results of functions are irrational, so no tie is certain.
+/// Returns true if no inputs can reveal the wrong kernel `mutant`. Functions have irrational results, so none of them
+/// is certain to be a tie.
 bool is_excused(const MutantPlan& plan, const std::string& mutant) {
     if (mutant == "ties away from zero" && !find_operation(plan.op).is_product) return true;
     // An error of a few ulp of fp32 changes a 16-bit output only close to the midpoint of two codes.
@@ -87,7 +90,7 @@ bool is_excused(const MutantPlan& plan, const std::string& mutant) {
 
 }  // namespace
 
-TEST_CASE("the chosen inputs show every wrong kernel of every operation", "[check][recipes][mandatory]") {
+TEST_CASE("the chosen inputs reveal every wrong kernel of every operation", "[check][recipes][mandatory]") {
     std::set<std::string_view> judged;
     int lines = 0;
     for (const MutantPlan& plan : mutant_plans) {
@@ -103,7 +106,8 @@ TEST_CASE("the chosen inputs show every wrong kernel of every operation", "[chec
             Detection best = Detection::none;
             for (const std::size_t i : least) best = std::max(best, line.detections[i]);
             CAPTURE(line.mutant, excused);
-            // A fault with a size has a threshold. For NaN and infinities, a report says what its inputs lack.
+            // Faults that have a size are reported with a threshold instead. Faults in special values show only on
+            // inputs with NaN or infinity; a report says if these are missing.
             if (line.kind == "size" || line.kind == "specials" || is_excused(plan, line.mutant)) continue;
             ++lines;
             CHECK(best >= Detection::caught);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrays as NumPy would save them.
+// Writes arrays to .npy and .npz files in the way that NumPy does.
 #pragma once
 #include "experiments/files/arrays/arrays.hpp"
 #include "experiments/files/arrays/zip.hpp"

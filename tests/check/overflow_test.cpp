@@ -55,7 +55,8 @@ struct Count {
     int judged = 0, declined = 0, infinite = 0;
 };
 
-/// Judges right kernels on x with this mean and standard deviation, for every format of outputs.
+/// Judges correct kernels of an operation for every output format. x is normal with the given mean and standard
+/// deviation.
 Count judge_sizes(const std::string& op, float mean, float sigma, unsigned seed) {
     Count count;
     std::mt19937 random(seed);
@@ -80,7 +81,7 @@ Count judge_sizes(const std::string& op, float mean, float sigma, unsigned seed)
 
 }  // namespace
 
-TEST_CASE("results beyond the range of their format are judged for every operation and format", "[check][overflow]") {
+TEST_CASE("correct results that overflow their format pass, for every operation and format", "[check][overflow]") {
     unsigned seed = 1;
     for (const std::string& op : row_operations()) {
         if (op == "argmax" || op == "embedding") continue;  // outputs are indices, or copies from a table
@@ -130,7 +131,7 @@ TEST_CASE("an exponential beyond the largest number is infinite, and one below t
     CHECK(codes(verdict(y)).find("KC010") != std::string::npos);
 }
 
-TEST_CASE("products beyond the range of their format or accumulator are judged", "[check][overflow][gemm]") {
+TEST_CASE("correct matrix products that overflow their format or accumulator pass", "[check][overflow][gemm]") {
     std::mt19937 random(5);
     const auto orders = kernels::orders();
     int declined = 0, infinite = 0;
@@ -170,7 +171,7 @@ TEST_CASE("products beyond the range of their format or accumulator are judged",
     CHECK(infinite > 1000);
 }
 
-TEST_CASE("an fp16 accumulator that overflows gives infinities, and they are legal", "[check][overflow][gemm]") {
+TEST_CASE("infinite outputs are legal if an fp16 accumulator overflows", "[check][overflow][gemm]") {
     std::mt19937 random(9);
     const MatmulRule rule = parse_machine("sm80.mma.fp16.acc16").rule;
     for (const float size : {1.0f, 30.0f, 60.0f, 200.0f}) {
@@ -188,7 +189,7 @@ TEST_CASE("an fp16 accumulator that overflows gives infinities, and they are leg
     }
 }
 
-TEST_CASE("a number that no step can make infinite must be finite", "[check][overflow]") {
+TEST_CASE("infinite and NaN outputs fail if no step of the operation can overflow", "[check][overflow]") {
     std::mt19937 random(3);
     for (const std::string& op : row_operations()) {
         if (op == "argmax" || op == "embedding" || op == "cast") continue;

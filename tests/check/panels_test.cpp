@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computing limits in panels and reading numbers in place change no result: every limit and every figure of a verdict
-// has the same bits.
+// To save memory, a check can compute limits in panels (a few rows at a time) and read numbers in place. The tests
+// require that every limit and every figure of a verdict then has the same bits as if everything were held in memory.
 #include "experiments/check/bounds/panels.hpp"
 #include "experiments/check/memory.hpp"
 #include "tests/check/made_sets.hpp"
@@ -76,7 +76,7 @@ TEST_CASE("limits in panels have the same bits as limits held in memory", "[chec
     }
 }
 
-TEST_CASE("a wrong output is also found in panels", "[check][memory]") {
+TEST_CASE("a wrong output has the same verdict with limits in panels", "[check][memory]") {
     const Launch in =
         normal_launch("op = 'rmsnorm'; x = 'bf16'; gain = 'bf16'; out = 'fp16'; eps = 1e-5; inner = 'bf16'",
                       "rows = 70; columns = 90");
@@ -102,7 +102,7 @@ TEST_CASE("limits in panels have the same bits as limits held in memory, for mor
 TEST_CASE("a check that needs more memory than allowed is refused before it starts", "[check][memory]") {
     const Launch in = normal_launch("op = 'silu'; x = 'fp32'; out = 'fp16'", "rows = 64; columns = 1000");
     const std::vector<StoredArray> arrays = launched({}, in);
-    // The arrays have 6 bytes per element, and the outputs of a wrong kernel have 4.
+    // The arrays take 6 bytes per element. The outputs of a simulated wrong kernel take 4 more.
     CHECK(check::min_bytes(in.declaration, arrays, {.holds_limits = false}) == 64000 * 10);
     CHECK(check::min_bytes(in.declaration, arrays, {}) == 64000 * 59);
     CHECK_NOTHROW(check::check_arrays(in.declaration, arrays, {.memory = 640000, .holds_limits = false}, pool()));

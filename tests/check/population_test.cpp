@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// No legal kernel of an operation on rows is refused, for random arrays, orders, and functions as inaccurate as they
-// may be. The slow run judges ten thousand kernels of each operation.
+// Tests that no legal kernel of an operation on rows is refused. The arrays and the orders of summation are random, and
+// the errors of functions are as large as allowed. The slow run judges ten thousand kernels of each operation.
 #include "tests/check/row_kernels.hpp"
 
 #include <cstdio>
@@ -19,7 +19,7 @@ struct Found {
     std::string first{};
 };
 
-/// Judges `trials` legal kernels of an operation. Computes limits and runs tests, but tries no wrong kernels.
+/// Judges the outputs of `trials` legal kernels of an operation, without the simulation of wrong kernels.
 Found judge_population(const std::string& op, int trials, std::int64_t max_rows, std::int64_t max_columns,
                        std::int64_t least, unsigned seed) {
     Found found;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrays of operations on rows: arrays that fit, arrays that are refused, and NaN and infinities.
+// Tests checks of operations on rows: arrays that fit, arrays that are refused, and results for NaN and infinities.
 #include "tests/check/row_kernels.hpp"
 
 namespace pose_rows_test {
@@ -29,7 +29,7 @@ check::Declaration with(const char* op, void (*set)(check::Declaration&) = nullp
 
 }  // namespace
 
-TEST_CASE("arrays of operations on rows that do not fit are refused", "[check]") {
+TEST_CASE("arrays that do not fit an operation on rows are refused", "[check]") {
     const auto x = [](std::vector<std::int64_t> shape) {
         std::size_t n = 1;
         for (const std::int64_t each : shape) n *= static_cast<std::size_t>(each);
@@ -170,7 +170,7 @@ TEST_CASE("tables of a rotary embedding are broadcast over the axes that they la
     CHECK(judge_arrays(pairs, arrays).outcome == Outcome::fail);
 }
 
-TEST_CASE("the halves of a gated x are gate and up, or up and gate if this is declared", "[check]") {
+TEST_CASE("in a gated x, the first half is the gate, unless the declaration says that up is first", "[check]") {
     std::mt19937 random(12);
     const Floats x = normal(10 * 12, random);
     Floats out;

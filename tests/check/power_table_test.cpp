@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which recipe shows which wrong kernel, compared with a published table. For the table, wrong kernels of this size
-// (fp16, k = 500, 64 x 64, fp32 accumulation on sm_80) were run and judged. A line is tested only if the check has a
-// wrong kernel of that name.
+// Compares a published table of the wrong kernels that each recipe reveals with the wrong kernels that checks simulate.
+// For the table, wrong kernels (fp16, k = 500, 64 x 64 outputs, fp32 accumulation on sm_80) were run and judged. A line
+// of the table is tested only if a check simulates a wrong kernel of that name.
 #include "experiments/check/inputs.hpp"
 #include "tests/check/problems.hpp"
 #include "tests/check/recipe_columns.hpp"
@@ -19,8 +19,9 @@ using namespace macheps::check;
 
 namespace {
 
-/// One character for each column: '1' if the inputs show the wrong kernel, '-' if they cannot, '.' if those of the
-/// table did not but ours may, blank if the output has no such rounding.
+/// A line of the table. `seen` has one character for each column: '1' if the inputs must reveal the wrong kernel, '-'
+/// if they must not, '.' if the inputs of the table did not but the recipes of macheps may, and ' ' if outputs of this
+/// format have no such rounding.
 struct Line {
     const char *mutant, *seen;
 };
@@ -44,7 +45,7 @@ constexpr Line lines[] = {
 
 }  // namespace
 
-TEST_CASE("recipes show the wrong kernels that the published table lists, with every seed", "[check][recipes]") {
+TEST_CASE("recipes reveal the wrong kernels that the published table lists, with every seed", "[check][recipes]") {
     for (const std::uint64_t seed : {7u, 8u, 9u}) {
         std::vector<MadeInputs> all;
         for (const Column& column : columns) {
@@ -111,7 +112,7 @@ TEST_CASE("a least set catches all that the full set catches, and none of its in
         fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
         CHECK(caught_by(fewer).size() < everything.size());
     }
-    // A wrong kernel that no input shows is listed.
+    // blind() lists a wrong kernel that no input reveals.
     Coverage blind;
     blind.inputs = {"x"};
     blind.lines = {{"seen", "null", Power::null, {Detection::caught}},
@@ -119,8 +120,8 @@ TEST_CASE("a least set catches all that the full set catches, and none of its in
     CHECK(blind.blind(Power::structure).size() == 1);
     CHECK(blind.blind(Power::null).empty());
     CHECK(least_set(blind) == std::vector<std::size_t>{0});
-    // The input that adds the most is chosen first; among equals, it is the first of them. An input that adds nothing
-    // is never chosen.
+    // Each step chooses the input that reveals the most new wrong kernels, or the first such input if several reveal
+    // equally many. An input that reveals nothing new is never chosen.
     Coverage three;
     three.inputs = {"one", "most", "others", "as many"};
     const Detection no = Detection::missed, yes = Detection::certified;
@@ -129,7 +130,8 @@ TEST_CASE("a least set catches all that the full set catches, and none of its in
                    {"3", "null", Power::null, {no, yes, yes, yes}},
                    {"4", "null", Power::null, {no, no, yes, yes}}};
     CHECK(least_set(three) == std::vector<std::size_t>{1, 2});
-    // For structure and scale, an input is added if it makes a refusal certain. For other faults, it is not.
+    // For faults of structure and scale, an input is added if the refusal becomes certain, whatever other errors the
+    // kernel has. For other faults, it is not added.
     Coverage certain;
     certain.inputs = {"sees", "knows"};
     certain.lines = {{"1", "structure", Power::structure, {Detection::caught, Detection::certified}},
@@ -139,7 +141,7 @@ TEST_CASE("a least set catches all that the full set catches, and none of its in
     CHECK(least_set(certain) == std::vector<std::size_t>{0});
 }
 
-TEST_CASE("the recipes of every operation show its wrong kernels", "[check][recipes]") {
+TEST_CASE("the recipes of an operation reveal its wrong kernels", "[check][recipes]") {
     const std::pair<const char*, const char*> declarations[] = {
         {"gemm",
          "a = 'fp16'\nb = 'fp16'\na_scale = 'fp32'\nb_scale = 'fp32'\nbias = 'fp16'\nm = 40\nn = 36\nk = 250\n"},
@@ -157,8 +159,8 @@ TEST_CASE("the recipes of every operation show its wrong kernels", "[check][reci
         const Coverage coverage = coverage_of(all_inputs(parse_plans(keys, "all").front()), 1e-9, pool());
         CAPTURE(operation.name);
         for (const Coverage::Line* line : coverage.blind(Power::structure))
-            FAIL_CHECK("no input shows " << line->mutant);
-        // Structure and scale faults are certain to be refused, whatever else the kernel does.
+            FAIL_CHECK("no input reveals " << line->mutant);
+        // A kernel with a fault of structure or scale is refused by at least one input, whatever other errors it has.
         for (const Coverage::Line& line : coverage.lines) {
             if (line.kind != "structure" && line.kind != "scale") continue;
             CAPTURE(line.mutant);

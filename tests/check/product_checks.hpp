@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A check of a product on a matrix unit: its declaration, its arrays, and the kernel that computes them.
+// Makes checks of matrix products: the declaration, the arrays, and the outputs of an emulated kernel.
 #pragma once
 #include "emulation/matmul/machine_spelling.hpp"
 #include "tests/check/machine_kernels.hpp"
@@ -25,7 +25,7 @@ inline files::StoredArray coded(const std::string& name, std::vector<std::int64_
     return out;
 }
 
-/// A check without its output.
+/// The declaration and the operands of a check, without the outputs of a kernel.
 struct ProductCheck {
     MachineGemm g{};
     Format out = fp32;
@@ -60,8 +60,8 @@ struct ProductCheck {
     check::Verdict judge(const Floats& outputs, const check::Options& options = {}) const {
         return judge_arrays(declaration(), arrays(outputs), options);
     }
-    /// Applies the epilogue in plain floats: the scale of a, then that of b (or in reverse with `b_first`), then the
-    /// bias. Does not round to the format of the output.
+    /// Applies the epilogue in plain floats. Multiplies by the scale of a and then by the scale of b (with `b_first`,
+    /// in the opposite order), and adds the bias. Does not round to the format of the output.
     Floats epilogue(Floats sums, bool b_first = false) const {
         for (std::size_t i = 0; i < sums.size(); ++i) {
             const float sa = a_scale.empty() ? 1 : a_scale[i / g.n % a_scale.size()],

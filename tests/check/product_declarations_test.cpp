@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the declarations of a product's stores and operands. If a declaration leaves something open, the kernel still
-// has to follow one of the usual ways. The errors of all ways are not added up.
+// Tests declarations of how a matrix product converts its operands and rounds its outputs. If a declaration allows any
+// usual way, a kernel must use the same way for all outputs. The bounds do not add up the errors of all ways.
 #include "experiments/check/checked.hpp"
 #include "tests/check/problems.hpp"
 
@@ -20,7 +20,7 @@ struct Product {
         a = normal(static_cast<std::size_t>(m * k), random);
         b = normal(static_cast<std::size_t>(k * n), random);
     }
-    /// Applies `convert` to the operands, sums by a chain of fma, and applies `store` to the sum.
+    /// Applies `convert` to the operands, adds their products in a chain of fma, and applies `store` to each sum.
     template <class Convert, class Store>
     Floats run(Convert convert, Store store) const {
         Floats out;
@@ -45,7 +45,7 @@ struct Product {
 };
 
 float same(float x) { return x; }
-/// Rounds to tf32 on the bits of fp32, which has 13 more.
+// The next three functions round to tf32. They work on the bits of fp32, which has 13 bits more.
 float tf32_cut(float x) { return std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) & 0xffffe000u); }
 float tf32_away(float x) { return std::bit_cast<float>((std::bit_cast<std::uint32_t>(x) + 0x1000u) & 0xffffe000u); }
 float tf32_even(float x) {
@@ -78,7 +78,7 @@ TEST_CASE("if operands may be converted in any usual way, all must be converted 
     CHECK_FALSE(is_accepted(p.judge(p.run(tf32_even, same), {{"operands", "tf32:nearest_away"}})));
 }
 
-TEST_CASE("outputs of a product may be truncated or rounded stochastically if this is declared",
+TEST_CASE("truncated or stochastically rounded outputs of a product pass only if this is declared",
           "[check][declarations]") {
     const Product p(32);
     const Floats cut = p.run(same, kernels::truncated_to_bf16), near = p.run(same, kernels::to_bf16),
@@ -106,7 +106,8 @@ TEST_CASE("outputs of a product may be truncated or rounded stochastically if th
     for (const check::Mutant& mutant : verdict(cut, "toward_zero").mutants) CHECK(mutant.name != "output truncated");
 }
 
-TEST_CASE("the claimed bits of a machine depend on the declared rounding of outputs", "[check][declarations]") {
+TEST_CASE("the bits that a declared machine must give depend on the declared rounding of outputs",
+          "[check][declarations]") {
     const Product p(34);
     const Floats cut = p.run(same, kernels::truncated_to_bf16);
     const auto bits = [&](const char* mode) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares the reference of matrix products, with every kind of epilogue, with MPFR at 200 bits.
+// Compares references (the exact results that a check computes) with MPFR at 200 bits, for matrix products with every
+// kind of epilogue.
 #include "tests/check/big.hpp"
 #include "tests/check/product_checks.hpp"
 
@@ -72,7 +73,7 @@ void compare_products(int cases, unsigned seed) {
         const check::Posed posed = check::pose(d, arrays, pool());
         const check::Limits limits = check::limits_of(posed.problem, 1e-9, pool());
         if (limits.declined >= 0) continue;
-        // The certificate covers the fp64 sum and the list of nodes after it.
+        // A certificate is an error bound for a reference. It covers the fp64 sum and the steps after the sum.
         check::Listing listing{.declaration = posed.problem.declaration,
                                .inputs = posed.problem.inputs,
                                .defect = none,
@@ -103,16 +104,16 @@ void compare_products(int cases, unsigned seed) {
     }
     std::printf("%d products: error at most %.3f certificates, certificates at most %.1e of a bound\n", judged, most,
                 worst);
-    // An element with a larger certificate is computed again, as an exact integer.
+    // If a certificate were larger, a check would compute the element again as an exact integer.
     CHECK(worst < 0.25);
 }
 
 }  // namespace
 
-TEST_CASE("references of products differ from MPFR by at most their certificates", "[check]") {
+TEST_CASE("references of products differ from MPFR by at most their certified error", "[check]") {
     compare_products(500, 300);
 }
-TEST_CASE("references of ten thousand products differ from MPFR by at most their certificates", "[check][slow]") {
+TEST_CASE("references of ten thousand products differ from MPFR by at most their certified error", "[check][slow]") {
     compare_products(10000, 301);
 }
 

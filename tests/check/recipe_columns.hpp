@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The columns of the published table of recipes and wrong kernels. Each is a recipe and the format of the output.
+// Columns of a published table, which says which recipe reveals which wrong kernel. A column is a recipe and the format
+// of the output.
 #pragma once
 
 namespace macheps::test {

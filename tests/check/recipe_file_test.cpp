@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recipe files and file words of the command line: the requests in them, and errors.
+// Tests the parsers of recipe files and of file arguments such as `a.bin:bf16[192,1000]`, and their errors.
 #include "core/error.hpp"
 #include "core/host/publish.hpp"
 #include "experiments/check/inputs.hpp"
@@ -82,7 +82,7 @@ TEST_CASE("errors in a recipe are reported with their place as usage errors", "[
     CHECK(holds(error_of([] { load_plans("/nowhere.toml"); }), "3 /nowhere.toml"));
 }
 
-TEST_CASE("a file word of the command line may declare the format and shape of raw numbers", "[check][files]") {
+TEST_CASE("a file argument of the command line may declare the format and shape of raw numbers", "[check][files]") {
     const FileWord word = parse_file_word("dir/a.bin:bf16[192,1000]@4096");
     CHECK(word.path == "dir/a.bin");
     REQUIRE(word.raw);

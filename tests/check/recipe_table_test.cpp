@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which recipe shows which wrong kernel, with wrong kernels that are run here: fp16, k = 500, 64 x 64, on sm_80's units
-// with fp32 accumulators. The result is compared with the published table cell by cell, for three seeds.
-// power_table_test.cpp does the same with the wrong kernels that checks simulate.
+// Compares a published table, which says which recipe reveals which wrong kernel, with wrong kernels that this test
+// runs. They have fp16 operands, k = 500 and 64 x 64 outputs, and use the units of sm_80 with fp32 accumulators. Every
+// cell is compared for three seeds. power_table_test.cpp does the same with the wrong kernels that checks simulate.
 #include "experiments/check/inputs.hpp"
 #include "tests/check/product_checks.hpp"
 #include "tests/check/recipe_columns.hpp"
@@ -48,7 +48,8 @@ Floats without_last(const Launch& l, std::size_t terms) {
     return l.stored(Launch::run(g));
 }
 
-/// Returns the sum of four launches, each over a quarter of k.
+/// Returns the sum of four products, each over a quarter of k. Each partial product is rounded to the format
+/// `partials`.
 Floats split(const Launch& l, const Format& partials) {
     Floats sum(kernel_m * kernel_n);
     for (std::size_t first = 0; first < kernel_k; first += kernel_k / 4) {
@@ -75,11 +76,11 @@ Floats moved_tile(const Launch& l, From from) {
 
 struct WrongRun {
     const char* what;
-    /// One character for each column: the test that refuses the kernel ('0', '1' or '3'), '-' if it passes, '/' if the
-    /// seeds differ, blank if the bug does not exist for this output.
+    /// One character for each column, as seen_by() returns it, or '/' if the seeds differ, or ' ' if the bug does not
+    /// exist for the output format of the column.
     const char* published;
     Floats (*run)(const Launch&);
-    const char* ours = published;  ///< the cells of our recipes; `why` explains differences
+    const char* ours = published;  ///< the cells for the recipes of macheps; `why` explains differences
     const char* why = "";
 };
 const WrongRun runs[] = {
@@ -154,8 +155,8 @@ const WrongRun runs[] = {
      }},
 };
 
-/// Returns '1' if a single output refutes the kernel, '3' if only outputs together do, '0' if only NaN or infinities
-/// do, and '-' if the kernel passes.
+/// Returns '1' if a test of single outputs refuses the kernel, otherwise '3' if a test of many outputs together does,
+/// otherwise '0' if the test of NaN and infinities does, and '-' if the kernel passes.
 char seen_by(const Judgement& judgement) {
     bool single = false, together = false, special = false;
     for (const Reason& reason : judgement.reasons) {

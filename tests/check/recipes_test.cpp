@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inputs made by recipes: right kernels pass on them, they have the properties of their recipes, and files return them
-// unchanged.
+// Tests the inputs that recipes make. Correct kernels pass on them, they have the properties that their recipes
+// promise, and they are unchanged after writing them to a file and reading them back.
 #include "core/codec.hpp"
 #include "experiments/check/inputs.hpp"
 #include "experiments/check/pose/canary.hpp"
@@ -29,7 +29,7 @@ MadeInputs one(const InputPlan& of, std::string_view recipe) {
     return make_inputs(find_recipe(*of.request.declaration.operation, recipe, ""), of.request).front();
 }
 
-/// Returns the verdict on a kernel that makes no error except its last rounding.
+/// Returns the verdict on an ideal kernel, which makes no error except the rounding of its outputs.
 Verdict verdict_on(const MadeInputs& inputs) {
     std::vector<StoredArray> arrays = stored_inputs(inputs);
     const Declaration& d = inputs.request.declaration;
@@ -57,7 +57,7 @@ bool holds(const std::string& text, std::string_view part) { return text.find(pa
 
 }  // namespace
 
-TEST_CASE("a right kernel passes on the inputs of every recipe, in formats of every width", "[check][recipes]") {
+TEST_CASE("a correct kernel passes on the inputs of every recipe, in formats of every width", "[check][recipes]") {
     const std::vector<std::string> declarations{
         "op = 'gemm'\nm = 33\nn = 30\nk = 200\n",
         "op = 'gemm'\na = 'bf16'\nb = 'bf16'\nout = 'bf16'\nbias = 'bf16'\nm = 17\nn = 40\nk = 193\n",
@@ -99,12 +99,12 @@ TEST_CASE("a right kernel passes on the inputs of every recipe, in formats of ev
             }
         }
     }
-    // Groups are judged in groups_test.cpp.
+    // groups_test.cpp tests the recipe `groups`.
     for (const Recipe& recipe : product_recipes()) CHECK((tried.count(recipe.name) == 1 || recipe.name == "groups"));
     for (const Recipe& recipe : row_recipes()) CHECK(tried.count(recipe.name) == 1);
 }
 
-TEST_CASE("for inputs of exact recipes, every output has one right code", "[check][recipes]") {
+TEST_CASE("on the inputs of exact recipes, every output has only one right code", "[check][recipes]") {
     for (const char* out : {"bf16", "fp16", "fp32"}) {
         for (const char* recipe : {"integers", "resolution", "one-hot", "tail", "ties", "subnormal"}) {
             const InputPlan of = product_plan(out);
@@ -125,7 +125,8 @@ TEST_CASE("for inputs of exact recipes, every output has one right code", "[chec
 TEST_CASE("inputs have the properties that the names of their recipes promise", "[check][recipes]") {
     const InputPlan of = product_plan("bf16");
     const MadeInputs tie = one(of, "ties");
-    // Sums have 10 bits, and the format has 8. In quarters of an ulp, sums end in 1, 2 or 3, after even and odd codes.
+    // The sums have 10 bits, and bf16 has 8. Each sum is therefore 1, 2 or 3 quarters of an ulp above a bf16 number.
+    // The bf16 number is even or odd, so there are six cases.
     std::map<std::pair<int, bool>, int> seen;
     for (std::int64_t i = 0; i < 64; ++i) {
         for (std::int64_t j = 0; j < 64; ++j) {

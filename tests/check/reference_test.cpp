@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares references with MPFR at 200 bits. Errors are within the certificates of the references, which are far below
-// any limit.
+// Compares references (the exact results that a check computes) with MPFR at 200 bits. The errors must not exceed the
+// certificates, which are error bounds for the references and far below the limits of a check.
 #include "experiments/check/truth/wide.hpp"
 #include "tests/check/big.hpp"
 #include "tests/check/row_kernels.hpp"
@@ -144,22 +144,22 @@ void compare_references(int cases, bool is_told) {
             std::printf("%-14s %6d outputs, error at most %.3f certificates, certificates at most %.1e bounds\n",
                         op.c_str(), judged, most, certificate_share);
         CAPTURE(op, most, certificate_share);
-        // The specification requires certificates below 2^-10 of the bound.
+        // The specification of the checks requires certificates below 2^-10 of the bound.
         CHECK(certificate_share < 0x1p-10);
     }
 }
 
 }  // namespace
 
-TEST_CASE("references of operations on rows differ from MPFR by at most their certificates", "[check]") {
+TEST_CASE("references of operations on rows differ from MPFR by at most their certified error", "[check]") {
     compare_references(500, false);
 }
 
-TEST_CASE("ten thousand outputs of each reference differ from MPFR by at most their certificates", "[check][slow]") {
+TEST_CASE("ten thousand outputs of each reference differ from MPFR by at most their certified error", "[check][slow]") {
     compare_references(10000, true);
 }
 
-TEST_CASE("erf and tanh of references have relative errors below 2^-47 and 2^-49", "[check]") {
+TEST_CASE("erf and tanh in the references have relative errors below 2^-47 and 2^-49", "[check]") {
     std::mt19937_64 random(17);
     double erf_error = 0, tanh_error = 0;
     const auto compare = [&](double x) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bits that kernels on rows claim: fp32 in a declared order, with correctly rounded functions. Plain float loops have
-// these bits. The wrong kernels of the acceptance table differ in about as many outputs as it says.
+// Tests checks of row kernels for which exact bits are declared: fp32 arithmetic in a declared order of summation, with
+// correctly rounded functions. Plain float loops must have these bits. Wrong kernels must differ in about as many
+// outputs as the acceptance table (published results for wrong kernels) says.
 #include "tests/check/row_kernels.hpp"
 
 #include <bit>
@@ -15,7 +16,7 @@ using check::Outcome;
 
 namespace {
 
-// --- orders, as people write them
+// --- orders of summation, as people write them
 
 float fold(Floats s) {
     for (std::size_t half = s.size() / 2; half > 0; half /= 2) {
@@ -64,7 +65,7 @@ Kernel stepwise(std::mt19937& random, const kernels::Order& order) {
     return {.order = order, .f = {.random = &random, .is_exact = true}, .fuses = false};
 }
 
-/// Returns the case with claimed bits. An operation without a sum has no order to claim.
+/// Returns the case with exact bits declared. If the operation has a sum, `order` is declared as well.
 RowCase claimed(RowCase c, const std::string& order) {
     c.declaration.bits = true;
     c.declaration.functions = "exact";
@@ -82,7 +83,7 @@ std::int64_t differing(const std::string& op, const RowCase& c, const Kernel& k)
 
 }  // namespace
 
-TEST_CASE("kernels on rows that sum in the declared order have its bits", "[check][bits]") {
+TEST_CASE("row kernels that sum in the declared order have the declared bits", "[check][bits]") {
     for (const std::string& op : row_operations()) {
         if (op == "argmax") continue;
         for (const kernels::Order& order : orders) {
@@ -99,7 +100,8 @@ TEST_CASE("kernels on rows that sum in the declared order have its bits", "[chec
     }
 }
 
-TEST_CASE("a different bit, another order and fused steps are found in kernels on rows", "[check][bits]") {
+TEST_CASE("if bits are declared for a row kernel, a changed bit, another order and fused steps are detected",
+          "[check][bits]") {
     std::mt19937 random(5);
     const RowCase c = claimed(row_case("softmax", random, 8, 500, Store::fp32, Store::bf16, 0, 2), "lanes32");
     const Kernel k = stepwise(random, orders[0]);
@@ -123,11 +125,12 @@ TEST_CASE("a different bit, another order and fused steps are found in kernels o
     const RowCase norm = claimed(row_case("layernorm", random, 16, 200, Store::fp32, Store::fp32), "lanes32");
     CHECK(differing("layernorm", norm, fused) > 100);
     CHECK(differing("layernorm", norm, k) == 0);
-    // The check also tries its wrong kernels if bits are claimed.
+    // The check also simulates wrong kernels if bits are declared.
     CHECK(one.mutants.size() > 5);
 }
 
-TEST_CASE("bits can be claimed for losses of all rows and for rounded intermediate results", "[check][bits]") {
+TEST_CASE("bits can be declared for a loss over all rows and for kernels with rounded intermediate results",
+          "[check][bits]") {
     for (const check::Reduction reduction : {check::Reduction::mean, check::Reduction::sum}) {
         std::mt19937 random(8);
         RowCase c = row_case("cross_entropy", random, 50, 200, Store::bf16, Store::fp32, 0, 3);
@@ -146,7 +149,7 @@ TEST_CASE("bits can be claimed for losses of all rows and for rounded intermedia
     }
 }
 
-TEST_CASE("claimed bits of rows are declined if the declaration does not determine them", "[check][bits]") {
+TEST_CASE("a declaration of bits for a row kernel is declined if it does not determine the bits", "[check][bits]") {
     std::mt19937 random(3);
     const auto declined = [&](const std::string& op, auto change) {
         RowCase c = claimed(row_case(op, random, 4, 64, Store::fp32, Store::fp32), "lanes32");
@@ -175,7 +178,7 @@ TEST_CASE("claimed bits of rows are declined if the declaration does not determi
 
 namespace {
 
-/// Returns the faulty sum of r20: 32 lanes whose chains and whose joins are in bf16.
+/// Computes the sum of the wrong kernel r20: 32 lanes, with every partial sum rounded to bf16.
 float by_narrow_lanes(const Floats& x) {
     Floats s(32);
     for (std::size_t i = 0; i < x.size(); ++i) s[i % 32] = kernels::to_bf16(s[i % 32] + x[i]);
@@ -184,7 +187,7 @@ float by_narrow_lanes(const Floats& x) {
     }
     return s[0];
 }
-/// A line of the acceptance table: the number of outputs whose codes differ from those of the declared rule.
+/// A line of the acceptance table. It counts the outputs of a wrong kernel whose codes differ from the declared bits.
 struct Counted {
     const char *id, *op;
     std::int64_t rows, columns;
@@ -231,7 +234,8 @@ void count_bits(unsigned seeds) {
         std::printf("%s: %lld to %lld codes differ, published %lld to %lld\n", row.id, static_cast<long long>(least),
                     static_cast<long long>(most), static_cast<long long>(row.least), static_cast<long long>(row.most));
         CAPTURE(row.id, least, most);
-        // Inputs and gains are drawn differently from the published ones, so counts may differ by a factor of three.
+        // The inputs and gains here are drawn differently from those of the table, so counts may differ by a factor of
+        // three.
         CHECK(3 * least >= row.least);
         CHECK(most <= 3 * row.most);
     }

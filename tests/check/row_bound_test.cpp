@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares bounds of rows with values worked out by hand: the table of check values, and the closed form of each
-// operation.
+// Compares the error bounds of operations on rows with values worked out by hand: a table in the specification of the
+// checks, and a closed form for each operation.
 #include "tests/check/row_kernels.hpp"
 
 namespace row_bound_test {
@@ -11,7 +11,7 @@ using namespace macheps::files;
 
 namespace {
 
-constexpr double u = 0x1p-24, k = 2;  // k: ulps of exp, rsqrt, tanh and erf; log has half as many
+constexpr double u = 0x1p-24, k = 2;  // k: largest error of exp, rsqrt, tanh and erf in ulp; for log, half of k
 
 struct Bounded {
     std::vector<double> y, bound, input;  ///< before the last rounding
@@ -50,7 +50,7 @@ void compare(const std::string& op, const Bounded& b, const std::vector<double>&
         CHECK(b.bound[i] >= form[i] * 0.99);
     }
 }
-/// Checks that no bound exceeds that of the specification, which counts some roundings that do not occur.
+/// Checks that no bound exceeds the bound in the specification, which counts some roundings that do not occur.
 void compare_above(const std::string& op, const Bounded& b, const std::vector<double>& form) {
     for (std::size_t i = 0; i < form.size(); ++i) {
         CAPTURE(op, i, b.bound[i], form[i]);
@@ -86,13 +86,13 @@ RowCase single(const std::string& op, const Floats& x) {
 
 }  // namespace
 
-TEST_CASE("bounds of GELU are those of the specification's table", "[check]") {
+TEST_CASE("bounds of GELU equal those in the table of the specification", "[check]") {
     const Bounded b = bounded(single("gelu", {-3, -1, 0.5f, 2}));
     const double table[] = {4.54e-7, 1.83e-7, 1.15e-7, 6.75e-7};
     for (std::size_t i = 0; i < 4; ++i) CHECK(b.bound[i] == Approx(table[i]).epsilon(0.01));
 }
 
-TEST_CASE("bounds of a softmax in bf16 are those of the specification's table", "[check]") {
+TEST_CASE("bounds of a softmax in bf16 equal those in the table of the specification", "[check]") {
     RowCase c = single("softmax", {0, 1, 2, 3});
     c.declaration = declare("softmax", Store::bf16);
     c.declaration.functions = "cuda,exp=4";
@@ -114,7 +114,7 @@ TEST_CASE("bounds of reductions agree with their closed forms", "[check]") {
             if (op == "sum") compare(op, b, {(n - 1) * u * s});
             // The quotient of a mean may be a product with the rounded reciprocal, which costs 2u instead of u.
             if (op == "mean") compare(op, b, {(n - 1) * u * s / n + 2 * u * y});
-            // The root halves the error of the squares and their sum. Then follows x rsqrt(x).
+            // The root halves the relative error of the sum of squares. The product x rsqrt(x) adds its own error.
             if (op == "norm2") compare(op, b, {(0.5 * n + 2 * k + 1) * u * y});
         }
         for (const auto& [order, height] : {std::pair{"pairwise", std::ceil(std::log2(n))},
@@ -145,12 +145,13 @@ TEST_CASE("bounds of softmax agree with their closed forms", "[check]") {
         }
         for (std::size_t i = 0; i < e.size(); ++i) form[i] = b.y[i] * (e[i] + mean + (n - 1) * u + 4 * u);
         compare("softmax", b, form);
-        // Online: every block adds an error of 2 (k + 1) u relative to the sum.
+        // In an online softmax, every block of 8 elements adds an error of 2 (k + 1) u relative to the sum.
         RowCase online = c;
         online.declaration.block = 8;
         for (std::size_t i = 0; i < e.size(); ++i) form[i] += b.y[i] * std::ceil(n / 8) * 2 * (k + 1) * u;
         compare("online", bounded(online), form);
-        // Without the maximum, |x| replaces |x - m|, and the argument is rounded twice instead of three times.
+        // If the maximum m is not subtracted, |x| replaces |x - m|, and the argument is rounded twice instead of three
+        // times.
         RowCase plain = c;
         plain.declaration.subtracts_max = false;
         mean = 0;
@@ -169,11 +170,12 @@ TEST_CASE("bounds of norms agree with their closed forms", "[check]") {
             const double n = static_cast<double>(columns);
             RowCase c = fixed("rmsnorm", columns, mean, 1, 11);
             std::vector<double> form;
-            // The gain, which is 1 in the table, adds a rounding. The quotient of the mean may round twice.
+            // The gain adds one rounding; in the table of the specification, the gain is 1. The division by n in the
+            // mean may round twice.
             const Bounded rms = bounded(c);
             for (const double y : rms.y) form.push_back(std::fabs(y) * (0.5 * (n + 3) + 2 * k + 2) * u);
             compare("rmsnorm", rms, form);
-            // LayerNorm: neither the bound nor the closed form uses that deviations add up to zero.
+            // LayerNorm: neither the bound nor the closed form uses the fact that the deviations add up to zero.
             c = fixed("layernorm", columns, mean, 1, 11);
             const Bounded b = bounded(c);
             double mu = 0, v = 0, magnitudes = 0;
@@ -213,8 +215,8 @@ TEST_CASE("bounds of activations agree with their closed forms", "[check]") {
         gelu_form.push_back(0.5 * size *
                                 (2 * k * u * std::fabs(e) + u * size * std::exp(-v * v / 2) * 2.4 + u * (1 + e) + u) +
                             2 * u * std::fabs(gelu.y[i]));
-        // The error of the exponential counts by its share of 1 + e^-x. The sum, the quotient and the operations after
-        // them are rounded.
+        // The relative error of e^-x is multiplied by the share of e^-x in 1 + e^-x. The sum, the quotient and the
+        // operations after them add roundings.
         const double share = (1 - sigmoid_of(v)) * of_exponential(v, 0);
         sigmoid_form.push_back(sigmoid_of(v) * (share + 3 * u));
         silu_form.push_back(std::fabs(silu.y[i]) * (share + 4 * u));
@@ -227,8 +229,8 @@ TEST_CASE("bounds of activations agree with their closed forms", "[check]") {
     compare("sigmoid", sigmoid, sigmoid_form);
     compare("tanh", tanh, tanh_form);
     compare("exp", exp, exp_form);
-    // If e^x is computed by 2^x, the specification counts one rounding of the argument. There are two, as in softmax,
-    // so for x < -2 the bound is larger than that of the specification.
+    // For an e^x that is computed as 2^(x log2 e), the specification counts one rounding of the argument. There are
+    // two, as in softmax. For x < -2, the bound is therefore larger than the bound in the specification.
     for (std::size_t i = 0; i < x.size(); ++i) {
         if (x[i] > -1) CHECK(silu.bound[i] <= silu_published[i] * 1.01);
         if (x[i] < -2) CHECK(silu.bound[i] > silu_published[i]);
@@ -271,7 +273,7 @@ TEST_CASE("bounds of logarithms of sums agree with their closed forms", "[check]
         const Bounded b = bounded(sum);
         const double error = of_log_sum(b.input, most, log);
         compare("logsumexp", b, {error + u * std::fabs(most + log)});
-        // (x - m) - log s.
+        // log_softmax is (x - m) - log s.
         const Bounded each = bounded(fixed("log_softmax", columns, 0, 3, 17));
         std::vector<double> form;
         for (std::size_t i = 0; i < each.y.size(); ++i)
@@ -299,7 +301,8 @@ TEST_CASE("bounds of losses agree with their closed forms", "[check]") {
         const double error = of_log_sum(x, most, log), target = x[static_cast<std::size_t>(c.indices[r])];
         form.push_back(error + u * std::fabs(target - most) + u * std::fabs(each.y[r]));
         for (const double t : x) largest = std::max(largest, std::fabs(t));
-        // The last term is 3u |x - m| of the exponentials, with |x - m| at most 2 max|x|. The specification omits it.
+        // The specification omits the last term. It is the error 3u |x - m| of the exponentials, with |x - m| at most 2
+        // max|x|.
         published.push_back((n + 2 * k + 4) * u + 2 * u * 8 + 4 * u * largest + 3 * u * 2 * largest);
         errors += each.bound[r];
         losses += each.y[r];

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels with bugs of the acceptance table that are operations on rows: each gets its verdict with every seed.
-// Also tests the wrong kernels of each operation, and kernels with declared shortcuts.
+// Tests row kernels with the bugs that the acceptance table lists (published verdicts on kernels with bugs). Each
+// kernel must get its verdict with every seed. Also tests the wrong kernels that checks simulate for each operation,
+// and kernels with declared shortcuts.
 #include "tests/check/row_kernels.hpp"
 
 namespace row_bugs_test {
@@ -134,7 +135,7 @@ void judge_bugs(unsigned seeds) {
                 c.out_shape = {};
             }
             Kernel k = lanes32(random);
-            // A chain has the largest errors, and so has a one-pass variance that is summed by it.
+            // A chain has the largest errors, so a one-pass variance that is summed by a chain is detected most easily.
             if (bug.fault.one_pass) k.order = kernels::orders()[0];
             const check::Verdict right = verdict_of(bug.op, c, k);
             k.fault = bug.fault;
@@ -155,8 +156,8 @@ void judge_bugs(unsigned seeds) {
 
 }  // namespace
 
-TEST_CASE("kernels with bugs have the verdicts of the acceptance table", "[check]") { judge_bugs(1); }
-TEST_CASE("kernels with bugs have the verdicts of the acceptance table with ten seeds", "[check][slow]") {
+TEST_CASE("row kernels with bugs get the verdicts of the acceptance table", "[check]") { judge_bugs(1); }
+TEST_CASE("row kernels with bugs get the verdicts of the acceptance table with ten seeds", "[check][slow]") {
     judge_bugs(10);
 }
 
@@ -175,7 +176,7 @@ TEST_CASE("a softmax that swallows a NaN fails", "[check]") {
     CHECK(v.reasons.front().count == 100);
 }
 
-TEST_CASE("the wrong kernels of an operation fail, and checks of right kernels would have caught them", "[check]") {
+TEST_CASE("wrong kernels of an operation fail, and the check of a correct kernel lists them as caught", "[check]") {
     struct Case {
         const char *op, *mutant;
         Store out;
@@ -226,7 +227,7 @@ TEST_CASE("the wrong kernels of an operation fail, and checks of right kernels w
     }
 }
 
-TEST_CASE("shortcuts of kernels fail unless they are declared", "[check]") {
+TEST_CASE("kernels with a shortcut fail unless the shortcut is declared", "[check]") {
     struct Case {
         const char* op;
         Fault fault;
@@ -235,7 +236,8 @@ TEST_CASE("shortcuts of kernels fail unless they are declared", "[check]") {
         float mean;
         std::int64_t columns = 1024;
     };
-    // For longer sums in bf16, or larger means with a one-pass variance, there is no certain bound. Those are declined.
+    // Longer sums in bf16 and one-pass variances of numbers with a larger mean have no certain bound. Checks of them
+    // are declined.
     for (const Case& row : {
              Case{"softmax",
                   {.narrow_sum = true},
@@ -326,13 +328,13 @@ TEST_CASE("online and unshifted softmaxes are accepted if they are declared", "[
         c.declaration.subtracts_max = false;
         CHECK(is_accepted(verdict(plain)));
     }
-    // If the maximum is not subtracted, e^x overflows. NaN is legal then, and the check is weak.
+    // If the maximum is not subtracted, e^x overflows. NaN is then a legal output, and the check is weak.
     RowCase c = row_case("softmax", random, 2, 10, Store::fp32, Store::fp32, 100);
     c.declaration.subtracts_max = false;
     CHECK(verdict_of("softmax", c, lanes32(random)).outcome == Outcome::weak);
 }
 
-TEST_CASE("checks on normal data notice every wrong kernel that they must, except a wrong eps", "[check]") {
+TEST_CASE("checks on normal data would catch every wrong kernel that they must catch, except a wrong eps", "[check]") {
     for (const std::string& op : row_operations()) {
         for (const Store store : {Store::fp32, Store::bf16}) {
             std::mt19937 random(33);
@@ -341,7 +343,8 @@ TEST_CASE("checks on normal data notice every wrong kernel that they must, excep
                 c.declaration.reduction = check::Reduction::none;
                 c.out_shape = {33};
             }
-            // Rows end with an extreme, and with an element that relu keeps. Otherwise, a lost tail would not show.
+            // Some rows end with their largest or smallest element; a positive one is kept by relu. Otherwise, a lost
+            // tail would not change the results.
             if (op.find("max") != std::string::npos || op == "min" || op == "relu") {
                 c.x[129] = 10, c.x[259] = -10, c.x.back() = 9;
                 c.arrays[0] = array("x", {33, 130}, c.x);
@@ -356,8 +359,9 @@ TEST_CASE("checks on normal data notice every wrong kernel that they must, excep
     }
 }
 
-TEST_CASE("a tolerance that zeros satisfy is refused for a long softmax (r19)", "[check]") {
-    // The largest of 32768 probabilities is about 2e-3, so a tolerance that test suites often use hides them all.
+TEST_CASE("for a long softmax, a tolerance that an output of zeros satisfies is refused (r19)", "[check]") {
+    // The largest of 32768 probabilities is about 2e-3, so a tolerance of 1e-2, which test suites often use, accepts an
+    // output of zeros.
     std::mt19937 random(1000);
     const RowCase c = row_case("softmax", random, 4, 32768, Store::fp32, Store::fp32, 0, 1);
     const std::vector<StoredArray> arrays = stored_case("softmax", c, lanes32(random));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of operations on rows: legal kernels pass, wrong kernels fail, and bounds agree with values computed by hand.
+// Tests checks of operations on rows: legal kernels pass, wrong kernels fail, and bounds agree with values computed by
+// hand.
 #include "tests/check/problems.hpp"
 
 namespace row_check_test {
@@ -82,7 +83,8 @@ TEST_CASE("none of 600 legal kernels on rows is refused", "[check]") {
                 codes(v));
         REQUIRE(v.outcome != Outcome::fail);
         REQUIRE(v.judgement.rho <= 1);
-        // There is no bound for a row whose variance is smaller than the error bound of the variance.
+        // A row has no bound if its variance is smaller than the error bound of the variance. The check is then
+        // declined.
         declined += v.outcome == Outcome::declined ? 1 : 0;
         z = std::max({z, v.judgement.z, v.judgement.z_part});
     }
@@ -121,7 +123,7 @@ TEST_CASE("wrong kernels on rows fail", "[check]") {
                 random_rows(16, c.columns, random,
                             c.op == std::string("layernorm") && c.mean == 100 ? Store::fp32 : c.out, c.mean, c.sigma);
             const Store in = c.op == std::string("layernorm") && c.mean == 100 ? Store::fp32 : c.out;
-            // A chain has the largest errors, and so has a one-pass variance that is summed by it.
+            // A chain has the largest errors, so a one-pass variance that is summed by a chain is detected most easily.
             const Way way{kernels::orders()[c.wrong.one_pass ? 0 : 4]};
             CAPTURE(c.op, c.what, seed);
             const check::Verdict right = verdict_on(c.op, r, run_kernel(c.op, r, c.out, way, f), in, c.out);
@@ -134,7 +136,7 @@ TEST_CASE("wrong kernels on rows fail", "[check]") {
     }
 }
 
-TEST_CASE("two exchanged elements of a row fail, and the index of one is reported", "[check]") {
+TEST_CASE("an output with two exchanged elements fails, and the index of one of them is reported", "[check]") {
     std::mt19937 random(8);
     const Functions f{&random};
     for (const std::string op : {"softmax", "log_softmax", "rmsnorm", "layernorm"}) {
@@ -149,7 +151,7 @@ TEST_CASE("two exchanged elements of a row fail, and the index of one is reporte
     }
 }
 
-TEST_CASE("a check is weak if its inputs do not show a wrong eps, and small numbers show it", "[check]") {
+TEST_CASE("a check is weak if its inputs do not reveal a wrong eps, and small inputs reveal it", "[check]") {
     std::mt19937 random(12);
     const Functions f{&random};
     const auto blind = [&](float sigma) {
@@ -165,7 +167,7 @@ TEST_CASE("a check is weak if its inputs do not show a wrong eps, and small numb
         CHECK(mutant->name.find("eps") == std::string::npos);
 }
 
-TEST_CASE("bounds of rows are those of the specification's table", "[check]") {
+TEST_CASE("bounds of softmax and RMSNorm equal those in the table of the specification", "[check]") {
     // The table has relative bounds: softmax of (0, 1, 2, 3) with exp within 4 ulp, and RMSNorm of (1, 2, 3, 4) with
     // rsqrt within 2 ulp.
     check::Nodes n;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels of all operations on rows, as people write them: plain float loops that use no code of macheps. A case has
-// random arrays and their declaration. A kernel is one of the legal ways to compute the outputs.
+// Kernels for all operations on rows, as people write them: plain float loops that use no code of macheps. A RowCase
+// has random arrays and their declaration. A Kernel computes the outputs in one of the legal ways, unless it has a
+// Fault.
 #pragma once
 #include "tests/check/problems.hpp"
 
@@ -9,7 +10,7 @@
 
 namespace macheps::test {
 
-/// Functions with random errors up to the bounds that CUDA documents for its own.
+/// Functions with random errors. The errors are within the bounds that CUDA documents for its functions.
 struct Jitter {
     std::mt19937* random;
 
@@ -18,7 +19,7 @@ struct Jitter {
         if (x == 0 || !std::isfinite(x) || is_exact) return static_cast<float>(x);
         const double ulp = std::ldexp(1.0, std::max(std::ilogb(x), -126) - 23);
         const double by = std::uniform_real_distribution<double>(-1, 1)(*random);
-        // Errors that all have one sign are also legal.
+        // Errors that all have the same sign are also legal.
         return static_cast<float>(x + (is_one_sided ? std::fabs(by) : by) * (ulps - 0.5) * ulp);
     }
     float exp(float x) const {
@@ -31,8 +32,8 @@ struct Jitter {
     float tanh(float x) const { return near(std::tanh(static_cast<double>(x)), 2); }
     float erf(float x) const { return near(std::erf(static_cast<double>(x)), 2); }
 
-    bool is_binary = false;     ///< e^x as 2^(x log2 e)
-    bool is_one_sided = false;  ///< errors of functions are all of one sign
+    bool is_binary = false;     ///< computes e^x as 2^(x log2 e)
+    bool is_one_sided = false;  ///< all errors of functions have the same sign
     bool is_exact = false;      ///< functions are correctly rounded
 };
 
@@ -50,8 +51,8 @@ struct Kernel {
     Jitter f;
     bool reciprocal = false, joint = false;
     Fault fault{};
-    bool fuses = true;                ///< a last product and its addend are rounded once
-    Store inner_store = Store::bf16;  ///< the format of narrow_inner
+    bool fuses = true;                ///< a last product and its addend are rounded together (fma)
+    Store inner_store = Store::bf16;  ///< the format of intermediate results with narrow_inner
 
     float sum(Floats x) const {
         x.resize(x.size() - std::min(x.size(), static_cast<std::size_t>(fault.dropped)));
@@ -82,7 +83,7 @@ struct RowCase {
     std::vector<std::int64_t> out_shape{};
     Store store = Store::fp32;
     std::int64_t rows = 0, columns = 0;
-    Floats x{}, second{}, third{};  ///< x; gain, up or cos; shift or sin
+    Floats x{}, second{}, third{};  ///< second: gain, up or cos; third: shift or sin
     std::vector<std::int64_t> indices{};
     Floats out{};
 };
@@ -172,7 +173,7 @@ inline Floats reduce_row(const std::string& op, const Kernel& k, const Floats& x
     return y;
 }
 
-/// Returns the outputs of a kernel before they are stored.
+/// Returns the outputs of a kernel in fp32, before they are rounded to the output format.
 inline Floats run_case(const std::string& op, const RowCase& c, const Kernel& k) {
     Floats out;
     const auto columns = static_cast<std::size_t>(c.columns), half = columns / 2;
@@ -297,7 +298,7 @@ inline RowCase row_case(const std::string& op, std::mt19937& random, std::int64_
     return c;
 }
 
-/// Returns the arrays and the output that a kernel stores.
+/// Returns the arrays of a case, with the stored outputs of a kernel as the last array.
 inline std::vector<files::StoredArray> stored_case(const std::string& op, const RowCase& c, const Kernel& k) {
     Floats out = run_case(op, c, k);
     std::vector<files::StoredArray> arrays = c.arrays;
@@ -311,7 +312,7 @@ inline std::vector<files::StoredArray> stored_case(const std::string& op, const 
     return arrays;
 }
 
-/// Returns a kernel with a random order of five, random errors of functions, and random other choices.
+/// Returns a kernel with one of five orders of summation, random errors of functions, and other random choices.
 inline Kernel random_kernel(std::mt19937& random) {
     static const auto orders = kernels::orders();
     static constexpr std::array<std::size_t, 5> five{0, 1, 2, 4, 7};

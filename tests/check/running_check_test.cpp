@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The running bound: it agrees with values worked out by hand, it is as tight as a published table says, and no
-// emulated kernel exceeds it.
+// Tests the running bound, an error bound for matrix products that is computed from the partial sums of each output. It
+// must agree with values worked out by hand and be as tight as a published table says. No emulated kernel may exceed
+// it.
 #include "emulation/matmul/machine_spelling.hpp"
 #include "experiments/check/truth/multiply.hpp"
 #include "tests/check/machine_kernels.hpp"
@@ -54,7 +55,7 @@ void judge_sums(const MachineGemm& g, const MatmulRule& rule, Fared& fared) {
         for (std::size_t j = 0; j < g.n; ++j) {
             const float y = out[i * g.n + j];
             const check::ProductSum& s = sums[j];
-            if (!std::isfinite(y)) continue;  // fp16 accumulators overflow
+            if (!std::isfinite(y)) continue;  // an fp16 accumulator overflowed
             const double off = std::fabs(y - s.sum.high);
             if (off == 0) continue;
             const double ratio = off / (s.certain + s.certificate);
@@ -68,7 +69,7 @@ void judge_sums(const MachineGemm& g, const MatmulRule& rule, Fared& fared) {
     ++fared.runs;
 }
 
-/// Returns every machine and every named rule. A rule without a machine gets one.
+/// Returns every machine and every named rule. A rule that does not name a machine gets one.
 std::map<std::string, MatmulRule> all_rules() {
     std::map<std::string, MatmulRule> all;
     for (const Machine* machine : all_machines) all[std::string(machine->name)] = {.machine = machine};
@@ -132,7 +133,8 @@ void check_fared(const std::map<std::string, Fared>& all) {
 }  // namespace
 
 TEST_CASE("the running bound agrees with values computed by hand", "[check][running]") {
-    // There are two steps of 8 products. The unit is 2^-20, which divides every product, and R is y.
+    // The sum has two steps of 8 products. The unit of truncation is 2^-20, which divides every product. All products
+    // are positive, so the range R of the partial sums is the result.
     MachineGemm g = equal(16, fp16, 1.5f, 1.25f);
     g.a[3] = 1.5f * 0x1p-11f;
     const check::SumError one = running(g, rule_of("sm80.mma.fp16")).front();
@@ -158,12 +160,12 @@ TEST_CASE("the running bound is small relative to the sum of magnitudes if produ
         Format format;
         std::size_t k;
         Draw draw;
-        double relative;  ///< median of bound / S
+        double relative;  ///< median of bound / sum of |a b|
         double refused;   ///< share of outputs at which 0 is refused
     };
-    // The published 1.64e-6 for sm80 is for products with 16 bits. Products of fp16 numbers have 22 bits, and more of
-    // them are truncated. The published 0.31 for positive data is for |N(0, 1)|. Products of U(0, 1) are smaller, and a
-    // larger part of them is truncated.
+    // The published value 1.64e-6 for sm80 holds for products with 16 bits. Products of fp16 numbers have 22 bits, and
+    // more of their bits are truncated. The published value 0.31 for positive data holds for |N(0, 1)|. Products of
+    // U(0, 1) are smaller, so a larger part of each is truncated.
     const Row row = GENERATE(Row{"sm80.mma.bf16", bf16, 1024, Draw::normal, 1.64e-6, 1.00},
                              Row{"sm80.mma.fp16", fp16, 1024, Draw::normal, 3.56e-6, 1.00},
                              Row{"sm90.wgmma.fp8", e4m3fn, 1024, Draw::normal, 0.00209, 0.98},
@@ -195,7 +197,7 @@ TEST_CASE("the running bound is small relative to the sum of magnitudes if produ
         }
     }
     CAPTURE(row.machine, row.k, median(relative), refused / 1024, rho);
-    // The draws differ from those of the table, so the medians of 1024 outputs may differ by a few per cent.
+    // The random operands differ from those of the table, so the medians of 1024 outputs may differ by a few per cent.
     CHECK(median(relative) == Approx(row.relative).epsilon(0.06));
     CHECK(refused / 1024 == Approx(row.refused).margin(0.03));
     CHECK(rho < 0.35);
@@ -208,7 +210,7 @@ TEST_CASE("none of 1000 emulated kernels of each rule exceeds the bounds of its 
     check_fared(fared_of_all(1000, 1448, 20260102));
 }
 
-TEST_CASE("products of references have the same bits on every instruction set and number of threads",
+TEST_CASE("products in references have the same bits for every instruction set and number of threads",
           "[check][products]") {
     std::mt19937 random(13);
     for (const auto& [m, n, k] : {std::array<std::size_t, 3>{1, 1, 1}, {5, 67, 33}, {13, 130, 200}, {64, 64, 7}}) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Samples of large products, and the screen of all their outputs. The tests check which outputs a sample contains, that
-// no legal kernel is refused, and that faults outside the sample are found.
+// Tests checks of large matrix products. Such a check judges a sample of the outputs and screens all outputs: it tests
+// sums of 64 outputs with random signs. The tests check which outputs a sample contains, that no legal kernel is
+// refused, and that faults outside the sample are found.
 #include "experiments/check/checked.hpp"
 #include "tests/check/product_checks.hpp"
 
@@ -65,7 +66,8 @@ check::Verdict judged(const ProductCheck& c, const Floats& out, std::int64_t eve
 
 }  // namespace
 
-TEST_CASE("a sample covers every row, column and square, and the ends of each row and column", "[check][sample]") {
+TEST_CASE("a sample has an output in each row and column of every N x N square, and all ends of rows and columns",
+          "[check][sample]") {
     struct Case {
         std::int64_t m, n, every;
         std::vector<std::int64_t> starts;
@@ -92,7 +94,7 @@ TEST_CASE("a sample covers every row, column and square, and the ends of each ro
         sampled.insert(place);
         rows[row].insert(column);
         columns[column].insert(row);
-        // The operands are those of that output.
+        // The sampled product multiplies the same operands as the whole product does for this output.
         const std::int64_t r = i / part.n, j = i % part.n, matrix = of.batch_of_b(row);
         for (std::int64_t p = 0; p < of.k; ++p) {
             CHECK(part.a_at(r, p) == static_cast<double>(row * of.k + p));
@@ -140,7 +142,7 @@ TEST_CASE("sampled outputs have the same limits as in a check of all outputs", "
     }
 }
 
-TEST_CASE("the certain limit of a screen is at least the sum of the bounds of its outputs", "[check][sample]") {
+TEST_CASE("the certain limit of a screened sum is at least the sum of the bounds of its outputs", "[check][sample]") {
     struct Case {
         const char* machine;
         Format format, out;
@@ -172,7 +174,7 @@ TEST_CASE("the certain limit of a screen is at least the sum of the bounds of it
         const check::Screen legal_screen = check::screen(product, worst, 1e-9, pool());
         CHECK(legal_screen.sums == 24 * 3);
         CHECK(legal_screen.certain.sums == 0);
-        // A legal kernel, whose errors do not depend on the signs, is also within the probable limit.
+        // The errors of a legal kernel do not depend on the signs, so they are also within the probable limit.
         CHECK(check::screen(product, all.out, 1e-9, pool()).probable.sums == 0);
         const check::Screen wrong = check::screen(product, shifted, 1e-9, pool());
         const bool is_blunt =
@@ -230,7 +232,8 @@ TEST_CASE("no legal product with alpha, beta and c is refused by its screen", "[
 TEST_CASE("outputs that cannot overflow are screened, and others are judged only if they are sampled",
           "[check][sample]") {
     std::mt19937 random(17);
-    // 64 sums of magnitudes together exceed the largest fp16 number, but none of them does alone.
+    // The screen adds 64 outputs at a time. Their sums of magnitudes add up to more than the largest fp16 number, but
+    // no single one exceeds it.
     ProductCheck c = product(20, 128, 2048, "sm80.mma.fp16", fp16, fp16, Draw::normal, false, random);
     const check::Posed all = posed(c, legal(c), 4);
     REQUIRE(all.problem.screen);
@@ -282,7 +285,7 @@ TEST_CASE("faults outside the sample are found, with their place", "[check][samp
     wrong = right;
     wrong[70 * 256] *= 1.02f;
     CHECK(judged(c, wrong, 16).reasons.front().index == 70 * 256);
-    // An activation is not a sum, so there is no screen, and the report gives the reason.
+    // Outputs of an activation are not sums, so they are not screened. The report gives the reason.
     check::Declaration d = c.declaration();
     d.activation = "relu";
     Floats rectified = right;
@@ -304,7 +307,7 @@ TEST_CASE("a sample catches the wrong kernels that a check of all outputs catche
         CHECK(blind.contains(mutant->name));
     }
     CHECK(some.mutants.size() >= all.mutants.size());
-    // Wrong kernels of the whole product fail in the sample.
+    // A kernel that is wrong everywhere fails in the sample.
     Floats shifted = right;
     for (std::size_t row = 0; row < 256; ++row) {
         for (std::size_t j = 0; j + 1 < 256; ++j) shifted[row * 256 + j] = right[row * 256 + j + 1];
@@ -312,7 +315,7 @@ TEST_CASE("a sample catches the wrong kernels that a check of all outputs catche
     CHECK(judged(c, shifted, 8).outcome == check::Outcome::fail);
 }
 
-TEST_CASE("each batch is sampled with its own b, and claimed bits are compared in the sample", "[check][sample]") {
+TEST_CASE("each batch is sampled with its own b, and declared bits are compared in the sample", "[check][sample]") {
     std::mt19937 random(6);
     const std::size_t m = 30, n = 70, k = 96, batches = 3;
     const Floats a = drawn(Draw::normal, bf16, batches * m, k, false, random),
@@ -347,7 +350,8 @@ TEST_CASE("each batch is sampled with its own b, and claimed bits are compared i
     CHECK(right.outcome == check::Outcome::pass);
     REQUIRE(right.bits);
     CHECK(right.bits->differ == 0);
-    // The check would catch a batch with the b of the one before it. It finds one different bit of a sampled output.
+    // The check would catch a batch that uses the b of the previous batch. It also finds a single wrong bit in a
+    // sampled output.
     const auto other = std::find_if(right.mutants.begin(), right.mutants.end(), [](const check::Mutant& mutant) {
         return mutant.name == "a group with the b of the one before it";
     });

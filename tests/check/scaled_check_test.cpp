@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products with scales that change along k, groups, layouts of arrays, converted operands, split sums and activations.
-// Legal kernels pass, and wrong ones fail.
+// Tests checks of matrix products with scales that change along k, groups, layouts of arrays, converted operands, split
+// sums and activations. Legal kernels must pass, and wrong kernels must fail.
 #include "experiments/check/pose/arrange.hpp"
 #include "tests/check/product_checks.hpp"
 
@@ -25,7 +25,8 @@ Floats drawn_scales(std::size_t count, const Format& format, std::mt19937& rando
     return x;
 }
 
-/// A block-scaled product. The blocks of a are 1 x `block`, and those of b are `b_outer` x `block` (outer x k).
+/// A matrix product with block scales. A block of a is one row times `block` elements along k. A block of b is
+/// `b_outer` columns times `block` elements along k.
 struct Scaled {
     MachineGemm g{};
     std::size_t block = 128, b_outer = 1;
@@ -146,7 +147,7 @@ void judge_scaled_units(int runs) {
                 REQUIRE(off <= sum.certain + sum.certificate);
                 REQUIRE(off <= sum.mean + 7.8 * sum.spread + sum.certificate);
                 if (off > 0) most = std::max(most, off / sum.certain);
-                // The exact integers agree with the sums in fp64.
+                // The sum that is computed with exact integers agrees with the sum in fp64.
                 const check::ProductSum exact = products.exact(i64(i / n), i64(i % n), pool());
                 REQUIRE(std::fabs(exact.sum.high - sum.sum.high) <= sum.certificate);
             }
@@ -185,7 +186,7 @@ TEST_CASE("block scales are read from their arrays, and a kernel that uses a nei
     Scaled wrong = s;
     std::rotate(wrong.a_scales.begin(), wrong.a_scales.begin() + 1, wrong.a_scales.end());
     CHECK(judge_arrays(d, arrays(wrong.run(rule("deepgemm.sm90.1d2d"), bf16), s.a_scales)).outcome == Outcome::fail);
-    // Without a declared machine, dequantised operands may be summed in fp32.
+    // Without a declared machine, a kernel may multiply and sum dequantised operands in fp32.
     check::Declaration any = declared({{"a", "e4m3fn/1x128"}, {"b", "e4m3fn/128x128"}, {"out", "fp32"}});
     MachineGemm plain = s.g;
     const Floats b_all = s.expanded_b();
@@ -315,7 +316,7 @@ TEST_CASE("each group is judged with its own b, and groups may be empty", "[chec
         CHECK(message(d, arrays(y, "offsets", numbers)).starts_with("3 "));
 }
 
-TEST_CASE("operands may be transposed or converted to tf32, and sums may be joined from rounded slices",
+TEST_CASE("transposed operands, operands converted to tf32, and sums of rounded slices pass if they are declared",
           "[check][scaled]") {
     std::mt19937 random(7);
     const MachineGemm g = machine_gemm(32, 24, 256, fp32, fp32, Draw::normal, random);

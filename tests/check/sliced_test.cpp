@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests products that are summed in fp32 over slices of k, the default of a check. No usual order is refused. Errors
-// that the bound for all orders would hide are detected.
+// Tests checks of matrix products that are summed in fp32 over slices of k. A check assumes this if no machine is
+// declared. It must refuse no common order of summation, and must detect errors that the wider bound for all orders
+// would hide.
 #include "experiments/check/checked.hpp"
 #include "tests/check/product_checks.hpp"
 
@@ -16,8 +17,8 @@ using check::Outcome;
 
 namespace {
 
-/// Returns an order in which lanes take `terms` neighbours in turn, in blocks of k. In each block, the lanes are joined
-/// by halves or one after another.
+/// Returns an order of summation that divides k into blocks. In each block, lanes take `terms` neighbouring terms in
+/// turn, and the sums of the lanes are joined by halves or one after another.
 kernels::Order lanes(std::size_t count, std::size_t terms, std::size_t block, bool by_halves) {
     return {"lanes", [=](const Floats& x) {
                 float all = 0;
@@ -33,7 +34,7 @@ kernels::Order lanes(std::size_t count, std::size_t terms, std::size_t block, bo
                 return all;
             }};
 }
-/// Returns an order with contiguous slices whose sums are joined in random order, as by atomics.
+/// Returns an order of summation with contiguous slices whose sums are joined in random order, as with atomics.
 kernels::Order atomics(std::size_t slices, unsigned seed) {
     return {"atomics", [=](const Floats& x) {
                 const std::size_t each = (x.size() + slices - 1) / slices;
@@ -109,7 +110,7 @@ check::Declaration gemm(const std::string& machine = "") {
     return d;
 }
 
-/// A product of random fp32 operands. `step` adds one product to a sum.
+/// A matrix product of random fp32 operands. run(step) computes it; `step` adds one term to a sum.
 struct Fp32Product {
     std::int64_t m = 32, n = 48, k = 256;
     Floats a, b;
@@ -144,17 +145,17 @@ float bf16x3_step(float a, float b, float sum) {
 
 }  // namespace
 
-TEST_CASE("the bound of slices refuses no usual order of summation", "[check][sliced]") {
+TEST_CASE("the bound for sums over slices refuses no common order of summation", "[check][sliced]") {
     const Count small = judged(500, 20261126, 4, 16, 1448), large = judged(40, 77, 48, 64, 600);
     CHECK(small.refused + large.refused == 0);
     CHECK(small.runs > 490);
     CHECK(large.runs == 40);
 }
-TEST_CASE("the bound of slices refuses none of 6000 products in usual orders", "[check][sliced][slow]") {
+TEST_CASE("the bound for sums over slices refuses none of 6000 products in common orders", "[check][sliced][slow]") {
     CHECK(judged(5500, 5, 4, 16, 3000).refused + judged(500, 6, 48, 64, 800).refused == 0);
 }
 
-TEST_CASE("the bound of slices holds if only one assignment of terms to lanes has large partial sums",
+TEST_CASE("the bound for sums over slices holds if only one assignment of terms to lanes has large partial sums",
           "[check][sliced]") {
     const auto [count, neighbours, why] = GENERATE(table<std::size_t, std::size_t, const char*>({
         {4, 4, "follows from 8 lanes of 4 terms"},
@@ -165,8 +166,8 @@ TEST_CASE("the bound of slices holds if only one assignment of terms to lanes ha
         {8, 1, "lanes of one term"},
     }));
     CAPTURE(count, neighbours, why);
-    // In the first turns, the sums of the lanes grow to 1 or -1, so that lanes with different signs cancel in every
-    // other slicing. All later terms are smaller than half an ulp of these sums, and a chain loses all of them.
+    // In the first turns, the sum of each lane grows to 1 or -1. If terms are assigned to lanes in any other way, terms
+    // with different signs cancel. All later terms are smaller than half an ulp of these sums, so a lane loses them.
     constexpr std::size_t k = 8192, turns = 64;
     const std::size_t turn = count * neighbours;
     Floats x(k, 0.99f * 0x1p-24f);
@@ -234,7 +235,7 @@ TEST_CASE("a verdict names a tighter declaration that also passes, or a looser o
         std::string::npos);
     CHECK(loose.json().at("tighter").size() == loose.tighter.size());
     for (const check::Alternative& each : loose.tighter) CHECK(each.narrower >= 1.5);
-    // Terms are added in order of size, the positive ones first. This is legal only if any order is.
+    // This kernel adds the terms of each output in ascending order. It is legal only if every order of summation is.
     const auto sorted = p.run([](float, float, float) { return 0.0f; });
     Floats out = sorted;
     for (std::int64_t i = 0; i < p.m; ++i) {

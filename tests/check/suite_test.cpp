@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Suites: valid suites, errors with their places, and how the inputs of a check are judged together.
+// Tests suites: valid suites, errors and their places, and how several inputs of a check are judged together.
 #include "core/codec.hpp"
 #include "experiments/check/verdicts/run.hpp"
 #include "experiments/files/config/toml_lines.hpp"
@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// The example suite of the specification (9.4), unchanged.
+// The example suite in the specification of the checks (section 9.4), unchanged.
 constexpr const char* sample = R"toml([suite]
 require = "structure"          # power that every check must have
 source  = "csrc/gemm_fp8.cu"   # where annotations point
@@ -323,7 +323,7 @@ TEST_CASE("the backward error of a product is the largest error divided by its s
     CHECK(checked.outcome == Outcome::fail);
     CHECK_FALSE(checked);
     CHECK(checked.text().starts_with("fail  gemm"));
-    // From 1 to 1.5 there are 2^22 codes, half of those of a binade.
+    // There are 2^22 codes from 1 to 1.5, which is half of a binade.
     REQUIRE(checked.code_distances.size() == 24);
     CHECK(checked.code_distances.back() == 1);
     CHECK_THROWS_AS(stored_array("a", {2, 2}, std::vector<float>{1}), Error);
@@ -346,7 +346,7 @@ TEST_CASE("the backward error is given only for products without alpha and activ
 }
 
 TEST_CASE("the metrics agree with their definitions, computed by hand", "[check][suite]") {
-    // Exact outputs 3, -4, 0; output 3.5, -4, 0.25: errors 0.5, 0, 0.25.
+    // The exact outputs are 3, -4 and 0. The kernel's outputs are 3.5, -4 and 0.25, so the errors are 0.5, 0 and 0.25.
     const Checked checked = check_arrays(
         {.operation = &find_operation("gemm")},
         {stored_array("a", {1, 1}, std::vector<float>{1}), stored_array("b", {1, 3}, std::vector<float>{3, -4, 0}),
@@ -374,7 +374,7 @@ TEST_CASE("a distance in codes counts the values of the format in between", "[ch
     std::vector<float> want, got;
     std::vector<std::int64_t> distances(18);
     for (int i = 0; i < 3000; ++i) {
-        // A third of the pairs is near zero, where the two may be subnormal and have different signs.
+        // A third of the pairs is near zero, where the numbers of a pair may be subnormal and have different signs.
         const auto middle = static_cast<std::ptrdiff_t>(values.size() / 2), spread = i % 3 == 0 ? 3000 : middle;
         const auto draw = [&] {
             return middle + static_cast<std::ptrdiff_t>(random() % static_cast<unsigned>(2 * spread)) - spread;
@@ -397,7 +397,7 @@ TEST_CASE("a distance in codes counts the values of the format in between", "[ch
     CHECK(checked.code_distances == distances);
 }
 
-TEST_CASE("if a product fails as a sum in fp32, the report asks for its machine", "[check][suite]") {
+TEST_CASE("if the error of a product is too large for sums in fp32, the report suggests --machine", "[check][suite]") {
     const std::vector<float> x{0.1f, 0.3f, 0.7f};
     const StoredArray a = stored_array("a", {1, 3}, x), b = stored_array("b", {3, 1}, x);
     Declaration d{.operation = &find_operation("gemm")};
@@ -452,7 +452,7 @@ TEST_CASE("the report suggests --inner for a norm that rounds before its gain, b
     CHECK(told.text(false).find("would have") == std::string::npos);
     CHECK(told.text(false).find("assumed") == std::string::npos);
     CHECK(told.text().starts_with(told.text(false)));
-    // If every output is NaN, there are no figures.
+    // If every output is NaN, the report has no figures.
     const Checked none = checked(std::vector<float>(x.size(), NAN));
     CHECK(none.outcome == Outcome::fail);
     CHECK(none.text().find("no error to measure") != std::string::npos);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Readers of .pt files and of raw numbers. The files are composed here, byte by byte, as PyTorch 2.9 writes them.
+// Tests the readers of .pt files and of raw numbers. The tests compose the files byte by byte, as PyTorch 2.9 writes
+// them.
 #include "core/error.hpp"
 #include "core/host/publish.hpp"
 #include "experiments/files/arrays/arrays.hpp"
@@ -23,7 +24,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Instructions of a pickle, as torch.save writes them.
+/// Builds a pickle from the instructions that torch.save writes.
 struct Pickler {
     std::string bytes{"\x80\x02", 2};
 
@@ -50,14 +51,15 @@ struct Pickler {
         for (const std::int64_t size : all) number(size);
         return add("t");
     }
-    /// Adds a tensor of the untyped storage `key`, as PyTorch writes types without a storage class.
+    /// Adds a tensor in the untyped storage `key`. PyTorch writes tensors in this way if their type has no storage
+    /// class.
     Pickler& tensor_3(const std::string& dtype, const std::string& key, std::int64_t offset,
                       const std::vector<std::int64_t>& shape, const std::vector<std::int64_t>& strides) {
         name("torch._utils", "_rebuild_tensor_v3").add("((").text("storage").name("torch.storage", "UntypedStorage");
         text(key).text("cpu").number(24).add("tQ").number(offset).sizes(shape).sizes(strides).add("\x89");
         return name("collections", "OrderedDict").add(")R").name("torch", dtype).add("tR");
     }
-    /// Adds a tensor of the storage `key`.
+    /// Adds a tensor in the typed storage `key`.
     Pickler& tensor(const std::string& type, const std::string& key, std::int64_t offset,
                     const std::vector<std::int64_t>& shape, const std::vector<std::int64_t>& strides) {
         name("torch._utils", "_rebuild_tensor_v2").add("((").text("storage").name("torch", type).text(key).text("cpu");
@@ -140,7 +142,7 @@ TEST_CASE("a .pt file of PyTorch 2.15 with fp8 tensors, a state_dict and other e
     CHECK(values_of(all[0], e4m3fn) == g);
     CHECK(all[1].format == e5m2);
     CHECK(all[1].shape == Shape{4, 3});
-    // 5.5 and 4.5 are ties of e5m2, and the view is a transpose.
+    // The array is a transposed view. 5.5 and 4.5 are ties between two e5m2 numbers.
     CHECK(values_of(all[1], e5m2) == Values{-6, -1.5, 2.5, -4, -0.5, 3.5, -3.5, 0.5, 4, -2.5, 1.5, 6});
     CHECK(all[2].format == e8m0fnu);
     CHECK(values_of(all[2], e8m0fnu) == Values{1, 2, 4});
@@ -204,7 +206,8 @@ TEST_CASE("dictionary entries that are not tensors are skipped, and tensors insi
           "x.z y ");
     CHECK(names(with(body(Pickler().add("}").number(7).tensor("FloatStorage", "0", 0, {1}, {1}).add("s")))) ==
           "x.7 y ");
-    // One list contains itself, and each of sixty lists occurs twice in the next. Every container is visited once.
+    // In the first pickle, a list contains itself. In the second, there are sixty lists, and each occurs twice in the
+    // next. The reader must visit every container only once.
     CHECK(names(with("]q\x09h\x09"
                      "a")) == "y ");
     std::string doubled = "(]q\x01";
@@ -222,7 +225,7 @@ TEST_CASE("a .pt file with other code or malformed contents is refused, with the
     const auto refused = [](const std::string& pickle) { return error_of([&] { read(pickle); }); };
     const Pickler plain = Pickler().tensor("FloatStorage", "0", 0, {2, 3}, {3, 1});
     CHECK(refused(plain.bytes + ".") == "accepted");
-    // The smallest pickle that runs a command.
+    // This is the smallest pickle that would run a command.
     const std::string shell = refused(Pickler().name("os", "system").add("(").text("true").add("tR.").bytes);
     CHECK(shell.starts_with("3 test.pt: it names os.system, and macheps does not open pickled code (byte 2"));
     CHECK(holds(shell, "save as safetensors"));
@@ -264,7 +267,7 @@ TEST_CASE("a tensor that claims elements outside of its storage is refused", "[c
              {0, {-3}, {1}},
              {5, {2}, {INT64_MAX}},
              {INT64_MAX, {1}, {1}},
-             {0, {INT64_MAX}, {0}},  // an expanded tensor may be of any size
+             {0, {INT64_MAX}, {0}},  // with a stride of 0, a tensor may have any size
              {0, {INT64_MAX, INT64_MAX}, {1, 1}},
              {0, {0, INT64_MAX, 16}, {1, 1, 1}},
              {0, {3, 3}, {0, 1}},

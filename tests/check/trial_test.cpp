@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trials of wrong kernels on one part of the outputs after another. A part gives the same answer as all outputs, and
-// judging in parts or with several threads changes no figure.
+// Tests trials of wrong kernels. A trial simulates a wrong kernel on one part of the outputs after another, until a
+// test refuses it. Dividing the outputs into parts and using several threads must not change any result.
 #include "experiments/check/power/trial.hpp"
 #include "experiments/check/judge/grid.hpp"
 #include "tests/check/problems.hpp"
@@ -20,7 +20,8 @@ struct Rows {
     check::Limits limits;
 };
 
-/// Returns a softmax of rows of 500 elements in bf16. Many rows give several parts.
+/// Returns a check of a softmax with rows of 500 elements in bf16. If there are many rows, its outputs have several
+/// parts.
 Rows long_softmax(std::int64_t rows, unsigned seed) {
     constexpr std::int64_t columns = 500;
     std::mt19937 random(seed);
@@ -62,7 +63,7 @@ TEST_CASE("outputs are divided into growing parts of whole rows, with each outpu
     CHECK(end == rows.limits.size());
 }
 
-TEST_CASE("a fault is caught wherever it is among many outputs", "[check][trial]") {
+TEST_CASE("among many outputs, a fault is caught in any place", "[check][trial]") {
     const Rows rows = long_softmax(1000, 2);
     std::vector<check::Mutant> mutants;
     check::Trial trial(rows.limits, check::growing_parts(rows.posed.problem), nullptr, pool(), mutants);
@@ -91,7 +92,7 @@ TEST_CASE("a fault is caught wherever it is among many outputs", "[check][trial]
     CHECK(named(mutants, "far off, and said where").certified);
     CHECK_FALSE(named(mutants, "hardly off").caught);
     CHECK(named(mutants, "hardly off").largest < 1);
-    // All outputs are a little too large. No single output is refused, but all together are.
+    // All outputs are slightly too large. No test of single outputs refuses them, but tests of all outputs together do.
     trial.add({.name = "scaled",
                .kind = "precision",
                .required_by = Power::precision,
@@ -124,14 +125,14 @@ TEST_CASE("a fault is certified only if an output is off by more than twice its 
                        .is_simulated = is_simulated});
             CAPTURE(bounds, is_simulated);
             CHECK(mutants.back().largest == Approx(bounds).epsilon(1e-3));
-            // One simulated kernel does not show what all kernels with its fault would return.
+            // A simulated kernel is only one of many kernels with this fault, so its results certify nothing.
             CHECK(mutants.back().certified == (bounds > 2 && !is_simulated));
             CHECK((mutants.back().caught || bounds <= 2));
         }
     }
 }
 
-TEST_CASE("a few outputs show the same usual faults as many outputs", "[check][trial]") {
+TEST_CASE("a check of a few outputs catches the same wrong kernels as a check of many outputs", "[check][trial]") {
     const Rows few = long_softmax(64, 3), many = long_softmax(1000, 3);
     const auto of_few = check::run_mutants(few.posed.problem, few.limits, nullptr, pool()),
                of_many = check::run_mutants(many.posed.problem, many.limits, nullptr, pool());
@@ -173,7 +174,7 @@ TEST_CASE("sums of a grid equal those of loops over its rows, columns and tiles"
         double total = 0;
         void add(const Count& other) { total += other.total; }
     };
-    // The groups have 70, 0, 1 and 129 rows. The values are whole numbers, so the order of addition does not matter.
+    // The groups have 70, 0, 1 and 129 rows. All values are integers, so the order of addition does not matter.
     check::Limits limits{.rows = 200, .columns = 4100, .starts = {0, 70, 70, 71, 200}};
     const auto value = [](std::size_t i) { return static_cast<double>(i * 2654435761u % 97); };
     const auto grid = check::gather<Count>(limits, pool(), [&](std::size_t i) { return Count{value(i)}; });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layer norms that update mean and squares with each number of a row (Welford), or merge those of parts of a row (Chan,
-// Golub and LeVeque). They are legal if this is declared. Also tests declared tiles.
+// Tests layer norms that update the mean and the sum of squares with each number of a row (Welford), or merge these two
+// from parts of a row (Chan, Golub and LeVeque). They are legal if this is declared. Also tests declared tiles.
 #include "tests/check/row_kernels.hpp"
 
 namespace welford_test {
@@ -34,7 +34,8 @@ Moments of_tree(const std::vector<Moments>& parts, std::size_t first, std::size_
     return left;
 }
 
-/// Returns the layer norm of each row, merged from `lanes` parts that take the numbers of the row in turn.
+/// Returns the layer norm of each row. The mean and the squares of a row are merged from `lanes` parts, which take the
+/// numbers of the row in turn.
 Floats layer_norm(const Floats& x, std::int64_t columns, std::size_t lanes, float eps, Store store) {
     Floats out(x.size());
     const auto n = static_cast<std::size_t>(columns);
@@ -62,7 +63,8 @@ check::Verdict judged(const char* form, const Floats& x, std::int64_t columns, c
                         {.require = check::Power::null});
 }
 
-/// Returns rows with the given mean. Rising order (`is_sorted`) puts the running means farthest from the final one.
+/// Returns rows with the given mean. If `is_sorted`, numbers ascend, which makes the running means differ most from the
+/// final mean.
 Floats numbers(std::size_t rows, std::size_t columns, float mean, float sigma, bool is_sorted, std::mt19937& random) {
     Floats x = normal(rows * columns, random, mean, sigma);
     for (std::size_t row = 0; row < x.size() && is_sorted; row += columns)
@@ -131,8 +133,8 @@ TEST_CASE("errors of a declared tile are judged together", "[check][tile]") {
                             {.require = check::Power::null});
     };
     CHECK(is_accepted(judged_with("64x32", right)));
-    // In an area of 64 x 32, errors are 1.18 times as large as expected. Its parts of 16 x 16 show this less clearly
-    // than the whole area.
+    // In an area of 64 x 32 outputs, errors are 1.18 times as large as expected. The default tiles of 16 x 16 show this
+    // less clearly than a tile that covers the whole area.
     const check::Posed posed =
         check::pose(declare("gemm", Store::bf16, Store::bf16),
                     {array("a", {96, 64}, g.a, Store::bf16), array("b", {64, 128}, g.b, Store::bf16),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps of references on vectors have the same bits as the scalar ones, on every instruction set of this machine.
+// Tests the vectorised steps of references (the exact results that a check computes). They must have the same bits as
+// the scalar steps, for every instruction set of this CPU.
 #include "experiments/check/truth/wide_steps.hpp"
 #include "tests/test.hpp"
 
@@ -16,7 +17,8 @@ using check::Wide;
 
 namespace {
 
-/// Returns numbers of all sizes, some with a low part, and zeros, infinities, NaN, and numbers that overflow.
+/// Returns numbers of all magnitudes, some of them with a low part. They include zeros, infinities, NaN, and numbers
+/// whose results overflow.
 std::vector<Wide> numbers(std::size_t count, std::mt19937_64& random, double spread) {
     const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
     const double rare[] = {0.0, -0.0, inf, -inf, nan, 1e308, -1e308, 5e-324, 709.9, -745.5, 0.35, 6, 22, -22.5, 5.99};
@@ -73,7 +75,7 @@ TEST_CASE("the steps of references have the same bits on vectors as on scalars",
     }
 }
 
-TEST_CASE("a wide sum is exact where its terms cancel", "[check][simd]") {
+TEST_CASE("a double-double sum is exact if large terms cancel", "[check][simd]") {
     std::vector<Wide> x;
     for (int i = 0; i < 100; ++i) {
         x.push_back({std::ldexp(1.0, i % 60), 0});

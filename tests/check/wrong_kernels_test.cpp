@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests wrong kernels that are in no table of macheps. At least 290 of 300 fail on the inputs that make-inputs writes.
-// They are float loops in this folder (made_kernels.cpp, made_products.cpp), and each bug is a line there.
+// Tests wrong kernels that were written independently of the wrong kernels that `macheps check` simulates. At least 290
+// of 300 must fail on the inputs that `make-inputs` writes. The kernels are float loops in made_kernels.cpp and
+// made_products.cpp, where each bug is a line.
 #include "tests/check/made_sets.hpp"
 
 #include <cstdio>
@@ -16,8 +17,8 @@ using namespace macheps::check;
 namespace {
 
 struct BugRow {
-    /// A bug may end with a colon and a word that the declaration must contain. If the word is a format, it is the
-    /// format of the output. Each operation has a space before and after it.
+    /// `bug` may end with a colon and a word that the declaration must contain. If the word is a format, the output
+    /// must have this format. `ops` is a list of operations, each with a space before and after it.
     const char *bug, *ops;
 };
 constexpr const char* sums = " sum mean norm2 logsumexp softmax log_softmax rmsnorm layernorm gemm ";
@@ -39,7 +40,7 @@ constexpr BugRow bugs[] = {
     {"the second 32 terms are the first", sums},
     {"sum in fp16", sums},
     {"lanes join in bf16", sums},
-    // Grids.
+    // Misplaced or changed outputs.
     {"every second row is the one before", everywhere},
     {"last 3 columns of the row before", everywhere},
     {"all shifted by an element", everywhere},
@@ -57,7 +58,7 @@ constexpr BugRow bugs[] = {
     {"one row smaller by 1 %", " softmax rmsnorm layernorm gemm rope "},
     {"signs lost", " layernorm gemm rope gelu log_softmax tanh "},
     {"statistics of the next row", " softmax log_softmax rmsnorm layernorm sum norm2 "},
-    // Last roundings.
+    // Roundings of the outputs.
     {"rounded away from zero:bf16", rounded},
     {"rounded away from zero:fp16", rounded},
     {"a bit fewer:bf16", rounded},
@@ -130,7 +131,7 @@ constexpr BugRow bugs[] = {
     {"log of a probability of at least 1e-3", " cross_entropy "},
     {"labels smoothed by 0.001", " cross_entropy "},
     {"the log's square added", " cross_entropy "},
-    // Extremes.
+    // Maxima and minima.
     {"extreme of the first 64", " max min amax "},
     {"extreme begins at 0", " max min "},
     {"extreme begins at 1e4", " min max "},
@@ -263,7 +264,7 @@ constexpr BugRow bugs[] = {
     {"block scales of b left out:128x128", " gemm "},
 };
 
-/// A bug and the declaration that it is tried with.
+/// A bug and the declaration with which it is tried.
 struct WrongKernelCase {
     std::string bug, keys, shape;
     bool operator<(const WrongKernelCase& other) const {
@@ -275,7 +276,7 @@ std::vector<WrongKernelCase> cases(const std::string& x, const std::string& out)
     std::set<WrongKernelCase> all;
     for (const BugRow& row : bugs) {
         std::string bug = row.bug, needs;
-        // The condition follows the last colon that has no space after it.
+        // The required word follows the last colon, unless a space follows this colon.
         const std::size_t colon = bug.rfind(':');
         if (colon != std::string::npos && bug[colon + 1] != ' ') needs = bug.substr(colon + 1), bug.resize(colon);
         std::set<std::string_view> taken;
@@ -329,7 +330,7 @@ void report(const Figures& figures) {
 
 }  // namespace
 
-TEST_CASE("nearly all wrong kernels in bf16 that are in no table fail on the least sets", "[check][made]") {
+TEST_CASE("nearly all independently written wrong kernels in bf16 fail on the least sets", "[check][made]") {
     Figures figures;
     run_cases("bf16", "bf16", 6, figures);
     report(figures);
@@ -337,7 +338,7 @@ TEST_CASE("nearly all wrong kernels in bf16 that are in no table fail on the lea
     CHECK(figures.missed * 30 <= figures.kernels);
 }
 
-TEST_CASE("at least 290 of 300 wrong kernels that are in no table fail on the least sets", "[check][made][slow]") {
+TEST_CASE("at least 290 of 300 independently written wrong kernels fail on the least sets", "[check][made][slow]") {
     const auto [x, out] =
         GENERATE(table<std::string, std::string>({{"bf16", "bf16"}, {"fp16", "fp32"}, {"fp32", "fp16"}}));
     Figures figures;

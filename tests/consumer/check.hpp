@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Assertions of the consumer programs, which use no test framework.
+// An assertion for the consumer programs, which use no test framework.
 #pragma once
 #include <cstdio>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program that trains and checks kernels: one file can include the headers of both, and one program can link both
-// libraries.
+// A program that uses training and kernel checks. It shows that one file can include the headers of both, and that one
+// program can link both libraries.
 #include "check.hpp"
 
 #include "experiments/check/checked.hpp"

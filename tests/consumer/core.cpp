@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program that uses core: numbers, names, errors, threads, and the compile flag that the bits contract needs.
+// A program that uses core: numbers, names, errors, threads, and the compile flag without which results would have
+// other bits.
 #include "check.hpp"
 
 #include "core/codec.hpp"
@@ -20,7 +21,7 @@
 namespace {
 
 #if defined(__x86_64__)
-// A compiler that may contract turns this into one fused multiply-add if the target has that instruction.
+// If contraction is allowed and the target has the instruction, a compiler turns this into one fused multiply-add.
 __attribute__((target("fma"), noinline)) float rounded_twice(float a, float b, float c) { return a * b - c; }
 bool can_contract() { return __builtin_cpu_supports("fma"); }
 #else
@@ -59,7 +60,7 @@ int main() {
     CONSUMER_CHECK(sum == 45);
 
     // (1 + 2^-12)^2 - (1 + 2^-11) is 2^-24 with one rounding, and 0 with two.
-    volatile float factor = 1 + 0x1p-12f, term = 1 + 0x1p-11f;  // volatile: the compiler must not know the answer
+    volatile float factor = 1 + 0x1p-12f, term = 1 + 0x1p-11f;  // volatile, so that the compiler cannot fold it
     if (can_contract()) CONSUMER_CHECK(rounded_twice(factor, factor, term) == 0);
     return failures == 0 ? 0 : 1;
 }

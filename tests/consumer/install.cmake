@@ -30,7 +30,7 @@ foreach(path ${SOURCE} ${BUILD} ${staged})
     endif()
 endforeach()
 
-# Every header that an installed header includes is installed too.
+# Every header that an installed header includes must also be installed.
 set(include ${PREFIX}/include/macheps)
 file(GLOB_RECURSE headers ${include}/*.hpp ${include}/*.inl)
 list(LENGTH headers count)

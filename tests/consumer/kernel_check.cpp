@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program that uses the kernel checks: on a correct product in memory, and on the same
-// product with one wrong element.
+// A program that uses the kernel checks. It checks a correct matrix product in memory, and the same product with one
+// wrong element.
 #include "check.hpp"
 
 #include "core/host/thread_pool.hpp"

@@ -157,7 +157,8 @@ void check_pairs(const NamedFormat& named, Round mode, Overflow overflow, Count&
 
 }  // namespace
 
-TEST_CASE("an operation rounds once, where a detour through a wider type rounds twice", "[core][arithmetic]") {
+TEST_CASE("fma in a narrow format rounds once, in cases where a detour through a wider type rounds twice",
+          "[core][arithmetic]") {
     struct Case {
         Format format;
         std::uint64_t a, b, c, result;
@@ -242,13 +243,14 @@ TEST_CASE("formats without Inf, NaN, -0 or 0 give their defined replacement code
     CHECK(add(mxint8, 0x40, 0x40) == Rounded{0x7f, {.overflow = true, .inexact = true}});
 }
 
-TEST_CASE("tf32 codes live in fp32 containers", "[core][arithmetic]") {
+TEST_CASE("operations on tf32 take and return codes in fp32 containers", "[core][arithmetic]") {
     const std::uint64_t third = div(tf32, 0x3f800000, 0x40400000).bits;
     CHECK(third == 0x3eaaa000);
     CHECK(mul(tf32, third, 0x40400000).bits == 0x3f800000);  // 3 * 0.33325195 = 1 - 2^-12, a tie: 1 is even
 }
 
-TEST_CASE("every pair of every 4-bit and 6-bit format agrees with MPFR in every mode", "[core][arithmetic]") {
+TEST_CASE("+ - * / of every pair of codes of every 4-bit and 6-bit format agree with MPFR in every mode",
+          "[core][arithmetic]") {
     Count total;
     for (const NamedFormat& named : all_formats) {
         if (named.format.bits > 6) continue;
@@ -325,7 +327,8 @@ Count against_the_machine(const NamedFormat& named, std::uint64_t count) {
                    b = static_cast<Bits>(any_code(f, word(words, 2), a)),
                    c = static_cast<Bits>(any_code(f, word(more, 0), a));
         const Operation operation = all_operations[more.word[2] % 6];
-        // IEEE 754-2019 7.2 leaves open whether inf * 0 + quiet NaN raises invalid, and processors differ.
+        // IEEE 754-2019 7.2 leaves open whether inf * 0 + quiet NaN raises invalid, and processors differ. The test
+        // accepts both.
         const auto [mode, direction] = directions[more.word[2] / 6 % 4];
         const Rounded got = op(operation, f, a, b, c, mode);
         Rounded want = on_the_machine<Number, Bits>(operation, a, b, c, direction);
@@ -357,7 +360,7 @@ TEST_CASE("fp64 rounding to odd, to nearest away and stochastic rounding agree w
     int checked = 0, wrong = 0;
     for (std::uint64_t i = 0; i < 30000; ++i) {
         const PhiloxBlock words = random_block({.seed = 31}, i);
-        // 1.f * 2^e, e from -45 to 44.
+        // Returns a number 1.f * 2^e, with a random fraction f and e from -45 to 44.
         const auto number = [&](int at) {
             const std::uint32_t high = words.word[at];
             const double significand =
@@ -398,7 +401,8 @@ TEST_CASE("fp64 rounding to odd, to nearest away and stochastic rounding agree w
         mpfr_div_2ui(middle, middle, 1, MPFR_RNDN);
         const bool away = inexact && mpfr_cmpabs(exact, middle) >= 0;
         wrong += got(Round::nearest_away) != (away ? code(high) : code(low));
-        // floor(2^32 fraction) + r carries if and only if r >= 2^32 - floor(2^32 fraction).
+        // With the random number r, stochastic rounding goes away from zero if floor(2^32 fraction) + r carries, that
+        // is, if r >= 2^32 - floor(2^32 fraction).
         mpfr_sub(exact, exact, low, MPFR_RNDN);
         mpfr_sub(middle, high, low, MPFR_RNDN);
         if (inexact) {
@@ -417,7 +421,7 @@ TEST_CASE("fp64 rounding to odd, to nearest away and stochastic rounding agree w
     CHECK(checked == 30000);
 }
 
-TEST_CASE("+ - * / of every pair of codes of every 8-bit format agree with MPFR in every mode, under both rules",
+TEST_CASE("+ - * / of every pair of codes of every 8-bit format agree with MPFR in every mode and overflow rule",
           "[core][arithmetic][slow]") {
     struct Job {
         const NamedFormat* named;

@@ -25,7 +25,7 @@ ProgramEnd shell(const std::string& script, std::vector<std::string> words = {},
     return run_program({.program = "sh", .arguments = std::move(words)}, limit);
 }
 
-/// Returns whether the process ends or becomes a zombie within 10 s.
+/// Returns true if the process ends or becomes a zombie within 10 s.
 bool ends(pid_t process) {
     for (int i = 0; i < 1000; ++i) {
         if (::kill(process, 0) != 0 || ::waitpid(process, nullptr, WNOHANG) == process) return true;
@@ -62,7 +62,7 @@ TEST_CASE("starting a program that cannot be started throws an error with the re
             CHECK(std::string(error.what()).find(program) != std::string::npos);
         }
     }
-    CHECK(::waitpid(-1, nullptr, WNOHANG) == -1);  // no process is left
+    CHECK(::waitpid(-1, nullptr, WNOHANG) == -1);  // no child process is left
 }
 
 TEST_CASE("a program is killed when its time limit expires", "[core][process]") {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Codec tables: one row per known trap, with the five modes that hardware offers. Inputs are fp32 bit patterns.
+// Tests the codec with tables of expected codes. A table has a row for each known trap, and a column for each of the
+// five rounding modes that hardware offers. Inputs are fp32 bit patterns.
 #include "core/codec.hpp"
 #include "core/error.hpp"
 #include "core/format_table.hpp"
@@ -18,7 +19,7 @@ using namespace macheps;
 
 namespace {
 
-/// Codes that one mode gives for an input, without and with saturation. One code alone counts for both.
+/// Codes that one mode gives for an input, without and with saturation. A single code is used for both.
 struct Codes {
     std::uint32_t nonsaturate, saturate;
     constexpr Codes(std::uint32_t both) : nonsaturate(both), saturate(both) {}
@@ -140,7 +141,7 @@ TEST_CASE("fp16, bf16 and tf32 round and overflow at their boundaries", "[core][
     for (const auto& row : rows) check(row);
 }
 
-TEST_CASE("the last input that rounds to the largest value and the first that overflows are as listed",
+TEST_CASE("the last fp32 number that rounds to the maximum of a format is followed by the first that overflows",
           "[core][codec]") {
     struct Case {
         const char* format;
@@ -193,7 +194,7 @@ TEST_CASE("fp64 inputs are rounded once, never through fp32, and fp32 inputs nev
     CHECK(encode(f, detour, Round::nearest_even, Overflow::nonsaturate) == c.trap);
 }
 
-TEST_CASE("rounding to odd first keeps a later rounding correct", "[core][codec]") {
+TEST_CASE("rounding to odd before a second rounding avoids the error of double rounding", "[core][codec]") {
     const double x = bit_cast<double>(0x3ff0020000001000ull);
     const auto odd = encode(fp32, x, Round::to_odd, Overflow::nonsaturate);
     CHECK(odd == 0x3f801001);
@@ -214,7 +215,8 @@ double fma_to_odd(double a, double b, double c) {
 
 }  // namespace
 
-TEST_CASE("fused multiply-add in a narrow format needs more than fp32, and for bf16 more than fp64", "[core][codec]") {
+TEST_CASE("fma in a narrow format cannot be computed through fp32, and for bf16 not through fp64 either",
+          "[core][codec]") {
     struct Case {
         const char* format;
         std::uint32_t a, b, c, correct, via_fp32, via_fp64;
@@ -316,7 +318,8 @@ TEST_CASE("stochastic rounding goes away from zero when the random bits carry", 
     CHECK(encode(f, -x, Round::stochastic, Overflow::nonsaturate, random) == (c.code | f.sign_bit()));
 }
 
-TEST_CASE("stochastic rounding goes up for exactly floor(2^k d) of the 2^k random values", "[core][codec]") {
+TEST_CASE("stochastic rounding of a number d ulps above a code goes up for exactly floor(2^k d) of 2^k random values",
+          "[core][codec]") {
     constexpr int k = 10;
     for (const auto& named : all_formats) {
         const Format f = named.format;
@@ -349,7 +352,7 @@ TEST_CASE("stochastic rounding goes up for exactly floor(2^k d) of the 2^k rando
 }
 
 TEST_CASE("no value of a format is nearer than the one that rounding to nearest gives", "[core][codec]") {
-    // Uses only distances, over all values of the format, and no exponents or fractions.
+    // Unlike the codec, the test uses no exponents or fractions. It compares the distances to all values of the format.
     for (const NamedFormat& named : all_formats) {
         const Format& f = named.format;
         if (f.bits > 8) continue;
@@ -387,11 +390,12 @@ TEST_CASE("no value of a format is nearer than the one that rounding to nearest 
     }
 }
 
-TEST_CASE("every code of every format survives decode and encode; NaN becomes the canonical one", "[core][codec]") {
+TEST_CASE("every code of every format is unchanged by decode and encode, except that NaN becomes the canonical NaN",
+          "[core][codec]") {
     for (const auto& named : all_formats) {
         const Format f = named.format;
         CAPTURE(named.name);
-        // fp32 and fp64: every sign and exponent with a stride through the fractions.
+        // For fp32 and fp64, the codes have every sign and exponent, and step through the fractions with a stride.
         const std::uint64_t count = f.bits <= 19 ? std::uint64_t{1} << f.bits : 1 << 20;
         const std::uint64_t stride = f.bits <= 19 ? 1 : (f.bits == 32 ? 0xfff : 0xfffffffffff);
         std::uint64_t wrong = 0;
@@ -444,8 +448,8 @@ TEST_CASE("numbers far above and far below the range of a format round as the mo
                                                        overflow, {})
                                << f.padding;
                     };
-                    // The largest and the smallest double are outside the range of every narrower format in the same
-                    // way.
+                    // In a format narrower than fp64, these numbers have the same codes as the largest or the smallest
+                    // double.
                     const bool is_outward = mode == Round::nearest_even || mode == Round::nearest_away ||
                                             (mode == Round::up && !negative) || (mode == Round::down && negative);
                     const double huge = is_widest && is_outward && overflow == Overflow::nonsaturate

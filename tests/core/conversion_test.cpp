@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares conversions, rounding to integers, remainders and comparisons of codes with the processor's doubles and with
-// the search of the rounding oracle.
+// Checks conversions, rounding to integers, remainders and comparisons of codes against the processor's double
+// arithmetic and against the rounding oracle, which finds each result by a search.
 #include "core/conversion.hpp"
 #include "core/comparison.hpp"
 #include "core/format_table.hpp"
@@ -63,7 +63,7 @@ TEST_CASE("every code of fp16 and of the formats up to 8 bits converts to every 
                 const double x = decode64(from.format, code);
                 for (const Round mode : {deterministic_modes[code % 6], Round::nearest_even}) {
                     const Rounded got = convert(from.format, to.format, code, mode);
-                    // A converted NaN has lost its sign.
+                    // Conversion drops the sign of a NaN.
                     const double number = std::isnan(x) ? std::nan("") : x;
                     wrong += got.bits != wanted.code(number, mode, Overflow::nonsaturate);
                     const bool keeps = std::isnan(x) || std::isinf(x) || decode64(to.format, got.bits) == x;
@@ -102,7 +102,7 @@ TEST_CASE("every fp16 code rounds to the same integer as its double in every mod
     CHECK(wrong == 0);
 }
 
-TEST_CASE("conversions at the ends of the range of 64-bit integers are right, and those beyond it are invalid",
+TEST_CASE("conversion to a 64-bit integer is right at the ends of the range, and invalid outside the range",
           "[core][conversion]") {
     struct Case {
         double x;
@@ -129,10 +129,10 @@ TEST_CASE("conversions at the ends of the range of 64-bit integers are right, an
     CHECK(from_integer(fp64, ~std::uint64_t{0}, false, Round::nearest_even).bits == bit_cast<std::uint64_t>(0x1p64));
     CHECK(from_integer(fp16, 65519, false, Round::nearest_even).bits == 0x7bff);
     CHECK(from_integer(fp16, 65520, true, Round::nearest_even).flags == Flags{.overflow = true, .inexact = true});
-    CHECK(round_to_integral(e3m4, 0x6f, Round::nearest_even, false).bits == 0x70);  // 15.5; e3m4 has no 16
+    CHECK(round_to_integral(e3m4, 0x6f, Round::nearest_even, false).bits == 0x70);  // 15.5 rounds up and overflows
 }
 
-TEST_CASE("the remainder equals the C library's, which is exact", "[core][conversion]") {
+TEST_CASE("remainder() gives the same result as the C library, which is exact", "[core][conversion]") {
     std::uint64_t compared = 0, wrong = 0;
     const auto check = [&](Format f, std::uint64_t a, std::uint64_t b) {
         const double x = decode64(f, a), y = decode64(f, b), r = std::remainder(x, y);
@@ -159,7 +159,8 @@ TEST_CASE("the remainder equals the C library's, which is exact", "[core][conver
     CHECK(compared == 4 * 65536 + 4096 + 60000);
 }
 
-TEST_CASE("every pair of 8-bit codes compares as its values do", "[core][comparison]") {
+TEST_CASE("comparisons, minimum and maximum of two codes agree with the decoded values for all pairs of 8-bit codes",
+          "[core][comparison]") {
     int wrong = 0;
     for (const NamedFormat& named : all_formats) {
         const Format f = named.format;
@@ -172,7 +173,7 @@ TEST_CASE("every pair of 8-bit codes compares as its values do", "[core][compari
                 wrong += (relation == Relation::equal) != (x == y);
                 wrong += (relation == Relation::greater) != (x > y);
                 wrong += x < y && (!total_order(f, a, b) || total_order(f, b, a));
-                wrong += total_order(f, a, b) && total_order(f, b, a) && a != b;  // the order distinguishes all codes
+                wrong += total_order(f, a, b) && total_order(f, b, a) && a != b;  // distinct codes are never tied
                 wrong += !total_order(f, a, b) && !total_order(f, b, a);
                 const double low = decode64(f, minimum(f, a, b).bits),
                              number = decode64(f, minimum_number(f, a, b).bits);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares the codec profiles with NVIDIA's headers, whose host branches need no GPU.
+// Compares the codec profiles with the conversion functions of NVIDIA's headers. The host versions of these functions
+// need no GPU.
 #include "core/format_table.hpp"
 #include "core/host/thread_pool.hpp"
 #include "core/profile_table.hpp"
@@ -146,7 +147,7 @@ static_assert(sat != Profile{} && nosat != Profile{});
 
 struct Block {
     std::uint64_t count = 0;
-    std::uint32_t first = 0;  ///< the first input that differs
+    std::uint32_t first = 0;  ///< the first input whose results differ
 };
 
 template <class Ours, class Theirs>
@@ -165,7 +166,7 @@ Block differences(std::uint32_t begin, std::uint32_t size, Ours ours, Theirs the
 }
 
 #if defined(__x86_64__)
-/// Runs the same code, compiled with newer instructions for shifts and leading zeros.
+/// Does the same as differences(), compiled with the BMI and LZCNT instructions for shifts and leading zeros.
 template <class Ours, class Theirs>
 __attribute__((target("bmi,bmi2,lzcnt"), flatten)) Block differences_with_bmi(std::uint32_t begin, std::uint32_t size,
                                                                               Ours ours, Theirs theirs) {
@@ -173,7 +174,7 @@ __attribute__((target("bmi,bmi2,lzcnt"), flatten)) Block differences_with_bmi(st
 }
 #endif
 
-/// Compares all 2^32 inputs, on all cores.
+/// Compares `ours` with `theirs` on all 2^32 fp32 inputs, using all cores.
 template <class Ours, class Theirs>
 void compare_all(const char* what, Ours ours, Theirs theirs) {
     auto run = differences<Ours, Theirs>;
@@ -208,7 +209,7 @@ std::uint32_t raw16(Raw x) {
 
 }  // namespace
 
-TEST_CASE("every fp32 number gets the code that NVIDIA's headers give it", "[core][profile][cuda][slow]") {
+TEST_CASE("every fp32 number converts to the same code as in NVIDIA's headers", "[core][profile][cuda][slow]") {
     constexpr auto rz = Round::toward_zero;
     const auto fp8 = [](auto saturation, auto kind) {
         return [=](float x) -> std::uint32_t { return __nv_cvt_float_to_fp8(x, saturation, kind); };

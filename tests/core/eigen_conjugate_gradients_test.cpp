@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks that Eigen's conjugate gradients in emulated formats give the same bits as the recurrences written out.
+// Checks that Eigen's conjugate gradients in emulated formats give the same bits as the recurrences in plain loops.
 #include "tests/core/eigen_matrices.hpp"
 
 #include <Eigen/IterativeLinearSolvers>
@@ -30,7 +30,7 @@ Vector<Scalar> times(const Matrix<Scalar>& a, const Vector<Scalar>& x) {
 }
 
 /// Solves a x = b by conjugate gradients (Hestenes and Stiefel) from x = 0, without a preconditioner. Ends early if the
-/// squared norm of the residual is not a normal number.
+/// squared norm of the residual is below the smallest normal number.
 template <class Scalar>
 Vector<Scalar> conjugate_gradients(const Matrix<Scalar>& a, const Vector<Scalar>& b, int iterations) {
     Vector<Scalar> x(b.size()), residual = b, direction = b;
@@ -54,7 +54,7 @@ Vector<Scalar> conjugate_gradients(const Matrix<Scalar>& a, const Vector<Scalar>
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("Eigen's conjugate gradients give the same bits as the recurrences written out", "[core][eigen]",
+TEMPLATE_TEST_CASE("Eigen's conjugate gradients give the same bits as the recurrences in plain loops", "[core][eigen]",
                    Float<bf16>, Float<fp16>, Float<tf32>, Float<fp32>) {
     using Scalar = TestType;
     const int n = 12;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks that Eigen's LU in emulated formats gives the same bits as the elimination written out.
+// Checks that Eigen's LU in emulated formats gives the same bits as Gaussian elimination in plain loops.
 #include "tests/core/eigen_matrices.hpp"
 
 #include <Eigen/LU>
@@ -11,8 +11,8 @@ using namespace macheps::test;
 
 namespace {
 
-/// Factors `a` in place by right-looking LU with row exchanges and, if `full`, column exchanges. The multipliers are
-/// below the diagonal, and U is on and above it.
+/// Factors `a` in place by right-looking LU with row exchanges and, if `full`, column exchanges. Stores the multipliers
+/// below the diagonal, and U on and above the diagonal.
 template <class Scalar>
 void eliminate(Matrix<Scalar>& a, std::vector<int>& order, bool full, std::vector<int>& columns) {
     const int n = static_cast<int>(a.rows());
@@ -39,8 +39,8 @@ void eliminate(Matrix<Scalar>& a, std::vector<int>& order, bool full, std::vecto
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("Eigen's LU gives the same bits as the elimination written out", "[core][eigen]", Float<bf16>,
-                   Float<e4m3fn>, Float<tf32>, Float<fp32>) {
+TEMPLATE_TEST_CASE("Eigen's LU gives the same bits as Gaussian elimination in plain loops", "[core][eigen]",
+                   Float<bf16>, Float<e4m3fn>, Float<tf32>, Float<fp32>) {
     using Scalar = TestType;
     for (const int n : {1, 2, 5, 13}) {
         const auto a = matrix<Scalar>(n, n, static_cast<std::uint64_t>(n), 8);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrices in emulated formats for the tests of Eigen. Each test compares the bits of one solver with those of the same
-// algorithm written out with Float.
+// Matrices in emulated formats for the tests of Eigen. Each test runs one of Eigen's solvers and the same algorithm in
+// plain loops, both with elements of type Float, and compares the bits of the results.
 #pragma once
 #include "core/rng.hpp"
 #include "core/text/float_print.hpp"
@@ -29,7 +29,7 @@ Matrix<Scalar> matrix(int rows, int columns, std::uint64_t seed, double diagonal
     return a;
 }
 
-/// Describes the elements whose bits differ; empty if there are none.
+/// Returns one line for each element whose bits differ, or an empty string if all elements are equal.
 template <class A, class B>
 std::string differences(const A& actual, const B& expected) {
     std::string text;

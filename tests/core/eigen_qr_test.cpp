@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks that Eigen's Householder QR in emulated formats gives the same bits as the reflections written out.
+// Checks that Eigen's Householder QR in emulated formats gives the same bits as the reflections in plain loops.
 #include "tests/core/eigen_matrices.hpp"
 
 #include <Eigen/QR>
@@ -11,8 +11,8 @@ using namespace macheps::test;
 
 namespace {
 
-/// Factors `a` in place by Householder QR. R is on and above the diagonal, the essential parts of the reflectors below
-/// it.
+/// Factors `a` in place by Householder QR. Stores R on and above the diagonal, and the essential parts of the
+/// reflectors below the diagonal.
 template <class Scalar>
 void reflect(Matrix<Scalar>& a, Vector<Scalar>& taus) {
     const int rows = static_cast<int>(a.rows()), columns = static_cast<int>(a.cols());
@@ -32,7 +32,7 @@ void reflect(Matrix<Scalar>& a, Vector<Scalar>& taus) {
         }
         taus(k) = tau;
         a(k, k) = beta;
-        if (k + 1 == rows) {  // a single row has no essential part
+        if (k + 1 == rows) {  // a reflector of a single row has no essential part
             for (int j = k + 1; j < columns; ++j) a(k, j) = a(k, j) * (Scalar(1) - tau);
             continue;
         }
@@ -49,7 +49,7 @@ void reflect(Matrix<Scalar>& a, Vector<Scalar>& taus) {
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("Eigen's Householder QR gives the same bits as the reflections written out", "[core][eigen]",
+TEMPLATE_TEST_CASE("Eigen's Householder QR gives the same bits as the reflections in plain loops", "[core][eigen]",
                    Float<bf16>, Float<e5m2>, Float<fp32>) {
     using Scalar = TestType;
     for (const auto& [rows, columns] : {std::pair{1, 1}, {4, 4}, {9, 5}, {12, 12}}) {

@@ -58,7 +58,8 @@ Error::Parts parts_of_error(Call&& call) {
 
 }  // namespace
 
-TEST_CASE("a published file appears complete, and no draft stays in its folder", "[core][files]") {
+TEST_CASE("a published file appears with its whole content, and no temporary file stays in its folder",
+          "[core][files]") {
     const TemporaryFolder folder;
     publish(folder / "page", "one");
     CHECK(text_of(folder / "page") == "one");
@@ -78,12 +79,12 @@ TEST_CASE("a published file appears complete, and no draft stays in its folder",
     CHECK_THROWS_AS(names_in(folder / "page"), Error);
     CHECK(files_below(folder.path()) == std::vector<fs::path>{folder / "page"});
     CHECK_THROWS_AS(files_below(folder / "missing"), Error);
-    const std::string longest(255, 'x');  // the name of a draft is no longer than the name of its file
+    const std::string longest(255, 'x');  // the maximum length; the name of the temporary file must not be longer
     publish(folder / longest, "long");
     CHECK(text_of(folder / longest) == "long");
 }
 
-TEST_CASE("links are followed, and the files that they name keep their permissions", "[core][files]") {
+TEST_CASE("publishing to a symbolic link replaces its target, which keeps its permissions", "[core][files]") {
     const TemporaryFolder folder;
     fs::create_directory(folder / "inner");
     write_text(folder / "inner/real", "old");
@@ -171,7 +172,7 @@ TEST_CASE("any number of writers may publish the same file at once", "[core][fil
     CHECK(sorted_names(folder.path()) == std::vector<std::string>{"page"});
 }
 
-TEST_CASE("drafts of processes that have ended are removed, and drafts of running processes stay", "[core][files]") {
+TEST_CASE("temporary files of ended processes are removed, and those of running processes stay", "[core][files]") {
     const TemporaryFolder folder;
     int ready[2];
     REQUIRE(::pipe(ready) == 0);
@@ -187,7 +188,7 @@ TEST_CASE("drafts of processes that have ended are removed, and drafts of runnin
     REQUIRE(::read(ready[0], &byte, 1) == 1);
     ::close(ready[0]), ::close(ready[1]);
     remove_leftover_drafts(folder.path());
-    CHECK(sorted_names(folder.path()).size() == 1);  // its writer is still running
+    CHECK(sorted_names(folder.path()).size() == 1);  // the process that writes it is still running
     ::kill(child, SIGKILL);
     int status = 0;
     ::waitpid(child, &status, 0);
@@ -197,7 +198,7 @@ TEST_CASE("drafts of processes that have ended are removed, and drafts of runnin
     CHECK(sorted_names(folder.path()) == std::vector<std::string>{".macheps-notes", "other"});
 }
 
-TEST_CASE("a file planted under the name of a draft is neither followed nor replaced", "[core][files]") {
+TEST_CASE("a symbolic link under the name of a temporary file is neither followed nor replaced", "[core][files]") {
     const TemporaryFolder folder;
     write_text(folder / "victim", "untouched");
     const std::string prefix = ".macheps-" + std::to_string(::getpid()) + "-";

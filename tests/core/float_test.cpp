@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests Float<F>. Its shortcuts through fp32 and fp64 are compared with op on every pair of 8-bit codes and on hard
-// operands of the wider formats. Other tests cover limits, conversions and text.
+// Tests Float<F>. Its fast paths through fp32 and fp64 are compared with the general function op() on every pair of
+// 8-bit codes and on hard operands of the wider formats. Other tests cover limits, conversions and text.
 #include "core/types/float.hpp"
 #include "core/format_table.hpp"
 #include "core/rng.hpp"
@@ -56,7 +56,7 @@ std::uint64_t word(std::uint32_t seed, std::uint64_t i) {
 
 }  // namespace
 
-TEST_CASE("Float agrees with op on every pair of codes of up to 8 bits", "[core][float]") {
+TEST_CASE("Float agrees with the general op() on every pair of codes of up to 8 bits", "[core][float]") {
     for_all_formats([](auto tag, std::string_view name) {
         constexpr Format F = decltype(tag)::format;
         if constexpr (F.bits <= 8) {
@@ -74,7 +74,8 @@ TEST_CASE("Float agrees with op on every pair of codes of up to 8 bits", "[core]
     });
 }
 
-TEST_CASE("Float agrees with op on random and neighbouring codes of the wider formats", "[core][float]") {
+TEST_CASE("Float agrees with the general op() on random and near-cancelling operands of the wider formats",
+          "[core][float]") {
     for_all_formats([](auto tag, std::string_view name) {
         constexpr Format F = decltype(tag)::format;
         if constexpr (F.bits > 8) {
@@ -100,7 +101,7 @@ TEST_CASE("Float agrees with op on random and neighbouring codes of the wider fo
     });
 }
 
-TEST_CASE("fma takes a shortcut only where it cannot round twice", "[core][float]") {
+TEST_CASE("Float's fma uses native arithmetic only if this cannot round twice", "[core][float]") {
     using Half = Float<fp16>;
     using Brain = Float<bf16>;
     CHECK(fma(Half::from_bits(0x3e00), Half::from_bits(0x3956), Half::from_bits(0x0001)).bits() == 0x3c01);
@@ -140,7 +141,7 @@ TEST_CASE("numeric_limits agrees with the codes of the format", "[core][float]")
 }
 
 TEST_CASE("conversion to Float rounds once, and reading a Float back adds no error", "[core][float]") {
-    CHECK(Float<fp16>(0x1.002000000001p0).bits() == 0x3c01);  // through fp32: 3c00
+    CHECK(Float<fp16>(0x1.002000000001p0).bits() == 0x3c01);  // rounding to fp32 first would give 3c00
     CHECK(Float<e4m3fn>(464).bits() == 0x7e);
     CHECK(Float<e4m3fn>(465).bits() == 0x7f);
     CHECK(Float<bf16>((std::uint64_t{1} << 63) + (std::uint64_t{1} << 55) + 1).bits() == 0x5f01);
@@ -154,7 +155,7 @@ TEST_CASE("conversion to Float rounds once, and reading a Float back adds no err
     static_assert(sizeof(Float<e2m1fn>) == 1 && sizeof(Float<tf32>) == 4 && std::is_trivially_copyable_v<Float<bf16>>);
 }
 
-TEST_CASE("signs: negation, abs and copysign in formats with and without -0", "[core][float]") {
+TEST_CASE("negation, abs, copysign, fmin and fmax are right for zeros and NaNs, with and without -0", "[core][float]") {
     using Half = Float<fp16>;
     using Fnuz = Float<e4m3fnuz>;
     CHECK((-Half(0)).bits() == 0x8000);
@@ -177,7 +178,7 @@ TEST_CASE("equal Floats have equal hashes", "[core][float]") {
     CHECK(std::unordered_set<Half>{Half(1), Half(2), Half(1)}.size() == 2);
 }
 
-TEST_CASE("a Float prints the shortest decimal that reads back, or what a format specification asks for",
+TEST_CASE("a Float prints as the shortest decimal that reads back, unless a format specification is given",
           "[core][float]") {
     CHECK(fmt::format("{}", Float<fp16>(0.1)) == "0.1");
     CHECK(fmt::format("{:.6f}", Float<fp16>(0.1)) == "0.099976");

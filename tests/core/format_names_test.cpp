@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Formats that are named by their widths.
+// Tests formats that are named by their widths: e5m10 has 5 exponent bits and 10 fraction bits.
 #include "core/codec.hpp"
 #include "core/error.hpp"
 #include "core/format_table.hpp"
@@ -11,7 +11,8 @@ namespace format_names_test {
 
 using namespace macheps;
 
-TEST_CASE("every pair of widths names a format, and the format names the widths", "[core][format]") {
+TEST_CASE("a name eXmY gives a format of X exponent and Y fraction bits, and the format's name finds it again",
+          "[core][format]") {
     int own = 0;
     for (int exponent = 2; exponent <= 8; ++exponent) {
         for (int fraction = 1; fraction <= 23; ++fraction) {

@@ -12,7 +12,8 @@ namespace format_test {
 
 using namespace macheps;
 
-TEST_CASE("each format has the parameters listed here", "[core][format]") {
+TEST_CASE("each format has the expected range, unit roundoff, special values and number of finite codes",
+          "[core][format]") {
     struct Case {
         const char* name;
         std::uint64_t max_code;
@@ -66,7 +67,7 @@ TEST_CASE("each format has the parameters listed here", "[core][format]") {
     }
 }
 
-TEST_CASE("every name in the format table finds its own row, and no other", "[core][format]") {
+TEST_CASE("every name in the format table belongs to one format only, and finds it", "[core][format]") {
     std::map<std::string, std::string_view> owner;
     for (const auto& row : all_formats) {
         CAPTURE(row.name);
@@ -77,7 +78,7 @@ TEST_CASE("every name in the format table finds its own row, and no other", "[co
                 CAPTURE(alias);
                 const auto [place, fresh] = owner.emplace(lowered(alias), row.name);
                 CHECK((fresh || place->second == row.name));
-                if (alias == "E4M3") continue;  // OCP's name of e4m3fn, which is ambiguous: refused below
+                if (alias == "E4M3") continue;  // OCP's name of e4m3fn; ambiguous and therefore refused
                 REQUIRE(find_format(alias) != nullptr);
                 CHECK(find_format(alias)->name == row.name);
             }
@@ -85,11 +86,11 @@ TEST_CASE("every name in the format table finds its own row, and no other", "[co
     }
 }
 
-TEST_CASE("names from other systems find the formats that they mean there", "[core][format]") {
+TEST_CASE("a format name from another system finds the format that it denotes in that system", "[core][format]") {
     const auto [alias, name] = GENERATE(table<const char*, const char*>({
         {"float8_e4m3fn", "e4m3fn"},  // PyTorch, ml_dtypes
         {"F8_E4M3", "e4m3fn"},        // safetensors
-        {".e4m3", "e4m3fn"},          // PTX: NVIDIA coined it
+        {".e4m3", "e4m3fn"},          // PTX
         {"f8E4M3FN", "e4m3fn"},       // LLVM
         {"f8E4M3", "e4m3ieee"},       // LLVM without suffix: IEEE-like
         {"float8_e4m3", "e4m3ieee"},  // ml_dtypes without suffix: IEEE-like
@@ -105,7 +106,7 @@ TEST_CASE("names from other systems find the formats that they mean there", "[co
     CHECK(find_format(alias)->name == name);
 }
 
-TEST_CASE("a plain e4m3 is refused, and a misspelt name is refused with a suggestion", "[core][format]") {
+TEST_CASE("the ambiguous name e4m3 is refused, and a misspelt name is refused with a suggestion", "[core][format]") {
     struct Case {
         const char* name;
         const char* says;

@@ -128,7 +128,7 @@ TEST_CASE("a text that is not JSON is refused, and the error gives the position"
     CHECK(says(error_of([] { (void)Json::parse("1e999"); }), "1e999"));
 }
 
-TEST_CASE("the last of several equal keys counts, or equal keys are refused on request", "[core][json]") {
+TEST_CASE("a repeated key replaces the earlier value, or is refused on request", "[core][json]") {
     const char* text = R"({"a":1,"b":2,"a":{"c":3}})";
     CHECK(Json::parse(text).dump() == R"({"a":{"c":3},"b":2})");
     CHECK(says(error_of([&] { (void)Json::parse(text, true); }), "the key 'a' occurs twice"));

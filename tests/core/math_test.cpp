@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The oracle is MPFR at 160 bits. Errors are computed from its result with one rounding, because a detour through fp64
-// could move an exact value onto the midpoint of two floats. The sweep over all inputs uses the C library's fp64
-// functions as its reference (their errors are about 1e-9 ulp of fp32) and asks MPFR only if that leaves the nearest
-// float in doubt. The figures in docs/math.md are read from the page and compared with those in this file.
+// Compares the math functions with MPFR at 160 bits. The error of a result is computed from MPFR's value with one
+// rounding: rounding that value to fp64 first could move it onto the midpoint of two floats. The slow test of all fp32
+// inputs uses the C library's fp64 functions as its reference (their errors are about 1e-9 ulp of fp32). It calls MPFR
+// only if the error is so close to 0.5 ulp that the reference does not show which float is nearest. Another test
+// compares the figures in docs/math.md with those in this file.
 #include "core/math.hpp"
 #include "core/format.hpp"
 #include "core/host/thread_pool.hpp"
@@ -31,7 +32,7 @@ namespace {
 constexpr float infinity = std::numeric_limits<float>::infinity();
 const float quiet_nan = std::numeric_limits<float>::quiet_NaN();
 
-/// Fills `out` with the results for the inputs of the bits first, first + 1, ...
+/// Fills `out` with the results for `count` inputs whose bit patterns are first, first + 1, ...
 using Evaluate = void (*)(std::uint32_t first, float* out, int count);
 
 template <float (*f)(float)>
@@ -40,8 +41,8 @@ void evaluate_as_built(std::uint32_t first, float* out, int count) {
 }
 
 #if defined(__x86_64__)
-/// Runs the same code with the processor's fma instead of the C library's, which gives the same bits and takes three
-/// times as long. Contraction stays off.
+/// Does the same as evaluate_as_built(), but computes fma with the processor's instruction. The C library's fma() gives
+/// the same bits and takes three times as long. The compiler still must not contract a * b + c into an fma.
 template <float (*f)(float)>
 __attribute__((target("avx2,fma"), flatten)) void evaluate_with_fma(std::uint32_t first, float* out, int count) {
     for (int i = 0; i < count; ++i) out[i] = f(bit_cast<float>(first + static_cast<std::uint32_t>(i)));
@@ -66,8 +67,8 @@ struct Function {
     Negative negative;
     int (*exact)(mpfr_t, mpfr_srcptr, mpfr_rnd_t);
     double (*quick)(double);
-    // Largest errors in ulps that the sweep of all inputs found, rounded up. The docstrings in core/math.inl and
-    // docs/math.md give the same figures. Subnormal results are counted separately.
+    // Largest errors in ulps over all inputs, rounded up. The docstrings in core/math.inl and docs/math.md give the
+    // same figures. Subnormal results are counted separately.
     double largest, largest_subnormal;
     std::uint64_t not_nearest;  // number of inputs whose result is not the nearest float
 };
@@ -92,11 +93,11 @@ const Function functions[] = {
     function<math::rsqrt>("rsqrt", Negative::undefined, mpfr_rec_sqrt, quick_rsqrt, 0.5, 0.5, 0),
 };
 
-// Error of a result whose special value or zero is wrong, which ulps cannot measure.
+// Error of a result in which a NaN, infinity or zero is wrong. Such an error cannot be measured in ulps.
 constexpr double wrong_kind = 1e30;
 
-/// Returns |got - exact| in ulps of fp32 at `exact`. Special values and zeros must agree in every bit. `exact` is
-/// itself a rounded double, so the verdict is in doubt if the result is near one half.
+/// Returns |got - exact| in ulps of fp32 at `exact`. Special values and zeros must agree in every bit. `exact` was
+/// rounded to fp64, so an error near 0.5 ulp does not show whether `got` is the nearest float.
 double error_in_ulps(float got, double exact) {
     const auto got_bits = bit_cast<std::uint32_t>(got);
     if (exact != exact) return got_bits == 0x7fc00000u ? 0 : wrong_kind;
@@ -267,8 +268,7 @@ TEST_CASE("fp32 functions stay within their documented errors on a sample", "[co
         10.0f, 17.0f, 0x1.62e43p-2f, 0x1.62e43p-1f, 0x1.0a2b24p0f, 0x1.5d589ep6f, 0x1.62e43p6f, 0x1.9fe368p6f,
         0x1.a827aap-2f, 0x1.2bec34p-2f, 0x1p20f, 0x1.921fb6p0f, 0x1.921fb6p1f, 0x1.f9cbe2p7f, 0x1.47d0fep34f,
         0x1.f37c8ap95f, 0x1.32ede2p85f, 0x1.628d4cp40f, 0x1.11093p76f, 0x1.fffffep127f,
-        // Inputs with the largest errors that the sweep found, and inputs for which sin or cos is not the nearest
-        // float.
+        // Inputs with the largest errors among all inputs, and inputs for which sin or cos is not the nearest float.
         0x1.b117d8p3f, -0x1.5edcb4p6f, 0x1.84c46ap-2f, 0x1.69784cp-1f, -0x1.3110b2p-2f, 0x1.1653e6p-1f, 0x1.bce9c2p-1f,
         0x1.33333p13f, 0x1.3170fp63f, 0x1.2b9622p67f};
     for (const Function& f : functions) {
@@ -288,13 +288,13 @@ TEST_CASE("fp32 functions stay within their documented errors on a sample", "[co
             }
         }
         check(f, worst);
-        // The sample contains the worst arguments with normal results.
+        // The sample contains the argument of the largest error among normal results.
         CHECK(worst.normal > f.largest - 0.001);
         if (f.not_nearest < 10) CHECK(worst.not_nearest == f.not_nearest);
     }
 }
 
-TEST_CASE("functions have the same bits with the processor's fma and with the C library's", "[core][math]") {
+TEST_CASE("math functions give the same bits with the processor's fma as with the C library's fma", "[core][math]") {
     constexpr int count = 1 << 10;
     static float results[count];
     for (const Function& f : functions) {
@@ -347,7 +347,8 @@ struct Function64 {
     double at;       ///< argument of the largest error
 };
 
-/// Results of a search: 10^8 random arguments in each of several ranges, against the C library's long double.
+/// Largest errors in 10^8 random arguments from each of several ranges. The reference of that search was the C library
+/// in long double.
 const Function64 functions64[] = {
     {"exp in fp64", math::exp, mpfr_exp, -708, 709.7, 0.631, 0x1.ce548276ac3b1p+7},
     {"exp in fp64, subnormal", math::exp, mpfr_exp, -745, -708.4, 0.769, -0x1.625e4f5ffb39bp+9},
@@ -356,7 +357,7 @@ const Function64 functions64[] = {
     {"cos in fp64", math::cos, mpfr_cos, -8, 8, 0.835, 0x1.2baea9e69c5fcp+1},
 };
 
-/// |f(x) - exact| in ulps of fp64 at the exact value.
+/// Computes |f(x) - exact| in ulps of fp64 at the exact value.
 class Mpfr64 {
   public:
     Mpfr64() { mpfr_inits2(160, x_, y_, ours_, static_cast<mpfr_ptr>(nullptr)); }
@@ -393,11 +394,11 @@ std::vector<std::string> page_cells(const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("rsqrt is correctly rounded even if the square of its residual decides", "[core][math]") {
-    // A search over every significand found one that needs the square.
+TEST_CASE("rsqrt is correctly rounded even if the rounding depends on the square of the residual", "[core][math]") {
+    // A search over all significands found only one that needs the square of the residual.
     for (int exponent = -148; exponent <= 126; exponent += 2) {
         const float x = std::ldexp(0x1.13e07p1f, exponent);
-        if (std::ldexp(x, -exponent) != 0x1.13e07p1f) continue;  // a subnormal x has too few digits
+        if (std::ldexp(x, -exponent) != 0x1.13e07p1f) continue;  // a subnormal x has too few bits for this significand
         CAPTURE(x);
         CHECK(Mpfr().error(mpfr_rec_sqrt, x, math::rsqrt(x)).ulps <= 0.5);
     }
@@ -446,8 +447,7 @@ TEST_CASE("fp64 functions stay within their documented errors on a sample", "[co
         CHECK(worst <= f.largest);
     }
 
-    // In other binades the error of log is smaller, because the exponent's part of the result is larger and nearly
-    // exact.
+    // Outside [0.5, 2] the error of log is smaller: most of the result is exponent * log(2), which is nearly exact.
     const Function64& log = functions64[2];
     for (int exponent = -1074; exponent <= 1023; ++exponent) {
         for (std::uint64_t i = 0; i < 8; ++i) {
@@ -479,8 +479,8 @@ TEST_CASE("fp64 functions stay within their documented errors on a sample", "[co
 
 namespace {
 
-/// Returns the reference value of the sweep: a series if its remainder is below 2^-50, otherwise the C library's
-/// result.
+/// Returns the reference value for the test of all inputs. This is a truncated series if its remainder is below 2^-50,
+/// and otherwise the C library's result.
 double sweep_reference(const Function& f, double x) {
     const std::string_view name = f.name;
     const double square = x * x;
@@ -549,7 +549,7 @@ TEST_CASE("fp32 functions have their documented errors over every input", "[core
         });
         check(f, worst);
         CHECK(worst.inputs == (std::uint64_t{1} << 32) - 2);
-        // The documented error is the present one to three digits, not an outdated bound.
+        // The documented error must agree with the present one to three digits. A larger, outdated bound fails.
         CHECK(worst.normal > f.largest - 0.001);
         CHECK(worst.not_nearest == f.not_nearest);
         std::printf(

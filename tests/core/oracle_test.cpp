@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares the codec with the search oracle in every format and mode, under both overflow rules.
+// Compares the codec with the rounding oracle, which finds each result by a search, in every format and rounding mode
+// and under both overflow rules.
 #include "core/codec.hpp"
 #include "core/format_table.hpp"
 #include "core/rng.hpp"
@@ -23,7 +24,8 @@ constexpr Round all_modes[] = {Round::nearest_even, Round::nearest_away, Round::
 constexpr Overflow both_rules[] = {Overflow::nonsaturate, Overflow::saturate};
 constexpr int random_widths[] = {32, 20, 16, 13, 8, 1};
 
-/// Compares one input in all modes, under both overflow rules; describes the first ten mismatches and counts the rest.
+/// Compares the codec with the oracle in one format. Each input is checked in all modes and under both overflow rules.
+/// All mismatches are counted, and the first ten are described.
 class Comparison {
   public:
     explicit Comparison(const NamedFormat& named) : named_(named), oracle_(named.name) {}
@@ -56,8 +58,8 @@ class Comparison {
         }
     }
 
-    /// Checks `x` and its neighbours within two units in the last place, as fp64 and, if `x` is an fp32 number, as
-    /// fp32.
+    /// Checks x, -x and the numbers up to two ulps away from them as fp64 inputs. If `x` is an fp32 number, also checks
+    /// x, -x and their neighbours in fp32 as fp32 inputs.
     void check_around(double x) {
         check_around_in(x);
         if (static_cast<double>(static_cast<float>(x)) == x) check_around_in(static_cast<float>(x));
@@ -81,8 +83,8 @@ class Comparison {
     std::string report_;
 };
 
-/// Checks random inputs that are chosen for the format. A third are arbitrary bit patterns. The others lie in and
-/// around the format's range, and half of these are within a few low bits of a value or a midpoint.
+/// Checks random inputs that are chosen for the format. A third are arbitrary bit patterns. The others lie in or near
+/// the format's range, and half of these are at most two ulps of the input above a value of the format or a midpoint.
 template <class Source, class Bits>
 void check_random(Comparison& comparison, Format f, std::uint64_t count, std::uint64_t seed) {
     constexpr int fraction_bits = sizeof(Source) == 4 ? 23 : 52, bias = sizeof(Source) == 4 ? 127 : 1023;
@@ -132,7 +134,7 @@ TEST_CASE("codec agrees with the oracle on every value, every midpoint and their
             }
             values.push_back(0);
         } else {
-            // Adds the first value beyond the largest, so that this value and the midpoint before it are checked.
+            // Adds the value that would follow the largest one, so that it and the midpoint before it are checked.
             values.push_back(comparison.oracle().find(values.back()).high);
         }
         for (std::size_t i = 0; i < values.size(); ++i) {

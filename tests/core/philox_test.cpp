@@ -32,7 +32,7 @@ TEST_CASE("Philox4x32-10 gives the known answers of Random123", "[core][rng]") {
 }
 
 TEST_CASE("a stream depends only on seed, step, site and element", "[core][rng]") {
-    // The pi vector again, with RngKey: counter = (block, step, site), key = seed.
+    // The last test vector above (digits of pi) as an RngKey: counter = (block, step, site), key = seed.
     const RngKey key{.seed = 0x299f31d0a4093822, .step = 0x13198a2e, .site = 0x03707344};
     const std::uint64_t block = 0x85a308d3243f6a88;
     const std::uint32_t expected[] = {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1};
@@ -48,19 +48,19 @@ TEST_CASE("a stream depends only on seed, step, site and element", "[core][rng]"
     CHECK(firsts.size() == 5);
 }
 
-TEST_CASE("random bits are fair coins", "[core][rng]") {
+TEST_CASE("each of the 32 random bits is 1 with probability one half", "[core][rng]") {
     std::array<int, 32> ones{};
     constexpr int n = 1 << 16;
     for (std::uint64_t i = 0; i < n; ++i) {
         const auto word = random_bits({.seed = 42}, i);
         for (int bit = 0; bit < 32; ++bit) ones[static_cast<std::size_t>(bit)] += static_cast<int>(word >> bit & 1);
     }
-    // Binomial(n, 1/2) has the standard deviation sqrt(n) / 2 = 128. A fair generator exceeds five of them in any of 32
-    // counts with probability 1 / 5e4.
+    // Binomial(n, 1/2) has the standard deviation sqrt(n) / 2 = 128. The probability that any of 32 counts of a fair
+    // generator is off by more than five standard deviations is 1 / 5e4.
     for (const int count : ones) CHECK(std::abs(count - n / 2) < 5 * 128);
 }
 
-TEST_CASE("a site's id is FNV-1a of its name", "[core][rng]") {
+TEST_CASE("the id of a site is the FNV-1a hash of its name", "[core][rng]") {
     CHECK(site_id("") == 0x811c9dc5);
     CHECK(site_id("a") == 0xe40c292c);
     CHECK(site_id("foobar") == 0xbf9cf968);

@@ -26,7 +26,7 @@ TEST_CASE("decimal prints the shortest text, and spells out NaN and infinity", "
     CHECK(decimal(-std::numeric_limits<float>::infinity()) == "-inf");
 }
 
-TEST_CASE("shortest_decimal prints the listed text of each code", "[core][print]") {
+TEST_CASE("shortest_decimal prints the expected text of some codes of each kind", "[core][print]") {
     const auto [format, code, text] = GENERATE(table<const char*, std::uint64_t, const char*>({
         {"e4m3fn", 0x1d, "0.1"},  // 0.1015625
         {"e4m3fn", 0x7e, "450"},  // 448
@@ -39,7 +39,7 @@ TEST_CASE("shortest_decimal prints the listed text of each code", "[core][print]
         {"fp16", 0x2e66, "0.1"},
         {"bf16", 0x3dcd, "0.1"},
         {"bf16", 0x7f7f, "3.39e+38"},
-        {"e2m1fn", 0x7, "6"},  // 5 is a tie between 4 and 6, and 4 is even
+        {"e2m1fn", 0x7, "6"},  // not 5: a tie between 4 and 6 that rounds to 4
         {"fp32", 0x3dcccccd, "0.1"},
         {"fp64", 0x3fb999999999999a, "0.1"},
     }));
@@ -68,7 +68,7 @@ TEST_CASE("the shortest decimal of every code has at most max_digits10 digits an
                 if (!leading && c >= '0' && c <= '9') ++digits;
             }
             if (text.find('e') == std::string::npos && text.find('.') == std::string::npos)
-                digits = 0;  // trailing zeros
+                digits = 0;  // an integer may end in zeros that are not significant
             longest = max_of(longest, digits);
         }
         CHECK(wrong == 0);
@@ -76,7 +76,7 @@ TEST_CASE("the shortest decimal of every code has at most max_digits10 digits an
     }
 }
 
-TEST_CASE("no decimal with fewer digits reads back as a code", "[core][print]") {
+TEST_CASE("no decimal with fewer digits than the shortest decimal of a code reads back as that code", "[core][print]") {
     const auto reads_as = [](Format f, const std::string& text, std::uint64_t code) {
         const auto x = parse_number(text);
         return x && encode64(f, *x, Round::nearest_even, Overflow::nonsaturate) == code;
@@ -85,8 +85,8 @@ TEST_CASE("no decimal with fewer digits reads back as a code", "[core][print]") 
         const Format f = named.format;
         if (f.bits > 19) continue;
         CAPTURE(named.name);
-        // Checks every code of the narrow formats. For the others, it checks a sample and every power of two, where the
-        // rounding interval is asymmetric.
+        // Checks every code of the narrow formats. In wider formats, checks a sample of codes and every power of two,
+        // because the rounding interval of a power of two is asymmetric.
         const std::uint64_t codes = std::uint64_t{1} << f.bits, stride = f.bits > 16 ? 89 : f.bits > 12 ? 7 : 1;
         std::uint64_t longer = 0, first = 0;
         for (std::uint64_t n = 0; n < codes; ++n) {
@@ -130,7 +130,7 @@ TEST_CASE("hex_float and hex_code print hexadecimal floats and codes", "[core][p
     CHECK(parse_number(hex_float(0x1.23456789abcdep-1060)) == 0x1.23456789abcdep-1060);
 }
 
-TEST_CASE("a text is read as a number only if all of it is one", "[core][print]") {
+TEST_CASE("a text is read as a number only if the whole text is a number", "[core][print]") {
     const auto [text, value] = GENERATE(table<const char*, double>({
         {"0.1", 0.1},
         {"+1", 1.0},

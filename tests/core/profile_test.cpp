@@ -53,7 +53,7 @@ TEST_CASE("each profile gives the NaN codes of its implementation", "[core][prof
     CHECK(code_of(c.profile, "e4m3fnuz", nan) == 0x80);
 }
 
-TEST_CASE("the sign of a NaN is kept where the implementation keeps it", "[core][profile]") {
+TEST_CASE("each profile keeps or drops the sign of a NaN as its implementation does", "[core][profile]") {
     struct Case {
         const char* profile;
         std::uint64_t fp16, bf16, e4m3fn, e5m2, e2m3fn, e2m1fn;
@@ -76,7 +76,7 @@ TEST_CASE("the sign of a NaN is kept where the implementation keeps it", "[core]
     CHECK(code_of(c.profile, "e2m1fn", nan) == c.e2m1fn);
 }
 
-TEST_CASE("the CUDA host path keeps more of a NaN from fp64 than from fp32", "[core][profile]") {
+TEST_CASE("CUDA's host code keeps the sign and high payload of a NaN when it converts fp64 to fp8", "[core][profile]") {
     struct Case {
         std::uint64_t in, e4m3fn, e5m2;
     };
@@ -125,7 +125,7 @@ TEST_CASE("e8m0fnu treats zero, signs, ties and overflow as each implementation 
     CHECK(code_of("mldtypes_sat", "e8m0fnu", x) == c.ml_dtypes_sat);
 }
 
-TEST_CASE("profiles differ where implementations do", "[core][profile]") {
+TEST_CASE("profiles give the different results of the implementations that they emulate", "[core][profile]") {
     struct Case {
         const char *profile, *format;
         std::uint32_t in;
@@ -135,12 +135,12 @@ TEST_CASE("profiles differ where implementations do", "[core][profile]") {
     const auto c = GENERATE(values<Case>({
         {"cuda_sat", "e4m3fn", 0x7f800000, rne, 0x7e},
         {"cuda_nosat", "e4m3fn", 0xff800000, rne, 0xff},
-        {"mldtypes_sat", "e4m3fn", 0x7f800000, rne, 0x7f},  // specials come before saturation
+        {"mldtypes_sat", "e4m3fn", 0x7f800000, rne, 0x7f},  // NaN and infinity are not saturated
         {"mldtypes_sat", "e4m3fn", 0x447a0000, rne, 0x7e},
         {"mldtypes_sat", "e5m2", 0x7f800000, rne, 0x7c},
         {"ieee", "bf16", 0x00400000, rne, 0x0040},
-        {"ptx", "tf32", 0x7f800001, Round::nearest_away, 0x7f7fe000},  // a NaN that becomes finite
-        {"ptx", "tf32", 0xffc00000, Round::nearest_away, 0xffbfe000},  // one step below, as the infinity
+        {"ptx", "tf32", 0x7f800001, Round::nearest_away, 0x7f7fe000},  // this NaN becomes finite
+        {"ptx", "tf32", 0xffc00000, Round::nearest_away, 0xffbfe000},  // NaN, lowered by one step
         {"ptx", "tf32", 0x7f7fffff, Round::nearest_away, 0x7f7fe000},
         {"torch_legacy", "e8m0fnu", 0x40400000, rne, 0x81},
         {"ieee", "e4m3fn", 0x447a0000, Round::toward_zero, 0x7e},
@@ -152,12 +152,12 @@ TEST_CASE("profiles differ where implementations do", "[core][profile]") {
         {"torch_sat", "e4m3fn", 0x43e80001, rne, 0x7e},
         {"torch_sat", "e4m3fn", 0x7f800000, rne, 0x7e},
         {"torch_sat", "e5m2", 0x47700000, rne, 0x7c},
-        {"ieee", "e8m0fnu", 0x00400001, rne, 0x00},  // below the tie at 1.5 * 2^-127: the nearest
+        {"ieee", "e8m0fnu", 0x00400001, rne, 0x00},  // below the tie at 1.5 * 2^-127
         {"ieee", "e8m0fnu", 0x005fffff, rne, 0x00},
         {"ieee", "e8m0fnu", 0x00600000, rne, 0x01},
         {"cuda_sat", "e8m0fnu", 0x00400001, rne, 0x00},
         {"onnx.24", "e8m0fnu", 0x005fffff, rne, 0x00},
-        {"torch_sat", "e8m0fnu", 0x00400001, rne, 0x01},  // everything between the two smallest scales goes up
+        {"torch_sat", "e8m0fnu", 0x00400001, rne, 0x01},  // all numbers between the two smallest scales round up
         {"torch_legacy", "e8m0fnu", 0x00400001, rne, 0x01},
         {"mldtypes", "e8m0fnu", 0x00400001, rne, 0x01},
         {"mldtypes_sat", "e8m0fnu", 0x005fffff, rne, 0x01},
@@ -170,9 +170,10 @@ TEST_CASE("profiles differ where implementations do", "[core][profile]") {
     CHECK(code_of(c.profile, c.format, bit_cast<float>(c.in), c.mode) == c.code);
 }
 
-TEST_CASE("each opset of ONNX converts special numbers as the table of its Cast says", "[core][profile]") {
-    // Copied from the specification of the operator Cast, version by version. Inputs: NaN, inf, -inf, 1e38, -1e38, 0,
-    // -0.
+TEST_CASE("each ONNX opset converts special numbers as the specification of its Cast operator says",
+          "[core][profile]") {
+    // The codes are copied from the specification of each version of the Cast operator. The inputs are NaN, inf, -inf,
+    // 1e38, -1e38, 0 and -0.
     struct Case {
         const char* format;
         std::uint64_t nan, inf_19, inf_24, inf_nosat, beyond, beyond_nosat, negative_zero;
@@ -219,14 +220,15 @@ TEST_CASE("ONNX's float8e8m0 rounds up by default, and saturates or gives NaN ou
         std::uint64_t saturate_up, nosat_nearest;
         const char* why;
     };
-    // The operator's table covers 0, NaN, Inf, x > max and x < min in both columns. The other rows follow its text.
+    // The table in the specification of Cast covers 0, NaN, Inf, x > max and x < min, with and without saturation. The
+    // other cases below follow the text of the specification.
     const auto c = GENERATE(values<Case>({
         {0.0f, 0x00, 0xff, "0"},
         {infinity, 0xfe, 0xff, "Inf"},
         {0x1.8p127f, 0xfe, 0xff, "beyond the largest scale after rounding"},
         {0x1p-149f, 0x00, 0xff, "below the smallest scale"},
         {0x1p-127f, 0x00, 0x00, "the smallest scale"},
-        {0x1.2p0f, 0x80, 0x7f, "up, and nearest"},
+        {0x1.2p0f, 0x80, 0x7f, "rounded up, and to nearest"},
         {0x1.8p0f, 0x80, 0x80, "a tie goes up"},
         {-0x1.2p0f, 0x80, 0x7f, "unspecified: the sign is dropped, as the reference does"},
     }));
@@ -342,7 +344,8 @@ TEST_CASE("a profile name without an edition is refused, and the error lists the
     CHECK(profile_row("onnx.22.nosat").name == "onnx.21.nosat");
 }
 
-TEST_CASE("every profile names the edition that it was compared with, and formats that exist", "[core][profile]") {
+TEST_CASE("every profile states the edition and source of its implementation, and lists formats that exist",
+          "[core][profile]") {
     for (const NamedProfile& row : all_profiles) {
         CAPTURE(row.name);
         CHECK_FALSE(row.edition.empty());
@@ -390,14 +393,14 @@ TEST_CASE("profiles that flush subnormal inputs keep the smallest normal number 
     CHECK(flushing > 0);
 }
 
-TEST_CASE("PyTorch rounds fp64 twice", "[core][profile]") {
+TEST_CASE("PyTorch rounds an fp64 input to fp32 first and then to the target format", "[core][profile]") {
     const double x = bit_cast<double>(0x3ff1000000001000ull);
     CHECK(encode(profile_named("ieee"), e4m3fn, x, rne) == 0x39);
     CHECK(encode(profile_named("torch_legacy"), e4m3fn, x, rne) == 0x38);
     CHECK(encode64(profile_named("torch_legacy"), fp64, x, rne) == 0x3ff1000000001000ull);
 }
 
-TEST_CASE("the ieee profile gives the codes of the codec", "[core][profile]") {
+TEST_CASE("the ieee profile gives the same codes as the codec without a profile", "[core][profile]") {
     for (const auto& named : all_formats) {
         for (std::uint32_t i = 0; i < 4096; ++i) {
             const float x = bit_cast<float>(i << 20 | i);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares the properties that formats cannot hold with the values of all codes of each format.
+// Checks, against the values of all codes of each format, which properties (NaN, infinity, sign, zero, negative zero)
+// the format can hold.
 #include "core/property.hpp"
 
 #include "core/format_table.hpp"
@@ -31,7 +32,7 @@ bool has(double x, Property property) {
 
 }  // namespace
 
-TEST_CASE("a format holds a property if and only if one of its codes has it", "[core]") {
+TEST_CASE("can_hold says that a format holds a property if and only if the value of a code has it", "[core]") {
     for (const NamedFormat& named : all_formats) {
         const Format& f = named.format;
         CAPTURE(named.name);
@@ -48,7 +49,7 @@ TEST_CASE("a format holds a property if and only if one of its codes has it", "[
     }
 }
 
-TEST_CASE("unheld returns only properties that a number has and its code lost, and none if nothing is lost", "[core]") {
+TEST_CASE("unheld returns properties of a number that its code has lost, and none if nothing is lost", "[core]") {
     constexpr double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
     for (const NamedFormat& named : all_formats) {
         const Format& f = named.format;

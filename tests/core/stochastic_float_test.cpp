@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests arithmetic that draws random words from a stream: the result's bits, the words it draws, and its mean.
+// Tests arithmetic with stochastic rounding, which draws random words from a stream: the bits of each result, the
+// number of words drawn, and the mean of many results.
 #include "core/types/stochastic_float.hpp"
 
 #include "tests/test.hpp"
@@ -10,8 +11,8 @@ namespace stochastic_float_test {
 
 using namespace macheps;
 
-TEMPLATE_TEST_CASE("stochastic arithmetic gives the bits of op with the words of the stream", "[core][float]",
-                   Float<bf16>, Float<fp16>, Float<e4m3fn>, Float<e5m2>, Float<fp32>) {
+TEMPLATE_TEST_CASE("stochastic arithmetic draws one word per operation and agrees with op() on that word",
+                   "[core][float]", Float<bf16>, Float<fp16>, Float<e4m3fn>, Float<e5m2>, Float<fp32>) {
     constexpr Format f = TestType::format;
     RandomStream stream{.key = {.seed = 5}};
     for (std::uint64_t i = 0; i < 500; ++i) {
@@ -22,7 +23,7 @@ TEMPLATE_TEST_CASE("stochastic arithmetic gives the bits of op with the words of
                                     div(a, b, stream), sqrt(a, stream),   fma(a, b, c, stream)};
         constexpr Operation operations[] = {Operation::add, Operation::sub,  Operation::mul,
                                             Operation::div, Operation::sqrt, Operation::fma};
-        CHECK(stream.element == first + 6);  // one word each
+        CHECK(stream.element == first + 6);  // one word per operation
         for (std::uint64_t k = 0; k < 6; ++k) {
             const RandomBits word{random_bits(stream.key, first + k), 32};
             const std::uint64_t bits =
@@ -32,12 +33,13 @@ TEMPLATE_TEST_CASE("stochastic arithmetic gives the bits of op with the words of
     }
 }
 
-TEST_CASE("stochastic rounding is right on average, and a sum of small terms does not stall", "[core][float]") {
+TEST_CASE("stochastic rounding has no bias, and a sum of small terms does not stall", "[core][float]") {
     RandomStream stream{.key = {.seed = 1}};
     double sum = 0;
     const int count = 20000;
     for (int i = 0; i < count; ++i) sum += double(rounded<bf16>(1.001, stream));
-    // Each result is 1 or 1 + 2^-7. The standard deviation of one is below 2^-8, and that of the mean is below 2^-15.
+    // Each result is 1 or 1 + 2^-7, with a standard deviation below 2^-8. The mean of all results has a standard
+    // deviation below 2^-15.
     CHECK(std::fabs(sum / count - 1.001) < 4 * 0x1p-15);
     Float<bf16> nearest, drawn;
     const Float<bf16> term(0x1p-10);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests the codec on every fp32 number. Rounding is monotone, so the magnitudes that get the same code form an
 // interval. The oracle is the list of these intervals. It is built with comparisons only, from the values of the format
-// (tests/oracle, which shares no code with core/codec.hpp). The sweep encodes every number of every interval, with both
-// signs. Conventions: `ieee`.
+// (tests/oracle, which shares no code with core/codec.hpp). The slow test encodes every number of every interval, with
+// both signs. The codes of NaN, infinity and overflow are those of the profile `ieee`.
 #include "core/codec.hpp"
 #include "core/host/thread_pool.hpp"
 #include "core/rng.hpp"
@@ -78,7 +78,7 @@ class Staircase {
     std::uint32_t infinite(bool negative, bool saturate) const {
         if (saturate || row_.kind == Row::finite) return sign(negative, top_);
         if (row_.kind == Row::fnuz) return 0x80;
-        return sign(negative, top_ + 1);  // Inf; in one_nan and scale, the NaN
+        return sign(negative, top_ + 1);  // Inf, or NaN if the kind is one_nan or scale
     }
     std::uint32_t nan(bool negative) const {
         switch (row_.kind) {
@@ -143,8 +143,8 @@ std::vector<Run> runs_of(const Staircase& stairs) {
     return runs;
 }
 
-/// Returns how often the inputs in [first, last) of a run do not get its codes. The format and the mode are constants,
-/// so that the compiler shares work between the four calls.
+/// Returns the number of wrong codes for the inputs in [first, last), which lie within the run `expected`. The format
+/// and the mode are constants, so that the compiler shares work between the four calls.
 template <Format f, Round mode>
 inline std::uint64_t mismatches_in(std::uint32_t first, std::uint32_t last, const Run& expected) {
     const Run run = expected;
@@ -167,7 +167,8 @@ std::uint64_t mismatches_as_built(std::uint32_t first, std::uint32_t last, const
 }
 
 #if defined(__x86_64__)
-/// Runs the same code, compiled with newer instructions for shifts and leading zeros, in half the time.
+/// Does the same as mismatches_as_built() in half the time. It is compiled with the BMI and LZCNT instructions for
+/// shifts and leading zeros.
 template <Format f, Round mode>
 __attribute__((target("bmi,bmi2,lzcnt"), flatten)) std::uint64_t mismatches_with_bmi(std::uint32_t first,
                                                                                      std::uint32_t last,
@@ -217,7 +218,7 @@ const char* name_of(Round mode) { return mode == Round::nearest_even ? "RNE" : "
 
 }  // namespace
 
-TEST_CASE("the codec gives the oracle's code at both ends and in the middle of every step of every format",
+TEST_CASE("the codec is right at both ends and in the middle of every interval that rounds to one value",
           "[core][sweep]") {
     for (const Subject& subject : all_subjects()) {
         const Staircase stairs(subject.name, subject.mode);
@@ -232,7 +233,7 @@ TEST_CASE("the codec gives the oracle's code at both ends and in the middle of e
     }
 }
 
-TEST_CASE("every fp32 number gets the oracle's code in every format, to nearest and toward zero",
+TEST_CASE("every fp32 number gets the oracle's code in every format, rounded to nearest and toward zero",
           "[core][sweep][slow]") {
     ThreadPool pool(available_threads());
     for (const Subject& subject : all_subjects()) {
@@ -280,9 +281,8 @@ class Comparison64 {
         }
     }
 
-    /// Asks about the start of every step, its neighbours in fp64 within two units in the last place, and inputs so
-    /// close to it that a detour through fp32, bf16 or fp16 would round onto it. A second rounding could not know the
-    /// side.
+    /// Checks the start of every step and the fp64 numbers up to two ulps away. Also checks inputs that rounding to
+    /// fp32, bf16 or fp16 would move onto the start of a step. After that, a second rounding could go the wrong way.
     void ask_hard_cases() {
         for (const Step& step : stairs_.steps()) {
             const double up = std::nextafter(step.from, 1e300), down = std::nextafter(step.from, -1e300);
@@ -299,8 +299,8 @@ class Comparison64 {
         }
     }
 
-    /// Asks about random inputs. Exponents range from below the format's smallest value to above its largest; one input
-    /// in 16 has any exponent.
+    /// Checks random inputs. In 15 of 16 inputs, the exponent is between slightly below that of the format's smallest
+    /// value and slightly above that of its largest. The other inputs have any exponent.
     void ask_random(std::uint64_t count) {
         const auto& steps = stairs_.steps();
         const double least = steps[1].from, largest = steps.back().from;
@@ -346,19 +346,21 @@ void check_fp64(std::uint64_t random) {
 
 }  // namespace
 
-TEST_CASE("fp64 sources are rounded once at ends of steps, near traps of double rounding and for random numbers",
+TEST_CASE("fp64 inputs are rounded only once: at ties, where rounding twice would go wrong, and for random numbers",
           "[core][sweep]") {
     check_fp64(2'000);
 }
 
-TEST_CASE("fp64 sources are rounded once for ten million random numbers per format and mode", "[core][sweep][slow]") {
+TEST_CASE("fp64 inputs are rounded only once, for ten million random numbers per format and mode",
+          "[core][sweep][slow]") {
     check_fp64(10'000'000);
 }
 
 #if defined(__x86_64__)
 namespace {
 
-/// Converts eight floats with the processor's instruction. `mode`: 0 to nearest even, 3 toward zero.
+/// Converts eight floats to fp16 with the processor's F16C instruction. The `mode` is 0 to round to nearest even and 3
+/// to round toward zero.
 template <int mode>
 __attribute__((target("avx,f16c"))) void convert_by_f16c(const float* x, std::uint16_t* codes) {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(codes), _mm256_cvtps_ph(_mm256_loadu_ps(x), mode));
@@ -378,7 +380,7 @@ void check_f16c(std::uint32_t stride) {
             convert_by_f16c<f16c_mode>(x, codes);
             for (int i = 0; i < 8; ++i) {
                 const auto input = bit_cast<std::uint32_t>(x[i]);
-                // F16C keeps the high payload of a NaN; `ieee` has one quiet NaN per sign.
+                // F16C keeps the high bits of a NaN's payload. The codec has one quiet NaN per sign.
                 const bool nan = (input & 0x7fffffff) > infinity_bits;
                 const std::uint32_t want = nan ? (codes[i] & 0xfe00u) : codes[i];
                 wrong_here += encode(fp16, x[i], mode, Overflow::nonsaturate) != want;
@@ -393,17 +395,18 @@ void check_f16c(std::uint32_t stride) {
                 static_cast<unsigned long long>(asked.load()), static_cast<unsigned long long>(wrong.load()));
 }
 
-bool has_f16c() { return __builtin_cpu_supports("avx2"); }  // every processor with AVX2 has F16C; Clang 14 cannot ask
+bool has_f16c() { return __builtin_cpu_supports("avx2"); }  // Clang 14 cannot test for F16C; CPUs with AVX2 have it
 
 }  // namespace
 
-TEST_CASE("fp16 codes equal those of the processor's own conversion, on a sample", "[core][sweep]") {
+TEST_CASE("fp16 codes equal the results of the processor's F16C instruction, on a sample", "[core][sweep]") {
     if (!has_f16c()) SKIP_TEST("this processor has no F16C");
     check_f16c<Round::nearest_even, 0>(509);
     check_f16c<Round::toward_zero, 3>(509);
 }
 
-TEST_CASE("fp16 codes equal those of the processor's own conversion, for every fp32 number", "[core][sweep][slow]") {
+TEST_CASE("fp16 codes equal the results of the processor's F16C instruction, for every fp32 number",
+          "[core][sweep][slow]") {
     if (!has_f16c()) SKIP_TEST("this processor has no F16C");
     check_f16c<Round::nearest_even, 0>(1);
     check_f16c<Round::toward_zero, 3>(1);

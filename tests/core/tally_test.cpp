@@ -21,7 +21,8 @@ Tally tally_of(Format f, std::initializer_list<float> values, float scale = 1, O
 
 }  // namespace
 
-TEST_CASE("each kind of number increments exactly the counts listed for it", "[core][tally]") {
+TEST_CASE("a tally counts NaN, infinity, zero, underflow, subnormal results, overflow and saturation",
+          "[core][tally]") {
     struct Case {
         float x, scale;
         std::uint64_t nan_in, inf_in, zero_in, underflow, to_subnormal, overflow, saturated;
@@ -34,12 +35,12 @@ TEST_CASE("each kind of number increments exactly the counts listed for it", "[c
         {-0.0f, 1, 0, 0, 1, 0, 0, 0, 0, "-0 is zero"},
         {std::numeric_limits<float>::quiet_NaN(), 1, 1, 0, 0, 0, 0, 0, 0, "NaN"},
         {-infinity, 1, 0, 1, 0, 0, 0, 0, 0, "an infinity is not an overflow: the other counts cover finite x only"},
-        {0x1p-11f, 1, 0, 0, 0, 1, 0, 0, 0, "to zero"},
-        {-0x1p-11f, 1, 0, 0, 0, 1, 0, 0, 0, "to -0"},
-        {0x1p-11f, 4, 0, 0, 0, 0, 1, 0, 0, "scaling keeps it, as a subnormal"},
+        {0x1p-11f, 1, 0, 0, 0, 1, 0, 0, 0, "rounds to zero"},
+        {-0x1p-11f, 1, 0, 0, 0, 1, 0, 0, 0, "rounds to -0"},
+        {0x1p-11f, 4, 0, 0, 0, 0, 1, 0, 0, "subnormal after scaling"},
         {0x1.cp-7f, 1, 0, 0, 0, 0, 1, 0, 0, "the largest subnormal"},
-        {0x1.ep-7f, 1, 0, 0, 0, 0, 0, 0, 0, "rounds into the normals"},
-        {448, 1, 0, 0, 0, 0, 0, 0, 1, "the top code is occupied, nothing overflows"},
+        {0x1.ep-7f, 1, 0, 0, 0, 0, 0, 0, 0, "rounds up to the smallest normal number"},
+        {448, 1, 0, 0, 0, 0, 0, 0, 1, "the largest value is saturated and no overflow"},
         {460, 1, 0, 0, 0, 0, 0, 1, 1, "above the largest value, although RNE rounds it to that value"},
         {-1e9f, 1, 0, 0, 0, 0, 0, 1, 1, "far beyond"},
         {1e30f, 1e30f, 0, 0, 0, 0, 0, 1, 1, "the scaled value is infinite"},

@@ -24,7 +24,7 @@ TEST_CASE("every task runs exactly once, for any number of threads and tasks", "
     }
 }
 
-TEST_CASE("after each run, the caller sees what the tasks wrote", "[core][thread_pool]") {
+TEST_CASE("after each run, the caller sees all values that the tasks wrote", "[core][thread_pool]") {
     ThreadPool pool(3);
     std::vector<std::int64_t> square(100);
     for (std::int64_t round = 0; round < 2000; ++round) {

@@ -124,7 +124,7 @@ TEST_CASE("nextafter in fp32 agrees with the C library, and code_distance counts
     CHECK(code_distance(fp64, 0xfff0000000000000, 0x7ff0000000000000) == 0xffe0000000000000);
 }
 
-TEST_CASE("digits10 and max_digits10 of every format are as listed", "[core][ulp]") {
+TEST_CASE("digits10 and max_digits10 of each format have the expected values", "[core][ulp]") {
     const auto [name, max, least] = GENERATE(table<const char*, int, int>({
         {"fp64", 17, 15},
         {"fp32", 9, 6},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests examples/check/action.yml: a cached program fits the runner that restores it, and other actions are pinned to
-// commits.
+// Tests examples/check/action.yml. A program from the cache must suit the runner that restores it, and actions from
+// other repositories must be pinned to commits.
 #include "tests/program/program.hpp"
 #include "tests/regex.hpp"
 
@@ -15,7 +15,8 @@ namespace {
 
 const fs::path root = MACHEPS_SOURCE_DIR;
 
-/// Runs examples/check/cache-key on a source tree, a /proc/cpuinfo and an /etc/os-release of the scratch folder.
+/// Runs examples/check/cache-key on a source tree in the scratch folder, with the files cpuinfo and os-release there
+/// instead of /proc/cpuinfo and /etc/os-release.
 std::string cache_key() {
     const std::string command = "cd '" + scratch().string() + "' && bash '" +
                                 (root / "examples/check/cache-key").string() + "' tree cpuinfo os-release >key.txt";
@@ -53,7 +54,7 @@ TEST_CASE("the key of the action's cache changes with the sources, the system an
     fs::remove_all(scratch());
 }
 
-TEST_CASE("the action caches only under that key", "[dispatch]") {
+TEST_CASE("the action's only cache key is the output of examples/check/cache-key", "[dispatch]") {
     const std::string action = contents(root / "examples/check/action.yml");
     CHECK(all_matches(action, "\n +key: (.*)").size() == 1);
     CHECK(finds(action, "\n +key: \\$\\{\\{ steps\\.key\\.outputs\\.key \\}\\}\n"));

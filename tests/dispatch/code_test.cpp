@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the program's machine code. An inline function that two files compile exists once in the program, and the
-// linker keeps any of the copies. If one of them is compiled for a SIMD target, every CPU may run it. Static
-// initialisers also run on every CPU.
+// Searches the program's machine code for instructions that may run on a CPU without them. If two files compile the
+// same inline function, the linker keeps either copy for the whole program. If it keeps a copy that was compiled for a
+// SIMD target, every CPU may run that copy. Static initialisers also run on every CPU.
 #include "tests/test.hpp"
 
 #include <cxxabi.h>
@@ -21,10 +21,10 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-/// Functions that are compiled for instructions beyond the build's own, outside the namespaces of targets.
+/// Functions outside the namespaces of SIMD targets that are compiled for more instructions than the rest of the build.
 struct Guarded {
-    std::string_view name;   ///< a part of the symbol
-    std::string_view guard;  ///< the check that their callers make first
+    std::string_view name;   ///< a part of the function's symbol
+    std::string_view guard;  ///< the check that every caller makes before the call
 };
 constexpr Guarded guarded[] = {
     {"brain_chain", "has_extension(avx512_bf16)"},
@@ -40,7 +40,7 @@ constexpr Guarded guarded[] = {
 constexpr std::string_view targets[] = {"N_AVX2", "N_AVX3", "Avx2Target", "Avx512Target", "_avx2", "_avx512"};
 
 bool is_of_target(std::string_view symbol) {
-    if (symbol.find("has_avx") != std::string_view::npos) return false;  // asks for a target, is not compiled for it
+    if (symbol.find("has_avx") != std::string_view::npos) return false;  // has_avx2() etc. are compiled for every CPU
     for (const std::string_view target : targets) {
         if (symbol.find(target) != std::string_view::npos) return true;
     }
@@ -53,8 +53,9 @@ bool is_guarded(std::string_view symbol) {
     return false;
 }
 
-/// Returns whether a CPU of x86-64's first level lacks the instruction: AVX and later, BMI, LZCNT, POPCNT and AMX.
-/// TZCNT does not count: such a CPU runs it as BSF, and compilers use it if the operand is not 0.
+/// Returns whether a CPU of the first level of x86-64 lacks the instruction. It lacks AVX and later extensions, BMI,
+/// LZCNT, POPCNT and AMX. TZCNT does not count: such a CPU runs it as BSF, and compilers use it if the operand is not
+/// 0.
 bool is_beyond_baseline(std::string_view mnemonic, std::string_view operands) {
     static const std::set<std::string_view> others{
         "andn", "bextr", "blsi",  "blsr",   "blsmsk", "bzhi", "mulx", "pdep",  "pext",      "rorx",     "sarx",
@@ -99,8 +100,8 @@ class Code {
         }
     }
 
-    /// Returns the functions that run on every CPU and have instructions that some CPUs lack, or call such functions
-    /// directly.
+    /// Returns the functions that every CPU may run although they contain instructions that some CPUs lack, or call a
+    /// function of a SIMD target directly.
     Names faults() const {
         Names faults;
         for (const auto& [function, instruction] : vector_code_) {
@@ -154,7 +155,7 @@ TEST_CASE("only functions of a SIMD target use its instructions, and no other fu
 }
 #endif
 
-TEST_CASE("the reader of machine code finds code of a target that every CPU runs", "[dispatch]") {
+TEST_CASE("the search of machine code finds code of a SIMD target that every CPU would run", "[dispatch]") {
     const char* const shared = "0000000000001000 <_ZSt3minIlERKT_S2_S2_>:";
     const char* const kernel = "0000000000001000 <_ZN7macheps7N_AVX35tableEv>:";
     const char* const initialiser = "0000000000001000 <_GLOBAL__sub_I_kernel.cpp>:";

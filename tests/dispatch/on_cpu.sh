@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs a command on a CPU with fewer vector instructions than this one, emulated by qemu-x86_64 (Debian: qemu-user). Processes that
-# the command starts run on this CPU.
+# Runs a command on an emulated CPU with fewer vector instructions than this machine's CPU. The emulator is qemu-x86_64
+# (Debian: qemu-user). Processes that the command starts are not emulated.
 # usage: on_cpu.sh without-avx512|without-avx2|baseline COMMAND [ARGUMENT...]
 set -euo pipefail
 case "$1" in

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Commands as they run on CPUs with fewer vector instructions than this one: tests/dispatch/on_cpu.sh.
+// Runs commands on emulated CPUs with fewer vector instructions than this machine's CPU, using
+// tests/dispatch/on_cpu.sh.
 #pragma once
 #include "tests/program/program.hpp"
 
@@ -7,7 +8,7 @@
 
 namespace macheps::test {
 
-/// A CPU that on_cpu.sh knows, and the instruction set that macheps runs on there if its build has it.
+/// A CPU that on_cpu.sh emulates, and the instruction set that macheps uses on it if the build contains that set.
 struct OtherCpu {
     const char *name, *level;
 };
@@ -17,7 +18,7 @@ inline constexpr OtherCpu this_cpu{"", ""};
 
 inline bool has_emulator() { return std::system("command -v qemu-x86_64 >/dev/null 2>&1") == 0; }
 
-/// Runs a shell script in a folder. `macheps` in it is the program, on the given CPU.
+/// Runs a shell script in a folder. In the script, the command `macheps` runs the program on the given CPU.
 inline Outcome run_on(const OtherCpu& cpu, const fs::path& folder, const std::string& script) {
     const std::string emulated =
         *cpu.name == '\0' ? "" : std::string("bash '" MACHEPS_SOURCE_DIR "/tests/dispatch/on_cpu.sh' ") + cpu.name;

@@ -14,7 +14,8 @@ def show(name: str, value: object) -> None:
     print(name, data.dtype, data.shape, hashlib.sha256(data.tobytes()).hexdigest())
 
 
-# Uses only exact operations of NumPy. Its exp and, in its normal deviates, the C library's log depend on the CPU.
+# Uses only exact operations of NumPy. NumPy's exp depends on the CPU. So do its normal deviates, which call the C
+# library's log.
 rng = np.random.default_rng(7)
 x = (rng.integers(-4096, 4097, (40, 96)) / 1000).astype(np.float32)
 for name in ("bf16", "fp16", "e4m3fn", "e5m2", "e2m1fn", "tf32"):

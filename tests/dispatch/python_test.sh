@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Checks that the Python package gives the bits of this CPU on CPUs without AVX-512 and without AVX2. With `all`, its
-# tests run there instead.
-# usage: python_test.sh PYTHON SOURCES PROGRAM [all]; PYTHONPATH names the package
+# Checks that the Python package gives the same bits on CPUs without AVX-512 and without AVX2 as on this machine's CPU.
+# With `all`, runs the package's tests on those CPUs instead.
+# usage: python_test.sh PYTHON SOURCES PROGRAM [all]; PYTHONPATH must contain the package
 set -euo pipefail
 python=$1 sources=$2 program=$3 what=${4:-bits}
 here=$sources/tests/dispatch
@@ -21,7 +21,7 @@ for cpu in without-avx512 without-avx2; do
     bash "$here/on_cpu.sh" "$cpu" "$python" "$here/python_bits.py" >"$folder/$cpu"
     diff "$folder/expected" "$folder/$cpu"
 done
-# NumPy's wheels need more than x86-64's first level.
+# NumPy's wheels may need more than the first level of x86-64. Then the import must fail with a message that says so.
 if ! bash "$here/on_cpu.sh" baseline "$python" -c 'import macheps' 2>"$folder/error"; then
     grep -q "pip install 'numpy<2.4'\|NumPy was built with baseline optimizations" "$folder/error" || { cat "$folder/error"; exit 1; }
 fi

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the sources: a function of a SIMD target is named outside its target only as an argument of choose()
-// (emulation/cpu/simd/simd.hpp), and is not called there.
+// Searches the sources for uses of functions of a SIMD target. Code outside the target may pass such a function to
+// choose() (emulation/cpu/simd/simd.hpp), but may not name or call it in any other way.
 #include "tests/test.hpp"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ using Names = std::vector<std::string>;
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
-/// Returns the text without comments. Lines stay where they are.
+/// Returns the text without comments. The number of lines stays the same.
 std::string without_comments(std::string_view text) {
     std::string code;
     for (std::size_t i = 0; i < text.size(); ++i) {
@@ -41,7 +41,7 @@ std::size_t end_of_parentheses(std::string_view code, std::size_t open) {
     return code.size();
 }
 
-/// Returns the lines that name a function of a target in any other way than as an argument of choose().
+/// Returns the lines that name a function of a SIMD target, unless the name is an argument of choose().
 Names faults_of(std::string_view text) {
     const std::string code = without_comments(text);
     const auto is_argument = [&](std::size_t at) {
@@ -73,7 +73,7 @@ std::string text_of(const fs::path& path) {
 
 }  // namespace
 
-TEST_CASE("functions of a SIMD target are named outside it only as arguments of choose", "[dispatch]") {
+TEST_CASE("outside a SIMD target, its functions are named only as arguments of choose()", "[dispatch]") {
     const std::set<std::string> extensions{".cpp", ".hpp", ".inl"};
     Names faults;
     int choices = 0;
@@ -90,7 +90,7 @@ TEST_CASE("functions of a SIMD target are named outside it only as arguments of 
     CHECK(choices > 15);
 }
 
-TEST_CASE("the reader of the sources finds calls before the choice", "[dispatch]") {
+TEST_CASE("the search of the sources finds calls that do not go through choose()", "[dispatch]") {
     for (const char* wrong :
          {"return choose(level, scalar, N_AVX2::table(), N_AVX3::table());", "return N_AVX2::has_kernel(args);",
           "static const Steps avx2 = N_AVX2::steps(), avx512 = N_AVX3::steps();",

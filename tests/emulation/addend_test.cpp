@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares the addend C of Backend::matmul, on every machine and in every engine, with instructions executed in order
-// starting from C.
+// Checks the addend C of Backend::matmul on every machine and in every engine. The expected result is computed one
+// instruction after another, starting from C.
 #include "core/error.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "emulation/machine/table.hpp"
@@ -47,7 +47,7 @@ std::vector<float> numbers(std::mt19937& random, const Format& format, std::int6
     return x;
 }
 
-/// A product of two batches of matrices, in host memory.
+/// A batch of two matrix products, in host memory.
 struct Product {
     std::int64_t m = 0, n = 0, k = 0, ld_c = 0;
     static constexpr std::int64_t matrices = 2;
@@ -91,7 +91,7 @@ struct Product {
         return host;
     }
 
-    /// Returns one element, computed instruction by instruction.
+    /// Returns the expected value of one element, computed instruction by instruction.
     float expected(std::int64_t matrix, std::int64_t i, std::int64_t j) const {
         Matmul x = args();
         x.a.format = x.b.format = decoded_format(*rule.machine, format);
@@ -128,7 +128,8 @@ struct Product {
     }
 };
 
-/// Counts the elements whose bits differ. The gaps between rows are compared too, because they must not change.
+/// Returns the number of elements whose bits differ. Also compares the gaps between rows, because a matmul must not
+/// change them.
 std::size_t different(const std::vector<float>& x, const std::vector<float>& y) {
     std::size_t count = 0;
     for (std::size_t i = 0; i < x.size(); ++i) {
@@ -160,7 +161,7 @@ std::vector<std::unique_ptr<Backend>> engines() {
 
 }  // namespace
 
-TEST_CASE("sums begin with the addend on every machine and in every engine", "[emulation][matmul][addend]") {
+TEST_CASE("every sum begins with the addend, on every machine and in every engine", "[emulation][matmul][addend]") {
     struct Size {
         std::int64_t m, n, k;
     };
@@ -183,7 +184,8 @@ TEST_CASE("sums begin with the addend on every machine and in every engine", "[e
     }
 }
 
-TEST_CASE("an addend is refused if no sum can begin with it", "[emulation][matmul][addend]") {
+TEST_CASE("an addend is refused if the rule cannot begin sums with it, or if its row stride is too small",
+          "[emulation][matmul][addend]") {
     CpuBackend engine(1);
     float x[4] = {};
     Matmul args{.m = 2, .n = 2, .k = 2};

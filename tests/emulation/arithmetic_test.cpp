@@ -39,7 +39,7 @@ std::vector<float> values(Format f, const std::vector<std::uint64_t>& codes) {
     return x;
 }
 
-/// Compares every instruction set with `op`, element by element, by bits.
+/// Compares the bits of each result of arithmetic_array(), on each instruction set in `levels`, with those of op().
 void check(Operation operation, const Cast& to, const ArithmeticOperands& operands, const std::vector<Simd>& levels) {
     const Format f = to.format;
     const std::vector<float> a = values(f, operands.a), b = values(f, operands.b), c = values(f, operands.c);
@@ -95,8 +95,8 @@ std::vector<std::uint64_t> hard_codes(Format f) {
     return codes;
 }
 
-/// Returns hard pairs and random pairs. The third operand of an fma is random, nearly cancels the product or is far
-/// smaller.
+/// Returns all pairs of hard codes, and random pairs. The third operand, which only fma uses, is random, nearly cancels
+/// the product, or is far smaller than the product.
 ArithmeticOperands hard_operands(Operation operation, Format f, int random_count) {
     ArithmeticOperands operands;
     const std::vector<std::uint64_t> hard = hard_codes(f);
@@ -149,7 +149,7 @@ TEST_CASE("each operation on arrays of any format is rounded once, in every mode
     SUCCEED();
 }
 
-TEST_CASE("arithmetic on all pairs of fp8 numbers agrees with op", "[emulation][arithmetic]") {
+TEST_CASE("arithmetic on all pairs of fp8 numbers agrees with op()", "[emulation][arithmetic]") {
     for (const Format format : {e4m3fn, e5m2, e4m3fnuz, e3m4}) {
         ArithmeticOperands pairs;
         for (std::uint64_t x = 0; x < 256; ++x) {
@@ -160,7 +160,7 @@ TEST_CASE("arithmetic on all pairs of fp8 numbers agrees with op", "[emulation][
     SUCCEED();
 }
 
-TEST_CASE("fma of all triples agrees with op in the formats for which fp32 is enough",
+TEST_CASE("fma of all triples of codes agrees with op() in the formats whose fma may be computed in fp32",
           "[emulation][arithmetic][slow]") {
     for (const auto& [name, format, summary, source, aliases] : all_formats) {
         if (format.bits > 8 || !is_innocuous_through_fp32(Operation::fma, format)) continue;
@@ -176,8 +176,9 @@ TEST_CASE("fma of all triples agrees with op in the formats for which fp32 is en
 
 namespace {
 
-/// Compares all pairs of finite magnitudes with results computed in fp64. The precision of fp64 is more than twice that
-/// of the format, so rounding its results again is harmless. Returns how many stretches differ.
+/// Compares the results for all pairs of finite magnitudes with results computed in fp64. The precision of fp64 is more
+/// than twice that of the format, so rounding its results again is harmless. Returns the number of pairs of a first
+/// operand and an instruction set for which any result differs.
 template <Format format>
 std::int64_t wrong_stretches(Operation operation) {
     ThreadPool pool(available_threads()), one(1);
@@ -216,7 +217,7 @@ TEST_CASE("arithmetic on all pairs of fp16 and bf16 magnitudes agrees with fp64"
     }
 }
 
-TEST_CASE("arithmetic on random fp16, bf16, tf32 and fp32 numbers agrees with op", "[emulation][arithmetic]") {
+TEST_CASE("arithmetic on random fp16, bf16, tf32 and fp32 numbers agrees with op()", "[emulation][arithmetic]") {
     for (const Format format : {fp16, bf16, tf32, fp32}) {
         for (const Operation operation : all_operations) {
             check(operation, {.format = format}, hard_operands(operation, format, 60000), vector_simd());
@@ -225,7 +226,7 @@ TEST_CASE("arithmetic on random fp16, bf16, tf32 and fp32 numbers agrees with op
     SUCCEED();
 }
 
-TEST_CASE("length, threads and results in the place of operands do not change the bits", "[emulation][arithmetic]") {
+TEST_CASE("array length, number of threads and in-place results do not change the bits", "[emulation][arithmetic]") {
     ThreadPool pools[] = {ThreadPool(1), ThreadPool(3)};
     const ArithmeticOperands hard = hard_operands(Operation::fma, bf16, 100);
     const std::vector<float> values_a = values(bf16, hard.a), values_b = values(bf16, hard.b),
@@ -264,7 +265,7 @@ TEST_CASE("length, threads and results in the place of operands do not change th
     }
 }
 
-TEST_CASE("operands that an operation does not have may be null, and unsupported formats and scales are refused",
+TEST_CASE("operands that an operation does not use may be null, and unsupported formats and scales are refused",
           "[emulation][arithmetic]") {
     ThreadPool one(1);
     std::vector<float> x(40, 4.0f), out(40);
@@ -282,14 +283,15 @@ TEST_CASE("operands that an operation does not have may be null, and unsupported
                     Error);
 }
 
-TEST_CASE("an operation may go through fp32 only if the rounding to fp32 does no harm", "[emulation][arithmetic]") {
+TEST_CASE("an operation may be computed in fp32 only if rounding to fp32 first does not change its result",
+          "[emulation][arithmetic]") {
     CHECK(is_innocuous_through_fp32(Operation::add, fp16));
     CHECK(is_innocuous_through_fp32(Operation::div, bf16));
     CHECK(is_innocuous_through_fp32(Operation::fma, e4m3fn));
     CHECK_FALSE(is_innocuous_through_fp32(Operation::fma, e5m2));
     CHECK_FALSE(is_innocuous_through_fp32(Operation::fma, fp16));
     CHECK_FALSE(is_innocuous_through_fp32(Operation::fma, bf16));
-    CHECK_FALSE(is_innocuous_through_fp32(Operation::mul, tf32));  // subnormal results
+    CHECK_FALSE(is_innocuous_through_fp32(Operation::mul, tf32));  // would round subnormal results twice
 }
 
 }  // namespace arithmetic_test

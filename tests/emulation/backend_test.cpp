@@ -53,8 +53,7 @@ TEST_CASE("upload, copy and download keep every bit, NaN payloads included", "[e
     }
 }
 
-TEST_CASE("split_heads and merge_heads are inverse, and move every element to the place of its index",
-          "[emulation][backend]") {
+TEST_CASE("split_heads moves every element to the right place, and merge_heads undoes it", "[emulation][backend]") {
     const std::int64_t batch = 2, times = 5, heads = 3, width = 4;
     const int parts = 3;
     for (const auto& engine : backends({1, 2})) {
@@ -83,7 +82,7 @@ TEST_CASE("split_heads and merge_heads are inverse, and move every element to th
     }
 }
 
-TEST_CASE("an operation may write to its input if each element stays in place", "[emulation][backend]") {
+TEST_CASE("an operation that keeps each element in its place may overwrite its input", "[emulation][backend]") {
     const std::int64_t n = 65;
     for (const auto& engine : backends({1})) {
         Backend& b = *engine;
@@ -228,7 +227,8 @@ TEST_CASE("a backend lists the random words that its casts use", "[emulation][ba
     }
 }
 
-TEST_CASE("shapes that disagree, tokens out of range and broken matmuls are refused by name", "[emulation][backend]") {
+TEST_CASE("for wrong shapes, tokens or matmul arguments, the error names the operation and a remedy",
+          "[emulation][backend]") {
     CpuBackend b(1);
     const Tensor six = b.empty({2, 3}), four = b.empty({2, 2}), three = b.empty({3}), two = b.empty({2}),
                  tall = b.empty({3, 2});
@@ -324,7 +324,7 @@ TEST_CASE("shapes that disagree, tokens out of range and broken matmuls are refu
     }
 }
 
-TEST_CASE("the error names the shapes", "[emulation][backend]") {
+TEST_CASE("an error about shapes that disagree lists the shapes", "[emulation][backend]") {
     CpuBackend b(1);
     try {
         b.add(b.empty({2, 3}), b.empty({4}), b.empty({2, 3}));

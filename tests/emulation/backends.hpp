@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// All engines of this computer, operands that are hard for them, and comparison by bits.
+// All backends that this computer can run, operands that are hard for them, and a comparison of bits.
 #pragma once
 #include "core/rng.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
@@ -17,8 +17,8 @@
 
 namespace macheps::test {
 
-/// Returns a backend for each available instruction set and number of threads, and the GPU's kernels on the host. The
-/// first one, the scalar definition in one thread, is the reference for the others.
+/// Returns a backend for each available instruction set and number of threads, and one that runs the GPU's kernels on
+/// the host. The first backend is the reference for the others: the scalar definition with the first number of threads.
 inline std::vector<std::unique_ptr<Backend>> backends(const std::vector<int>& threads = {1, 2, 3}) {
     std::vector<std::unique_ptr<Backend>> all;
     for (const Simd simd : available_simd()) {
@@ -44,8 +44,8 @@ inline std::vector<float> downloaded(Backend& backend, ConstView view) {
     return values;
 }
 
-/// Describes the first ten places where the bits differ, as codes and values, and counts the others; empty if none
-/// differ.
+/// Returns the codes and values of the first ten elements whose bits differ, and the number of further differences.
+/// Returns an empty string if there are none.
 inline std::string differences(const std::vector<float>& actual, const std::vector<float>& expected) {
     if (actual.size() != expected.size()) return fmt::format("{} values, expected {}", actual.size(), expected.size());
     std::string text;
@@ -77,7 +77,7 @@ inline float operand(Operands kind, std::uint64_t i, std::uint32_t seed) {
         if (choice % 16 == 1) code = word & 0x807fffffu;
         if (choice % 16 >= 8) code = (word & 0x807fffffu) | (127 - choice / 16 % 9) << 23;
     }
-    // Rare enough that most rows of a short tensor stay finite.
+    // Special values are so rare that most rows of a short tensor stay finite.
     if (kind == Operands::hostile && random.word[2] % 128 == 0) {
         constexpr std::uint32_t specials[] = {0x7f800000u, 0xff800000u, 0x7fc00000u,
                                               0xffc00001u, 0x7f800001u, 0xffbfffffu};

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running error analysis: an fp64 value and a bound on the error of an fp32 computation of it. If a test writes an
-// operation's formula with such values, in the operation's order, it gets the operation's tolerance for any length and
-// operands.
-// Model: fl(x) = x (1 + d) + t, |d| <= u = 2^-24, |t| <= 2^-150 (Higham, Accuracy and Stability, 2.2 and 3.3). Our own
-// functions are assumed to be within 2 ulp. The error of the fp64 arithmetic is below 2^-28 of the bound, and the
-// factor of u in `rounded` covers it.
+// Running error analysis. A `Bounded` is an fp64 value with a bound on the error of an fp32 computation of that value.
+// A test evaluates an operation's formula with Bounded numbers, in the operation's order. The result contains the
+// tolerance of the operation for these operands.
+// Model: fl(x) = x (1 + d) + t, |d| <= u = 2^-24, |t| <= 2^-150 (Higham, Accuracy and Stability, 2.2 and 3.3). The
+// project's exp, log, erf and tanh are assumed to be within 2 ulp. The error of the fp64 arithmetic is below 2^-28 of
+// the bound. The constant u in `rounded` is slightly larger than 2^-24 to cover it.
 #pragma once
 #include "tests/test.hpp"
 
@@ -48,7 +48,7 @@ inline Bounded exp(Bounded a) { return rounded(std::exp(a.value), std::exp(a.val
 inline Bounded log(Bounded a) {
     return rounded(std::log(a.value), a.value > a.error ? -std::log1p(-a.error / a.value) : INFINITY, 2);
 }
-/// A slope that decreases with |x| is evaluated at the end of the interval that is nearer to zero.
+/// The slopes of erf and tanh decrease with |x|. The largest slope in an interval is that of the point nearest to zero.
 inline Bounded erf(Bounded a) {
     const double nearest = std::fmax(std::fabs(a.value) - a.error, 0);
     return rounded(std::erf(a.value), 1.1284 * std::exp(-nearest * nearest) * a.error, 2);
@@ -58,7 +58,7 @@ inline Bounded tanh(Bounded a) {
     return rounded(std::tanh(a.value), sech * sech * a.error, 2);
 }
 
-/// Returns a sum in which every term passes through at most `depth` additions.
+/// Returns the sum of `terms` for any order in which every term passes through at most `depth` additions.
 inline Bounded sum(const std::vector<Bounded>& terms, std::size_t depth) {
     double value = 0, error = 0, magnitude = 0;
     for (const Bounded& term : terms) {
@@ -70,8 +70,8 @@ inline Bounded sum(const std::vector<Bounded>& terms, std::size_t depth) {
     return {value, error + growth / (1 - growth) * magnitude};
 }
 
-/// Returns a sum by the lane rule. A lane adds up to 32 terms of a chunk, and five folds join the lanes. The sums of
-/// chunks are added in the same way.
+/// Returns the sum of `terms` for the order in which every engine sums. Each of 32 lanes adds up to 32 of the 1024
+/// terms of a chunk, and five folds join the lanes. The sums of the chunks are added in the same way.
 inline Bounded lane_sum(const std::vector<Bounded>& terms) {
     std::size_t depth = 0;
     for (std::size_t n = terms.size();; n = (n + 1023) / 1024) {
@@ -81,7 +81,7 @@ inline Bounded lane_sum(const std::vector<Bounded>& terms) {
     return sum(terms, depth);
 }
 
-/// Checks that `actual` is within its bounds. The first value outside is printed; the others are counted.
+/// Checks that each element of `actual` is within the bounds of its expected value. Prints the first that is not.
 inline void check_within(const std::vector<float>& actual, const std::vector<Bounded>& expected,
                          const std::string& what) {
     REQUIRE(actual.size() == expected.size());
@@ -95,7 +95,7 @@ inline void check_within(const std::vector<float>& actual, const std::vector<Bou
     }
     CAPTURE(what, first);
     CHECK(outside == 0);
-    CHECK(loose == 0);  // a bound that admits anything would check nothing
+    CHECK(loose == 0);  // with very wide bounds, the test would pass for any result
 }
 
 }  // namespace macheps::test

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares casts from fp64, which first round to odd in fp32, with the definition, which decomposes fp64 numbers.
+// Compares casts of arrays from fp64 with their scalar definition. The cast of an array first rounds to odd in fp32,
+// while the definition decomposes the fp64 number.
 #include "emulation/cpu/ops/casts/cast64.hpp"
 #include "core/codec.hpp"
 #include "core/format_table.hpp"
@@ -18,8 +19,8 @@ using namespace macheps;
 
 namespace {
 
-/// Returns values of the format, midpoints of neighbours, numbers close to both in fp64 and in fp32, special numbers
-/// and random ones.
+/// Returns values of the format, midpoints between them, fp64 and fp32 numbers close to these, special numbers and
+/// random numbers.
 std::vector<double> hard_numbers(const Format& f) {
     std::vector<double> at{0,
                            1,
@@ -115,7 +116,7 @@ TEST_CASE("a cast from fp64 agrees with its definition in every format and mode"
     CHECK(compared == std::size(all_formats) * std::size(round_names) * 2);
 }
 
-TEST_CASE("stochastic casts from fp64 use the words of their elements, and only as many bits as requested",
+TEST_CASE("a stochastic cast from fp64 uses the requested number of bits of each element's own random word",
           "[emulation][cast64]") {
     ThreadPool pool(1);
     for (const Format& f : {e4m3fn, e5m2fnuz, e2m1fn, bf16, fp16, tf32}) {
@@ -147,7 +148,8 @@ TEST_CASE("stochastic casts from fp64 use the words of their elements, and only 
     }
 }
 
-TEST_CASE("the scale is multiplied in fp64, and the tally counts fp64 numbers", "[emulation][cast64]") {
+TEST_CASE("a cast from fp64 multiplies by the scale in fp64, and its tally describes the fp64 inputs",
+          "[emulation][cast64]") {
     ThreadPool pool(1);
     const std::vector<double> x{0.1,
                                 -3,
@@ -177,7 +179,8 @@ TEST_CASE("the scale is multiplied in fp64, and the tally counts fp64 numbers", 
     CHECK(tally.amin_nz == 5e-324);
 }
 
-TEST_CASE("codes that do not fit and stochastic casts without a key are refused", "[emulation][cast64]") {
+TEST_CASE("a cast from fp64 is refused if codes do not fit in the output type or a random key is missing",
+          "[emulation][cast64]") {
     ThreadPool pool(1);
     const double x = 1;
     std::uint8_t code = 0;

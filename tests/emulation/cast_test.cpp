@@ -33,7 +33,7 @@ std::vector<Simd> vector_simd() {
 
 float from_bits(std::uint32_t u) { return bit_cast<float>(u); }
 
-/// Adds `x` and its neighbours up to two places away, with both signs.
+/// Appends `x` and the floats up to two ulps away from it, with both signs.
 void add_around(std::vector<float>& out, float x) {
     const auto u = bit_cast<std::uint32_t>(x);
     for (int step = -2; step <= 2; ++step) {
@@ -74,7 +74,7 @@ std::vector<float> hard_operands(Format f, float scale) {
     add_around(x, std::numeric_limits<float>::max());
     add_around(x, 0.0f);
     for (std::uint64_t i = 0; i < 2000; ++i) x.push_back(from_bits(random_bits({.seed = 7}, i)));
-    for (std::uint64_t i = 0; i < 2000; ++i) {  // near the format's range, where the bits matter
+    for (std::uint64_t i = 0; i < 2000; ++i) {  // exponents near the format's range
         const auto r = random_bits({.seed = 8}, i);
         const int spread = static_cast<int>(r >> 23 & 31) - 20;
         const auto field = static_cast<std::uint32_t>(std::clamp(127 + spread, 1, 254));
@@ -83,7 +83,7 @@ std::vector<float> hard_operands(Format f, float scale) {
     return x;
 }
 
-/// Describes the first few places where the bits of two arrays differ; empty if there are none.
+/// Returns a description of the first ten elements whose bits differ, or an empty string if none differ.
 std::string differences(const std::vector<float>& in, const std::vector<float>& expected, const float* actual) {
     std::string text;
     int shown = 0;
@@ -125,7 +125,7 @@ std::vector<float> defined(const std::vector<float>& x, const Cast& cast, Tally&
 
 }  // namespace
 
-TEST_CASE("every instruction set and the kernel cast as the definition does, in every format, mode, overflow and scale",
+TEST_CASE("casts on every instruction set and as a GPU kernel agree with the definition in every format and mode",
           "[emulation][cast]") {
     ThreadPool one(1);
     const auto device = test::host_device_backend(gpu::MatrixUnits::native, 90, false);
@@ -183,8 +183,8 @@ TEST_CASE("the vector kernels support every format that fits in fp32", "[emulati
         CAPTURE(name);
         CHECK((CastPlan({.format = format}).path != CastPlan::Path::scalar) == (format.bits <= 32));
     }
-    // Custom formats. If the exponent range is neither fp32's nor small, the definition is used. All results must be
-    // right.
+    // For some of these custom formats, the vector kernels fall back to the scalar definition, because the exponent
+    // range is neither that of fp32 nor small. All results must be right.
     ThreadPool one(1);
     for (const Format format : {Format{.bits = 10, .precision = 3, .exponent_bias = 120},
                                 Format{.bits = 12, .precision = 7, .exponent_bias = 15},
@@ -308,8 +308,8 @@ TEST_CASE("arrays of codes agree with encode, and decoded arrays agree with deco
                 }
             }
         }
-        // Decodes every code of up to 16 bits and many longer ones, then codes in the narrowest integers, which have no
-        // spare bits.
+        // Decodes every code of a format of up to 16 bits, or random codes of a wider format. Also decodes the codes
+        // from 16-bit and 8-bit integers if the format fits in them.
         std::vector<std::uint32_t> codes(1 << 16);
         for (std::size_t i = 0; i < codes.size(); ++i) {
             codes[i] = format.container_bits() <= 16 ? static_cast<std::uint32_t>(i) : random_bits({.seed = 3}, i);
@@ -328,7 +328,7 @@ TEST_CASE("arrays of codes agree with encode, and decoded arrays agree with deco
             };
             const auto all = static_cast<std::int64_t>(codes.size());
             for (const std::int64_t count : {all, all - 5, std::int64_t{100}, std::int64_t{7}}) {
-                CHECK(decodes(codes, count));  // 100: too few for a table
+                CHECK(decodes(codes, count));  // 100 codes are too few for a lookup table
                 if (format.container_bits() <= 16) CHECK(decodes(narrow, count));
                 if (format.container_bits() <= 8) CHECK(decodes(narrowest, count));
             }
@@ -387,7 +387,7 @@ TEST_CASE("casts that bypass the caches give the same results", "[emulation][cas
     }
 }
 
-TEST_CASE("a cast takes 0 to 32 random bits", "[emulation][cast]") {
+TEST_CASE("a cast with fewer than 0 or more than 32 random bits is refused", "[emulation][cast]") {
     ThreadPool one(1);
     float x = 1;
     CHECK_THROWS_AS(cast_array(Simd::scalar, one, &x, &x, 1, {.format = bf16, .random_bits = -1}, nullptr), Error);
@@ -396,8 +396,9 @@ TEST_CASE("a cast takes 0 to 32 random bits", "[emulation][cast]") {
 
 namespace {
 
-/// Casts every fp32 number to `format` on every instruction set, and returns how many stretches differ from the
-/// definition. The format is a constant here, so that the definition is compiled for it.
+/// Casts every fp32 number to `format` on every instruction set. Returns how many blocks of 2^16 numbers contain a
+/// result that differs from the definition. The format is a template argument, so that the compiler can specialise the
+/// definition.
 template <Format format, Round round>
 std::int64_t wrong_stretches(ThreadPool& pool) {
     constexpr std::int64_t stretch = 1 << 16;

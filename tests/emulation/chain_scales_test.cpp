@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests fp32.chain with scales. The chain is cut where scales change along k; otherwise they are multiplied at its end.
+// Tests the machine fp32.chain with scales. If a scale changes along k, the chain is cut at each change, and each part
+// is multiplied by its scales. Otherwise the whole sum is multiplied by the scales at the end.
 #include "core/error.hpp"
 #include "emulation/machine/table.hpp"
 #include "emulation/matmul/rules.hpp"
@@ -19,7 +20,7 @@ struct Shapes {
     std::int64_t m, n, k;
 };
 
-/// Codes of an operand [outer, k] with the scales of its granularity, outer-major.
+/// An operand of shape [outer, k]: its codes, and one scale for each group of its granularity. Both are outer-major.
 struct Operand {
     std::vector<float> codes, scales;
     const Granularity* granularity;
@@ -63,8 +64,8 @@ struct Operand {
     }
 };
 
-/// Computes one output as the rule is described: each partial sum is one fma per term, followed by an fma that applies
-/// both scales.
+/// Computes one output as the rule is documented. Each partial sum takes one fma per term. Then another fma multiplies
+/// the partial sum by its scales and adds it to the main sum.
 float expected(const Operand& a, const Operand& b, std::int64_t i, std::int64_t j, int interval, Promotion promotion) {
     float main = 0;
     const std::int64_t length = interval == 0 ? max_of(a.k, std::int64_t{1}) : interval;
@@ -82,7 +83,7 @@ float expected(const Operand& a, const Operand& b, std::int64_t i, std::int64_t 
 
 }  // namespace
 
-TEST_CASE("a chain that is cut where scales change gives the bits of its description, on every engine",
+TEST_CASE("a chain that is cut where scales change gives the bits of its definition, on every engine",
           "[emulation][scale]") {
     struct Kind {
         const char *a, *b;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests units of CPUs: the check values of their models, recorded results, and wrong models that these results refute.
+// Tests the models of the instructions of CPUs that multiply and add. The models must give known results and reproduce
+// results that were recorded on CPUs. The recorded results must refute wrong models.
 #include "core/error.hpp"
 #include "core/profile_table.hpp"
 #include "core/text/json.hpp"
@@ -51,7 +52,7 @@ std::vector<std::uint64_t> codes(const Json& list) {
     return all;
 }
 
-/// Calls f(arch.instr, qual, line) for every line.
+/// Calls f(arch.instr, qual, line) for every line of the file of recorded results.
 void for_each_line(const std::function<void(const std::string&, const std::string&, const Json&)>& f) {
     std::ifstream in(captures());
     for (std::string text; std::getline(in, text);) {
@@ -61,7 +62,7 @@ void for_each_line(const std::function<void(const std::string&, const std::strin
     }
 }
 
-/// Returns the captures of floating-point sums by `arch.instr`.
+/// Returns the recorded results of floating-point sums, grouped by `arch.instr`.
 std::map<std::string, std::vector<Captured>> captured_lines() {
     std::map<std::string, std::vector<Captured>> lines;
     for_each_line([&](const std::string& unit, const std::string& qual, const Json& line) {
@@ -74,7 +75,7 @@ std::map<std::string, std::vector<Captured>> captured_lines() {
     return lines;
 }
 
-/// Returns the number of lines that the changed rule does not reproduce.
+/// Returns the number of recorded results that the machine does not reproduce after `change` to its rule.
 int refuting(const std::vector<Captured>& lines, const std::function<void(SumRule&)>& change) {
     int count = 0;
     for (const Captured& line : lines) {
@@ -89,7 +90,8 @@ int refuting(const std::vector<Captured>& lines, const std::function<void(SumRul
 
 }  // namespace
 
-TEST_CASE("a pair of bf16 products is summed as x86, Arm and POWER10 each do it", "[emulation][cpu_units]") {
+TEST_CASE("sums of two bf16 products and an addend differ between x86, Arm and POWER10 as known",
+          "[emulation][cpu_units]") {
     struct Case {
         std::uint64_t a0, a1, b0, b1, c, x86, arm, power10;
         const char* why;
@@ -119,7 +121,8 @@ TEST_CASE("a pair of bf16 products is summed as x86, Arm and POWER10 each do it"
     }
 }
 
-TEST_CASE("a tile of AMX adds C last, and pairs of AVX-512 lose every product", "[emulation][cpu_units]") {
+TEST_CASE("AMX adds C to the sum of the products, and AVX-512 adds each product to C, where small products are lost",
+          "[emulation][cpu_units]") {
     const InstructionOperands ones{
         .a = {0x3f80, 0x3f80, 0x3f80, 0x3f80}, .b = {0x3f80, 0x3f80, 0x3f80, 0x3f80}, .c = 0x4b800000};
     CHECK(evaluate_instruction(find_instruction("x86", "tdpbf16ps", "k4.f32.bf16.bf16.f32"), ones) == 0x4b800002);
@@ -153,7 +156,7 @@ TEST_CASE("every recorded sum of a CPU's unit is reproduced on every engine", "[
     CHECK(total == 2496);
 }
 
-TEST_CASE("recorded results refute the wrong models of a pair", "[emulation][cpu_units]") {
+TEST_CASE("recorded results refute wrong models of a CPU's unit", "[emulation][cpu_units]") {
     if (!std::filesystem::exists(captures()))
         SKIP_TEST("no cpu_captures.jsonl in ../shared/vectors, nor in MACHEPS_SHARED");
     const auto lines = captured_lines();
@@ -163,7 +166,7 @@ TEST_CASE("recorded results refute the wrong models of a pair", "[emulation][cpu
         int refute;
         std::function<void(SumRule&)> change;
     };
-    // Models of other units are compared by value: all NaNs count as equal.
+    // NanRule::any makes all NaNs count as equal. These wrong models do not say which NaN results.
     const auto one_rounding = [](SumRule& r) {
         r.model = SumModel::exact_step;
         r.nan = NanRule::any;
@@ -179,9 +182,9 @@ TEST_CASE("recorded results refute the wrong models of a pair", "[emulation][cpu
              {"x86.vdpbf16ps", "even first", 64, [](SumRule& r) { r.order = ProductOrder::ascending; }},
              {"x86.vdpbf16ps", "operands not flushed", 10, [](SumRule& r) { r.flush_operands = false; }},
              {"x86.vdpbf16ps", "results not flushed", 9, [](SumRule& r) { r.flush_results = ResultFlush::no; }},
-             {"x86.vdpbf16ps", "before", 7, [](SumRule& r) { r.flush_results = ResultFlush::before_rounding; }},
-             {"x86.vdpbf16ps", "grid", 3, [](SumRule& r) { r.flush_results = ResultFlush::subnormal; }},
-             {"x86.vdpbf16ps", "exact", 39, one_rounding},
+             {"x86.vdpbf16ps", "early flush", 7, [](SumRule& r) { r.flush_results = ResultFlush::before_rounding; }},
+             {"x86.vdpbf16ps", "subnormal", 3, [](SumRule& r) { r.flush_results = ResultFlush::subnormal; }},
+             {"x86.vdpbf16ps", "one rounding", 39, one_rounding},
              {"x86.vdpbf16ps", "Arm's", 134,
               [](SumRule& r) {
                   r.model = SumModel::odd_pairs;
@@ -199,10 +202,10 @@ TEST_CASE("recorded results refute the wrong models of a pair", "[emulation][cpu
         CHECK(refuting(lines.at(t.unit), [](SumRule&) {}) == 0);
         CHECK(refuting(lines.at(t.unit), t.change) == t.refute);
     }
-    // The results also refute each mutant that recordings are chosen to refute.
+    // The recorded results also refute each wrong model in evidence::mutants().
     for (const auto& [unit, of_unit] : lines) {
         const Machine& machine = *of_unit.front().instruction.machine;
-        // Inputs that were recorded on an emulator of the architecture do not reach every flush.
+        // The inputs that were run on an emulator of the architecture do not test every flush to zero.
         if (machine.evidence != Evidence::hardware) continue;
         for (const evidence::Mutant& mutant : evidence::mutants(machine.sum, machine.k)) {
             CAPTURE(unit, mutant.name);
@@ -211,7 +214,8 @@ TEST_CASE("recorded results refute the wrong models of a pair", "[emulation][cpu
     }
 }
 
-TEST_CASE("conversions of x86 and Arm differ in what they flush", "[emulation][cpu_units]") {
+TEST_CASE("the conversion to bf16 flushes subnormal numbers to zero on x86 and keeps them on Arm",
+          "[emulation][cpu_units]") {
     const auto code = [](const char* profile, std::uint32_t x, const Format& to, Round mode = Round::nearest_even) {
         return encode64(profile_named(profile), to, bit_cast<float>(x), mode);
     };
@@ -225,7 +229,7 @@ TEST_CASE("conversions of x86 and Arm differ in what they flush", "[emulation][c
     CHECK(code("x86.vcvtps2ph", 0x47800000, fp16, Round::toward_zero) == 0x7bff);
     CHECK(code("x86.vcvtps2ph", 0xff802000, fp16) == 0xfe01);
     if (!std::filesystem::exists(captures())) return;
-    // Recorded lines refute the flushing of the other profile.
+    // The results recorded on each CPU refute the profile of the other CPU.
     int kept = 0, flushed = 0, wrong = 0, lines = 0;
     for_each_line([&](const std::string& unit, const std::string&, const Json& line) {
         const bool is_x86 = unit == "x86.vcvtneps2bf16";
@@ -243,7 +247,7 @@ TEST_CASE("conversions of x86 and Arm differ in what they flush", "[emulation][c
     CHECK(flushed == 11);
 }
 
-TEST_CASE("every unit delivers a result unchanged if its format can hold it", "[emulation][cpu_units]") {
+TEST_CASE("every CPU unit delivers a sum unchanged if the format of the result can hold it", "[emulation][cpu_units]") {
     int rules = 0;
     for (const Machine* machine : all_machines) {
         const SumRule& rule = machine->sum;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares the units of the CPU that runs the tests with their machines.
+// Compares the multiply-and-add instructions of the CPU that runs the tests with the machines that emulate them.
 #include "core/error.hpp"
 #include "core/profile.hpp"
 #include "emulation/evidence/cpu/cpu_probe.hpp"
@@ -42,7 +42,7 @@ TEST_CASE("this CPU's units give the bits of their machines or are reported as a
     for (const ProbeResult& row : rows) results[row.instruction] += row.trials;
     for (const auto& [name, count] : results) {
         CAPTURE(name, count);
-        CHECK((count == 0 || count >= asked));  // small classes leave their share to the others
+        CHECK((count == 0 || count >= asked));  // if a class has few operands, other classes get more results
     }
     std::set<std::string> equal, absent;
     for (const ProbeResult& row : rows) {
@@ -86,7 +86,7 @@ TEST_CASE("this CPU differs from every wrong model, and its recorded trace refut
         const Trace again = parse_trace(trace_text(trace), "memory");
         CHECK(again.rows == trace.rows);
         replay(again, [&](const ProbeResult& row) { CHECK(row.verdict == Verdict::equal); });
-        // Results of everyday operands do not refute every wrong model, so they are not evidence.
+        // Results for normal operands alone do not refute every wrong model, so they are not accepted as evidence.
         Candidates everyday = found;
         std::erase_if(everyday.rows, [](const TraceRow& row) { return row.cls != "normal"; });
         if (machine.name == std::string_view("x86.vdpbf16ps")) {
@@ -123,7 +123,8 @@ TEST_CASE("the traces of CPUs in tests/traces agree with the machines, on every 
     std::printf("%zu rows of traces of CPUs\n", rows);
 }
 
-TEST_CASE("the live check passes on the machines that this CPU has", "[emulation][cpu_units]") {
+TEST_CASE("check_on_this_cpu finds no mismatch in the machines that emulate this CPU's units",
+          "[emulation][cpu_units]") {
     for (const Machine* machine : all_machines) {
         for (const LiveCheck& check : check_on_this_cpu(*machine)) {
             CAPTURE(machine->name);
@@ -137,7 +138,7 @@ TEST_CASE("the live check passes on the machines that this CPU has", "[emulation
 
 TEST_CASE("2^30 random results of vdpbf16ps agree with its machine", "[emulation][cpu_units][slow]") {
     std::uint64_t trials = 0, mismatches = 0;
-    // Half of the results are those of the 512-bit form, half those of the 128-bit form.
+    // Half of the results come from the 512-bit form of the instruction and half from its 128-bit form.
     const auto groups = cpu_probe_groups(std::uint64_t{1} << 29);
     for (const ProbeResult& row : run_probe(groups[0], "vdpbf16ps.k2.f32.bf16.bf16.f32", 1e6, {})) {
         if (row.verdict == Verdict::absent) SKIP_TEST("absent: this CPU has no avx512_bf16");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exports Eigen's product under the name that BLAS libraries use, so that `verify --library FILE` can find its order of
+// Exports Eigen's matrix product as cblas_sgemm, so that `macheps verify --library FILE` can find Eigen's order of
 // summation.
 #include <Eigen/Core>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares the elementwise operations with formulas that are written here again. Values must be within their running
-// error bounds, and the backward form must be the slope of the value. tests/emulation/ops_test.cpp compares the bits of
-// the engines.
+// Compares the elementwise operations with an independent copy of their formulas. Values must be within running error
+// bounds, and the backward form must be the derivative of the forward form. tests/emulation/ops_test.cpp compares the
+// bits of the engines.
 #include "tests/emulation/backends.hpp"
 #include "tests/emulation/bounded.hpp"
 
@@ -17,13 +17,13 @@ namespace {
 
 const double pi = std::acos(-1.0);
 
-/// Returns a constant of a formula, rounded to fp32.
+/// Returns the constant `c` of a formula with the error of rounding it to fp32.
 Bounded nearest(double c) { return rounded(c, 0); }
 
 Bounded tanh_of_gelu(Bounded x) { return tanh(nearest(std::sqrt(2 / pi)) * (x + nearest(0.044715) * ((x * x) * x))); }
 Bounded sigmoid(Bounded x) { return Bounded(1) / (Bounded(1) + exp(-x)); }
 
-/// An operation of one operand: its exact function, and the formulas that the engines compute.
+/// An operation of one operand: the exact function, and the formulas that the engines evaluate with rounding errors.
 struct Analysed {
     Unary f;
     double (*exact)(double x);
@@ -65,7 +65,7 @@ const Analysed analysed[] = {
 
 }  // namespace
 
-TEST_CASE("every elementwise operation of one operand is analysed here", "[emulation][elementwise]") {
+TEST_CASE("every elementwise operation of one operand has an error analysis in this test", "[emulation][elementwise]") {
     for (const Unary& row : unaries) {
         CAPTURE(row.name);
         CHECK(std::count_if(std::begin(analysed), std::end(analysed), [&](const Analysed& a) { return a.f == row; }) ==
@@ -73,7 +73,7 @@ TEST_CASE("every elementwise operation of one operand is analysed here", "[emula
     }
 }
 
-TEST_CASE("each elementwise operation has a unique name, which leads to its type", "[emulation][elementwise]") {
+TEST_CASE("each elementwise operation has a unique name, and visit() finds its type", "[emulation][elementwise]") {
     std::vector<std::string_view> names;
     for (const Unary& row : unaries) {
         names.push_back(row.name);
@@ -112,10 +112,11 @@ TEST_CASE("values and gradients of elementwise operations are within their runni
     }
 }
 
-TEST_CASE("the backward form of an elementwise operation is the slope of its value", "[emulation][elementwise]") {
-    // With h = 2^-13, the errors of the central difference are h^2/6 |f'''| < 2^-28 |f'''| and 2^-40 |f|. Both are
-    // below the error allowed for fp32 gradients, which round a few dozen times on values that are at most a few times
-    // the largest slope.
+TEST_CASE("the backward form of an elementwise operation is the slope of its forward form",
+          "[emulation][elementwise]") {
+    // With h = 2^-13, the central difference has a truncation error of h^2/6 |f'''| < 2^-28 |f'''| and a rounding error
+    // of 2^-40 |f|. Both are below the error allowed for fp32 gradients. The computation of a gradient rounds a few
+    // dozen times, and the rounded values are at most a few times the largest slope.
     constexpr double h = 0x1p-13;
     CpuBackend b(1);
     for (const Analysed& a : analysed) {

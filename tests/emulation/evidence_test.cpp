@@ -33,7 +33,7 @@ struct EvidenceRow {
     std::string evidence, from;
 };
 
-/// Returns the evidence of each machine in the page's tables: `| machines | evidence | from where |`.
+/// Returns the evidence of each machine in the page's tables. Their columns are `| machines | evidence | from where |`.
 std::map<std::string, EvidenceRow> said_of_machines() {
     std::map<std::string, EvidenceRow> said;
     std::istringstream lines(page());
@@ -52,7 +52,7 @@ std::map<std::string, EvidenceRow> said_of_machines() {
     return said;
 }
 
-/// Returns the devices of a row, without the text in brackets that follows them: `H100, H200 (C = 0)`.
+/// Returns the devices on which a machine was measured. Drops a remark in brackets, as in `H100, H200 (C = 0)`.
 std::vector<std::string> devices_of(const Machine& machine) {
     const std::string all(machine.measured.substr(0, machine.measured.find(" (")));
     std::vector<std::string> devices;
@@ -66,7 +66,7 @@ std::vector<std::string> devices_of(const Machine& machine) {
 
 }  // namespace
 
-TEST_CASE("docs/evidence.md gives the evidence of every machine's row", "[emulation][evidence]") {
+TEST_CASE("docs/evidence.md gives the evidence and the devices of every machine", "[emulation][evidence]") {
     const std::map<std::string, EvidenceRow> said = said_of_machines();
     const std::string text = page();
     for (const Machine* machine : all_machines) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares the effect of scaling schemes on random numbers with the figures of the specification's prototype.
+// Compares the errors of scaling schemes on random numbers with the figures in the specification (fp8-recipes), which
+// were measured with a prototype.
 #include "core/format_table.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "emulation/scaling/scaling.hpp"
@@ -64,7 +65,8 @@ std::vector<float> normal(unsigned seed) {
 
 }  // namespace
 
-TEST_CASE("normal numbers keep the fidelity that the specification's prototype measured", "[emulation][scale]") {
+TEST_CASE("each scaling scheme has the errors on normal numbers that the specification's prototype had",
+          "[emulation][scale]") {
     struct Row {
         const char *format, *granularity, *rule;
         bool stochastic;
@@ -98,15 +100,16 @@ TEST_CASE("normal numbers keep the fidelity that the specification's prototype m
         const Fidelity f = fidelity(x, row.format, row.granularity, row.rule, row.stochastic);
         // The tolerances cover the last digits of the table and the scatter between samples of a million numbers.
         CHECK(std::fabs(f.sqnr_db - row.sqnr_db) < 0.04);
-        // Stochastic errors are about a sixth of a number's magnitude. Over 1024^2 numbers, four standard deviations
-        // are 6.5e-4.
+        // The error of stochastic rounding is about a sixth of a number's magnitude. For the mean of 1024^2 numbers,
+        // four standard deviations are 6.5e-4.
         const double chance = row.stochastic ? 7e-4 : 2e-4;
         CHECK(std::fabs(f.shrink - row.shrink) < chance + 0.06 * std::fabs(row.shrink));
         CHECK(std::fabs(f.underflow_percent - row.underflow_percent) < 0.002 + 0.02 * row.underflow_percent);
     }
 }
 
-TEST_CASE("heavy tails and a column of outliers separate the schemes as the specification says", "[emulation][scale]") {
+TEST_CASE("each scaling scheme has the errors on heavy tails and outliers that the specification reports",
+          "[emulation][scale]") {
     std::vector<float> heavy = normal(12);
     const std::vector<float> exponents = normal(13);
     for (std::size_t i = 0; i < heavy.size(); ++i) heavy[i] *= std::exp(exponents[i]);
@@ -114,7 +117,7 @@ TEST_CASE("heavy tails and a column of outliers separate the schemes as the spec
         const char *format, *granularity, *rule;
         double sqnr_db, within;
     };
-    // The largest of a million such numbers depends on the sample, which affects schemes with one scale for all
+    // The largest of a million such numbers differs between samples. This affects schemes with one scale for all
     // numbers.
     for (const Row& row :
          {Row{"e4m3fn", "tensor", "ao_fp8", 31.6, 0.4}, Row{"e4m3fn", "1x128", "te_block_fp32", 33.8, 0.4},

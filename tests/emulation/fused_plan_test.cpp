@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the plan that both engines specialise: it gives the results of the definition, and both engines follow it.
+// Tests the fused plan of a machine's sums, for which the CPU and the GPU engine have specialised code. The plan must
+// give the results of the definition, and both engines must use the same plan.
 #include "core/codec.hpp"
 #include "emulation/cpu/matmul/machine/machine_kernel.hpp"
 #include "emulation/cpu/matmul/machine/machine_plan.hpp"
@@ -21,7 +22,7 @@ namespace {
 
 std::uint32_t bits_of(float x) { return bit_cast<std::uint32_t>(definition::canonical(x)); }
 
-/// Calls f(machine, format) for every format that a machine's operands may have.
+/// Calls f(machine, format) for every machine and every format that its operands may have, except fp64.
 void for_each_operand(const std::function<void(const Machine&, const Format&)>& f) {
     for (const Machine* machine : all_machines) {
         for (const Format& format : FormatSet::known) {
@@ -66,7 +67,7 @@ struct Row {
     }
 };
 
-/// Returns the sum of the first `length` places of the chain that begins at term `first`.
+/// Returns the sum of the `length` terms from term `first` on, as one chain in the plan's order.
 float chain_by_plan(const FusedPlan& plan, const Matmul& args, std::int64_t first, std::int64_t length) {
     std::uint64_t c = 0;
     for (std::int64_t place = 0; place < length; place += plan.terms) {
@@ -87,7 +88,7 @@ float chain_by_plan(const FusedPlan& plan, const Matmul& args, std::int64_t firs
     return decode(plan.rule.addend, c);
 }
 
-/// Evaluates the plan literally: chains of steps, then joins.
+/// Evaluates the plan step by step: sums each interval as a chain and adds it to the main sum.
 float sum_by_plan(const FusedPlan& plan, const Matmul& args) {
     const std::int64_t k = (args.k + plan.instruction_k - 1) / plan.instruction_k * plan.instruction_k;
     if (plan.join == PartialJoin::none) return chain_by_plan(plan, args, 0, k);
@@ -136,7 +137,7 @@ TEST_CASE("a fused plan gives the results of the definition", "[emulation][machi
     CHECK(plans > 1000);
 }
 
-TEST_CASE("the order of a fused plan takes every term of a period once", "[emulation][machine]") {
+TEST_CASE("the order of a fused plan takes every term of a period exactly once", "[emulation][machine]") {
     for_each_operand([&](const Machine& machine, const Format& format) {
         Matmul args;
         args.a.format = args.b.format = format;
@@ -158,7 +159,7 @@ TEST_CASE("the order of a fused plan takes every term of a period once", "[emula
     });
 }
 
-TEST_CASE("both engines run a machine by the same plan", "[emulation][machine]") {
+TEST_CASE("the CPU and GPU engines run a machine by the same plan", "[emulation][machine]") {
     std::size_t both = 0;
     for_each_operand([&](const Machine& machine, const Format& format) {
         for (const Promotion promotion : {Promotion::none, Promotion::add, Promotion::fma_joint}) {
@@ -209,7 +210,7 @@ TEST_CASE("the vector engines have kernels for every machine with a fused plan, 
     }
 }
 
-TEST_CASE("a machine that differs in a point that published sources dispute has no fused plan",
+TEST_CASE("a machine has no fused plan if a property that published sources dispute is changed",
           "[emulation][machine]") {
     const Machine& machine = *find_machine("sm90.wgmma.fp8");
     const auto has_plan = [](const Machine& changed) {

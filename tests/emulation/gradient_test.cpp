@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compares every backward operation, except the elementwise ones (tests/emulation/elementwise_test.cpp), with central
-// differences of an fp64 forward pass that is written here.
+// differences of an fp64 forward pass in this file.
 #include "tests/emulation/backends.hpp"
 
 #include <cmath>
@@ -31,8 +31,8 @@ Vector slopes(Vector x, const std::function<double(const Vector&)>& loss) {
     return slope;
 }
 
-/// Checks fp32 gradients. These operations round a few dozen times on values that are at most a few times the largest
-/// slope.
+/// Compares fp32 gradients with `slope`. The tolerance allows for a few dozen roundings of values that are at most a
+/// few times the largest slope.
 void check(const std::vector<float>& gradient, const Vector& slope, const std::string& what) {
     REQUIRE(gradient.size() == slope.size());
     double largest = 0, worst = 0;
@@ -183,7 +183,7 @@ TEST_CASE("embedding_backward is the slope of embedding, repeated tokens include
     CpuBackend b(1);
     const std::int64_t batch = 3, times = 5, n = 6, vocabulary = 4;
     const auto wte = values(vocabulary * n, 1), wpe = values(times * n, 2), d = values(batch * times * n, 3);
-    const auto which = tokens(batch * times, static_cast<std::int32_t>(vocabulary), 4);  // 15 draws of 4: some repeat
+    const auto which = tokens(batch * times, static_cast<std::int32_t>(vocabulary), 4);  // 15 draws from 4: some repeat
     const TokenTensor ids = uploaded_tokens(b, which, {batch, times});
     Tensor out = b.empty({batch, times, n}), dwte = b.empty({vocabulary, n}), dwpe = b.empty({times, n});
     b.embedding(ids, uploaded(b, wte, {vocabulary, n}), uploaded(b, wpe, {times, n}), out);

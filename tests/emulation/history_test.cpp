@@ -15,7 +15,7 @@ namespace {
 constexpr float infinity = std::numeric_limits<float>::infinity();
 const float not_a_number = std::numeric_limits<float>::quiet_NaN();
 
-/// Returns the scales with which tensors of these amaxes are cast.
+/// Returns the scales of successive steps in which the tensor has these amaxes.
 std::vector<float> scales(const std::vector<float>& amaxes, DelayedScaling how, const char* rule = "te_delayed",
                           const Format& format = e4m3fn) {
     AmaxHistory history(*find_scale_rule(rule), format, how);
@@ -41,15 +41,15 @@ TEST_CASE("delayed scaling uses the amaxes of earlier steps", "[emulation][scale
     // A spike leaves the window after exactly `length` updates.
     CHECK(scales({7, 14, 7, 7, 7}, {.length = 2}) == All{1, 64, 32, 32, 64});
     CHECK(scales({7, 14, 7, 7, 7}, {.length = 3}) == All{1, 64, 32, 32, 32});
-    // A step of only zeros or only NaN enters nothing: the 14 is still in the window of two.
+    // A step whose tensor is all zeros or all NaN adds nothing to the history. The 14 stays in the window of two.
     CHECK(scales({7, 14, 0, 0, not_a_number, 7, 7}, {.length = 2}) == All{1, 64, 32, 32, 32, 32, 32});
     CHECK(scales({14, 0, 7}, {.choice = recent}) == All{1, 32, 32});
-    // An infinity stays in the window and freezes the scale for as many updates as the window has places.
+    // An infinity freezes the scale while it is in the window.
     CHECK(scales({7, infinity, 14, 14, 14, 14}, {.length = 3}) == All{1, 64, 64, 64, 64, 32});
     CHECK(scales({7, infinity, 14, 14}, {.choice = recent}) == All{1, 64, 64, 32});
 }
 
-TEST_CASE("unfused delayed scaling enters zeros and NaN into its history", "[emulation][scale]") {
+TEST_CASE("unfused delayed scaling adds zeros and NaN to its history", "[emulation][scale]") {
     using All = std::vector<float>;
     const auto unfused = [](const std::vector<float>& amaxes, DelayedScaling how) {
         return scales(amaxes, how, "te_delayed_unfused");
@@ -76,7 +76,7 @@ TEST_CASE("unfused delayed scaling enters zeros and NaN into its history", "[emu
         CHECK(amax != amax);
         CHECK(history.scale() == 1);
     }
-    // A history that is loaded from the state continues equally, zeros and NaN included.
+    // A history that is loaded from a state continues as the original does, also with zeros and NaN.
     AmaxHistory one(*find_scale_rule("te_delayed_unfused"), e4m3fn, {.length = 3});
     for (const float amax : {8.0f, 0.0f, not_a_number, 0.0f, 4.0f, 0.0f, 0.0f, 2.0f, 1.0f}) {
         AmaxHistory other(*find_scale_rule("te_delayed_unfused"), e4m3fn, {.length = 3});
@@ -90,8 +90,9 @@ TEST_CASE("unfused delayed scaling enters zeros and NaN into its history", "[emu
     CHECK(one.scale() == 224);
 }
 
-TEST_CASE("the unfused scale is the rounded reciprocal of amax times the largest number", "[emulation][scale]") {
-    // fl(fl(1 / 3) 448) is one ulp above fl(448 / 3); rational arithmetic.
+TEST_CASE("the unfused scale is the format's largest number times the rounded reciprocal of amax",
+          "[emulation][scale]") {
+    // In rational arithmetic, fl(fl(1 / 3) * 448) is one ulp above fl(448 / 3).
     const float fused = scale_function::te_delayed(3, 448, 0, 1),
                 unfused = scale_function::te_delayed_unfused(3, 448, 0, 1);
     CHECK(fused == 448.0f / 3.0f);
@@ -104,7 +105,7 @@ TEST_CASE("the unfused scale is the rounded reciprocal of amax times the largest
         CHECK(std::abs(bit_cast<std::int32_t>(a) - bit_cast<std::int32_t>(b)) <= 1);
         different += a != b ? 1 : 0;
     }
-    // The specification reports 30 %.
+    // According to the specification, 30 % of the scales differ.
     CHECK(different > 60'003 / 4);
     CHECK(different < 60'003 * 35 / 100);
 }
@@ -130,12 +131,13 @@ TEST_CASE("a history that is loaded from a state continues as the original does"
     }
 }
 
-TEST_CASE("a power of two by an fp32 logarithm rounds up just below powers", "[emulation][scale]") {
+TEST_CASE("floor_power_by_log2 returns the next power of two for numbers just below it", "[emulation][scale]") {
     using scale_function::floor_power;
     using scale_function::floor_power_by_log2;
-    // `ulps` is the largest distance below 2^k, in ulps, at which the fp32 logarithm is still k: d / ln 2 is at most
-    // half the distance from k to the number below it. In units of 2^-24 this is floor(ln 2 * 2^j), where 2^j is the
-    // scale of that distance: 0.69, 1.39, 2.77, 5.55, 11.09, 22.18.
+    // `ulps` is the largest distance below 2^k, in ulps, at which the fp32 logarithm still rounds to k. The logarithm
+    // of 2^k (1 - d) is about k - d / ln 2. It rounds to k if d / ln 2 is at most half the distance from k to the next
+    // smaller float. If that half distance is 2^j * 2^-24, then `ulps` is floor(ln 2 * 2^j). The values of ln 2 * 2^j
+    // are 0.69, 1.39, 2.77, 5.55, 11.09, 22.18.
     struct Row {
         int k, ulps;
     };

@@ -36,7 +36,7 @@ std::vector<std::uint64_t> codes(const json& object, const char* key) {
     return list;
 }
 
-/// Returns the lines of a file of vectors, by instruction.
+/// Returns the lines of a file of test vectors, grouped by instruction.
 std::map<std::string, std::pair<Instruction, std::vector<Line>>> read(const std::filesystem::path& path) {
     std::map<std::string, std::pair<Instruction, std::vector<Line>>> lines;
     std::ifstream in(path);
@@ -65,7 +65,8 @@ bool agrees(const Format& f, std::uint64_t bits, const std::string& d) {
 
 }  // namespace
 
-TEST_CASE("every shared vector agrees with the definition and with every engine", "[emulation][machine]") {
+TEST_CASE("every published test vector of an instruction agrees with the definition and with every engine",
+          "[emulation][machine]") {
     const auto folder = test::shared_folder();
     if (folder.empty()) SKIP_TEST("no shared vectors");
     for (const auto& [file, instructions, total] :
@@ -92,8 +93,8 @@ TEST_CASE("every shared vector agrees with the definition and with every engine"
             CAPTURE(name);
             CHECK(wrong == 0);
             if (!has_instruction_grid(instruction)) continue;
-            // Multiplies the row of each line by the column of each line, so that ordinary and special numbers share a
-            // panel.
+            // Multiplies the row of a of each line by the column of b of each line, so that vector code meets ordinary
+            // and special numbers in the same panel.
             for (const Simd level : available_simd()) {
                 if (level == Simd::scalar) continue;
                 const auto grid = instruction_grid(level, instruction, operands, operands);
@@ -115,7 +116,7 @@ TEST_CASE("every shared vector agrees with the definition and with every engine"
 
 namespace {
 
-/// The captures of one machine, and how far they reach.
+/// Results of one machine that were captured on GPUs, and which operands they cover.
 struct Captures {
     std::vector<std::pair<Instruction, Line>> lines;
     std::set<std::string> gpus;
@@ -159,7 +160,7 @@ bool agree_with_steps_of(const Captures& captures, int terms) {
 
 }  // namespace
 
-TEST_CASE("the evidence of a machine claims what its captures can show, and no more", "[emulation][machine]") {
+TEST_CASE("the stated evidence of a machine claims exactly what its captured results show", "[emulation][machine]") {
     const auto path = test::shared_folder() / "vectors/tc_hw_captures.jsonl";
     if (!std::filesystem::exists(path)) SKIP_TEST("no " + path.string());
     for (const auto& [name, captures] : captures_of_machines(path)) {
@@ -176,15 +177,17 @@ TEST_CASE("the evidence of a machine claims what its captures can show, and no m
         if (machine.sum.model != SumModel::truncated) continue;
         const int terms = machine.sum.terms, live = captures.live_terms;
         CHECK(agree_with_steps_of(captures, terms));
-        // The captures refute steps of half the length, or of half the products that are not zero if these are fewer.
+        // The captures refute steps of half the length. If fewer products are not zero, they refute steps of half that
+        // number.
         CHECK_FALSE(agree_with_steps_of(captures, std::min(terms, live) / 2));
         if (is_whole && terms < machine.k) CHECK_FALSE(agree_with_steps_of(captures, machine.k));
-        // If the words leave a point open, so do the captures.
+        // If the words say that two lengths of a step cannot be distinguished, the captures agree with both lengths.
         if (!is_whole) CHECK(agree_with_steps_of(captures, terms <= live ? machine.k : live));
     }
 }
 
-TEST_CASE("a machine with captures names the GPUs, and how far the captures reach", "[emulation][machine]") {
+TEST_CASE("a machine with captured results names the GPUs and the number of products that were not zero",
+          "[emulation][machine]") {
     for (const Machine* machine : all_machines) {
         CAPTURE(machine->name);
         const bool captured = machine->evidence == Evidence::hardware || machine->evidence == Evidence::emulated;
@@ -228,7 +231,7 @@ TEST_CASE("an instruction is found by its name", "[emulation][machine]") {
              {"sm_70", "mma", "m8n8k4.f16.f16.f16.f32", "sm70.mma.fp16.d16", fp16, fp16, 4, "the reverse"},
              {"sm_90", "mma", "m16n8k8.f64.f64.f64.f64", "sm90.mma.fp64", fp64, fp64, 8, "between k16 and k4"},
              {"sm_120", "mma", "m16n8k32.f32.e4m3.e4m3.f32", "sm120.mma.fp8", e4m3fn, e4m3fn, 32, "the fp8 row"},
-             {"sm_120", "mma", "m16n8k32.f32.e4m3.e2m1.f32", "sm120.mma.f8f6f4", e4m3fn, e2m1fn, 32, "beside fp4"},
+             {"sm_120", "mma", "m16n8k32.f32.e4m3.e2m1.f32", "sm120.mma.f8f6f4", e4m3fn, e2m1fn, 32, "fp8 and fp4"},
              {"sm_100", "tcgen05.mxf4nvf4", "m128n8k64.block32.f32.e2m1.e2m1.ue8m0", "sm100.tcgen05.nvfp4.ue8m0",
               e2m1fn, e2m1fn, 64, "by scale type"},
              {"CDNA3", "mfma", "f32_16x16x32_bf8_fp8", "cdna3.mfma.fp8", e5m2fnuz, e4m3fnuz, 32, "AMD's fp8"},
@@ -272,11 +275,11 @@ TEST_CASE("an unknown instruction is refused, and the error suggests the nearest
     }
 }
 
-TEST_CASE("every matrix unit has an instruction that finds it", "[emulation][machine]") {
+TEST_CASE("every matrix unit is found by the name of one of its instructions", "[emulation][machine]") {
     std::set<std::string_view> found;
     for (const Machine* machine : all_machines) {
         if (machine->instruction.empty() || is_cpu_unit(*machine)) continue;
-        // Each form of the machine has a valid qualifier, as the error for a wrong qualifier would suggest it.
+        // Builds a valid qualifier for each type of operand that the machine reads.
         const std::string_view name = machine->name;
         const bool half = machine->result == fp16;
         const std::string d = machine->result == fp64 ? "f64" : half ? "f16" : "f32";
@@ -312,7 +315,7 @@ TEST_CASE("every matrix unit has an instruction that finds it", "[emulation][mac
     }
 }
 
-TEST_CASE("too few operands are refused", "[emulation][machine]") {
+TEST_CASE("an instruction with too few operands or scales is refused", "[emulation][machine]") {
     const Instruction instruction = find_instruction("sm_100", "tcgen05.mxf4", "m128n8k64.block32.f32.e2m1.e2m1.ue8m0");
     CHECK(instruction.scale_count() == 2);
     InstructionOperands operands{.a = std::vector<std::uint64_t>(64), .b = std::vector<std::uint64_t>(64)};
@@ -340,7 +343,7 @@ TEST_CASE("the sign of a ue4m3 scale is ignored", "[emulation][machine]") {
     CHECK(evaluate_instruction(instruction, operands) == 0x7fffffff);
 }
 
-TEST_CASE("a format that a set cannot hold is refused, not dropped", "[emulation][machine]") {
+TEST_CASE("a FormatSet refuses a format that it cannot hold", "[emulation][machine]") {
     constexpr Format e3m4{.bits = 8, .precision = 5, .exponent_bias = 3};
     CHECK_THROWS_AS(FormatSet({fp16, e3m4}), std::invalid_argument);
     CHECK_FALSE(FormatSet::of_values().contains(e3m4));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Outputs of libraries on an H100, recorded by scripts/gpu/torch_capture.py and triton_capture.py: named rules and
-// instructions give the same bits, and similar rules do not.
+// Compares rules and instructions with outputs of libraries on an H100, which scripts/gpu/torch_capture.py and
+// triton_capture.py recorded. The rule of an output must give the same bits, and a similar rule must not.
 #include "core/codec.hpp"
 #include "core/format_table.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
@@ -19,7 +19,7 @@ using namespace macheps;
 
 namespace {
 
-/// One output: a row of a, a column of b, their decode scales, and the resulting code.
+/// One recorded output: a row of a, a column of b, their decode scales, and the resulting code.
 struct Output {
     std::string rule;
     int slices = 1, granule = 0;
@@ -68,7 +68,7 @@ std::vector<Output> recorded() {
     return outputs;
 }
 
-/// Returns the rule or machine of that name. A suffix +promoteN sets the promotion interval.
+/// Returns the rule or the machine with the given name. A suffix +promoteN sets the promotion interval.
 MatmulRule rule_named(const std::string& text) {
     const std::size_t plus = text.find("+promote");
     const std::string name = text.substr(0, plus);
@@ -130,7 +130,8 @@ std::uint32_t computed(const Output& x, MatmulRule rule, Round to_tf32 = Round::
 }  // namespace
 
 TEST_CASE("outputs of libraries on an H100 agree with their rules in every bit", "[emulation][rules][captures]") {
-    // Rules close to the right one: another scale order, interval or instruction, or the same rule without slices.
+    // For each rule, a similar rule with another scale order, interval or instruction. If the names are equal, the
+    // similar rule is the same rule without slices.
     const std::map<std::string, std::string> similar{
         {"cublaslt.fp8.fast", "cublaslt.fp8.split"},  {"cublaslt.fp8.split", "cublaslt.fp8.fast"},
         {"cublaslt.fp8.outer", "torch.rowwise.sm90"}, {"cublaslt.fp8.outer.fast", "torch.rowwise.sm90.fast"},
@@ -156,7 +157,7 @@ TEST_CASE("outputs of libraries on an H100 agree with their rules in every bit",
         CHECK(outputs[rule] > 0);
         CHECK(differing[rule] > 0);
     }
-    // cuBLAS rounds operands of tf32 products to nearest even: ties away from zero give other bits.
+    // cuBLAS rounds operands of tf32 products to nearest even. Rounding ties away from zero gives other bits.
     CHECK(by_rounding >= 5);
 }
 

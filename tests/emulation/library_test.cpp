@@ -41,7 +41,7 @@ LibraryExamination examined(const MatmulRule& rule, int shapes) {
 
 }  // namespace
 
-TEST_CASE("each rule of a library is recognised from its own results", "[emulation][library]") {
+TEST_CASE("examine_library recognises each rule of a library from results of that rule", "[emulation][library]") {
     for (const char* name :
          {"blas.openblas-0.3.21.skylakex", "blas.openblas.448", "blas.onednn", "blas.mkl", "blas.blis-0.9.generic",
           "blas.blis-0.9.haswell", "blas.blis-0.9.haswell.wide", "eigen.gemm", "eigen.gemm.32k"}) {
@@ -51,18 +51,18 @@ TEST_CASE("each rule of a library is recognised from its own results", "[emulati
         CHECK(found.rule == name);
         CHECK(found.equal == 4);
     }
-    // No row has these blocks. The rule is found anyway, and the nearest row is named.
+    // No named rule has these blocks. The rule is still found, and the nearest named rule is reported.
     const LibraryExamination other = examined({.blocks = {.limit = 336}}, 3);
     CHECK(other.verdict == LibraryVerdict::reproduced);
     CHECK(other.best.blocks.limit == 336);
     CHECK(other.nearest.find("differs in the terms of a block (336 instead of ") != std::string::npos);
 }
 
-TEST_CASE("the name of a library stands for existing rules, and for the one that this CPU runs",
+TEST_CASE("the name of a library selects one of its rules: the rule of the kernel that the library runs on this CPU",
           "[emulation][library]") {
     for (const LibraryName& each : library_names()) {
         CAPTURE(each.name);
-        CHECK(find_matmul_rule(each.name) == nullptr);  // no rule: policies mean the same everywhere
+        CHECK(find_matmul_rule(each.name) == nullptr);  // a policy must not depend on the CPU
         const NamedMatmulRule* here = library_rule_here(each.name);
         bool is_one_of_them = here == nullptr;
         for (const LibraryName::Variant& variant : each.variants) {
@@ -152,7 +152,8 @@ TEST_CASE("a rule whose blocks or roundings differ from the library's is not rep
           "[emulation][library]") {
     const MatmulRule right = find_matmul_rule("blas.openblas-0.3.21.skylakex")->rule;
     const LibraryMultiply library = [&](const LibraryJob& job) { return by_rule(right, job, fp32); };
-    // This emulator cuts at 384 where the rule says 320. The masks show the order of the rule, but the bits differ.
+    // This emulator uses blocks of 384 terms where the rule says 320. The masks find the order of the rule, but the
+    // bits differ.
     const RuleMultiply longer = [&](const MatmulRule& rule, const LibraryJob& job, const Format& format) {
         MatmulRule wrong = rule;
         if (wrong.blocks.limit == right.blocks.limit) wrong.blocks.limit = 384;
@@ -162,14 +163,14 @@ TEST_CASE("a rule whose blocks or roundings differ from the library's is not rep
     CHECK(slipped.verdict == LibraryVerdict::order_only);
     CHECK(slipped.shapes == 60);
     CHECK(slipped.equal < slipped.shapes);
-    // Asks for the rule that cuts at 384. The library's blocks end elsewhere.
+    // Requests the rule with blocks of 384 terms. The library's blocks end elsewhere.
     MatmulRule asked = right;
     asked.blocks.limit = 384;
     const LibraryExamination other = examine_library(library, by_rule, fp32, 8, 1, &asked);
     CHECK(other.verdict == LibraryVerdict::unknown);
     CHECK(other.equal < other.shapes);
     CHECK(other.best.blocks.limit == 384);
-    // Asks for the right blocks with products that are rounded before they are added.
+    // Requests the right blocks, but with products that are rounded before they are added.
     asked = right;
     asked.machine = find_machine("fp32.unfused");
     const LibraryExamination unfused = examine_library(library, by_rule, fp32, 8, 1, &asked);
@@ -178,7 +179,8 @@ TEST_CASE("a rule whose blocks or roundings differ from the library's is not rep
     CHECK(examine_library(library, by_rule, fp32, 8, 1, &right).verdict == LibraryVerdict::reproduced);
 }
 
-TEST_CASE("a library that crashes or does not exist is reported and ends no test", "[emulation][library]") {
+TEST_CASE("a library that crashes or does not exist causes an error and does not end the test program",
+          "[emulation][library]") {
     std::string why;
     auto crashing = LibraryChild::open(MACHEPS_STUB_CRASH, 1, why);
     REQUIRE(crashing);
@@ -208,7 +210,8 @@ TEST_CASE("Eigen, if it is available, is reported as reproduced only if every sh
 }
 #endif
 
-TEST_CASE("a child can load the library without a variable that changes the library's bits", "[emulation][library]") {
+TEST_CASE("a child process can load a library without an environment variable that changes its results",
+          "[emulation][library]") {
     setenv("OPENBLAS_CORETYPE", "Haswell", 1);
     bool is_named = false;
     for (const LibrarySetting& each : library_environment())
@@ -225,7 +228,7 @@ TEST_CASE("a child can load the library without a variable that changes the libr
 }
 
 #if defined(__x86_64__)
-TEST_CASE("Debian's OpenBLAS with a given kernel matches that kernel's rule, and no other one",
+TEST_CASE("Debian's OpenBLAS with a given kernel matches the rule of that kernel and not that of another",
           "[emulation][library]") {
     if (!__builtin_cpu_supports("avx512bf16")) SKIP_TEST("absent: this CPU has no avx512_bf16");
     struct Kernel {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares named rules with what their sources describe. The expected result is put together from single chains of
-// instructions, one partial sum at a time.
+// Compares the results of named matmul rules with the computations that their sources describe. An expected result is
+// computed from partial sums, each of which is one chain of instructions.
 #include "core/codec.hpp"
 #include "core/error.hpp"
 #include "emulation/machine/table.hpp"
@@ -26,7 +26,7 @@ constexpr std::int64_t blocks = (k + 127) / 128;
 
 const Machine* machine(std::string_view name) { return find_machine(name); }
 
-/// Operands of a matmul in which every sum rounds, with scales for rows and for blocks.
+/// Operands of a matmul, with scales for rows and for blocks. Their values are chosen so that every sum rounds.
 struct Operands8 {
     std::vector<float> a = std::vector<float>(m * k), b = std::vector<float>(k * n), bias = std::vector<float>(n);
     std::vector<float> a_scales = std::vector<float>(m * blocks), b_scales = std::vector<float>(n * blocks);
@@ -79,8 +79,8 @@ std::vector<float> chain(const Operands8& x, const Machine& on, std::int64_t fir
 
 float rounded(float x) { return quantize(bf16, x, Round::nearest_even, Overflow::nonsaturate); }
 
-/// Result of one element as the source of a rule describes it: rounded to bf16 if there are slices, otherwise fp32.
-/// `partial(s, length)` is the chain over terms [s length, (s + 1) length).
+/// A rule, and the result of one element as the rule's source describes it. The result is rounded to bf16 if there are
+/// slices, and otherwise is fp32. `partial(s, length)` is the chain over terms [s length, (s + 1) length).
 using Partial = std::function<float(std::int64_t, std::int64_t)>;
 struct Description {
     const char* rule;
@@ -95,7 +95,7 @@ float promoted(const Partial& partial) {
 }
 float whole(const Partial& partial) { return partial(0, k); }
 
-/// Three slices of k = 300 whose length is a multiple of 64: ceil(5 / 3) 64 = 128.
+/// Number of slices of k = 300. The length of a slice is a multiple of 64: ceil(5 / 3) * 64 = 128.
 constexpr int slices = 3;
 
 const Description descriptions[] = {
@@ -179,7 +179,7 @@ const Description descriptions[] = {
      }},
 };
 
-/// Returns the rule on its own machine, or on `on` if it names none.
+/// Returns the rule on its own machine, or on the machine `on` if the rule does not name a machine.
 MatmulRule applied(const NamedMatmulRule& named, std::string_view on = "sm90.wgmma.fp8") {
     MatmulRule rule = named.rule;
     if (rule.machine == nullptr) rule.machine = machine(on);
@@ -201,7 +201,7 @@ constexpr ScaleLayout by_32{.kind = ScaleLayout::Kind::blocks, .k_block = 32, .f
 
 }  // namespace
 
-TEST_CASE("every named rule is the composition that its source describes", "[emulation][rules]") {
+TEST_CASE("every named rule combines its partial sums as its source describes", "[emulation][rules]") {
     const Operands8 x;
     std::set<std::string_view> described;
     for (const Description& each : descriptions) {
@@ -209,7 +209,7 @@ TEST_CASE("every named rule is the composition that its source describes", "[emu
         const NamedMatmulRule* named = find_matmul_rule(each.rule);
         CAPTURE(each.rule);
         REQUIRE(named != nullptr);
-        // Rules that name no machine are tested with bf16 operands on the bf16 instruction.
+        // Rules that do not name a machine are tested with bf16 operands on the bf16 instruction.
         const bool is_own = named->rule.machine != nullptr;
         const Format format = is_own ? e4m3fn : bf16;
         const MatmulRule rule = applied(*named, "sm90.wgmma.bf16");
@@ -244,9 +244,9 @@ TEST_CASE("every named rule is the composition that its source describes", "[emu
           std::count_if(rules.begin(), rules.end(), [](const NamedMatmulRule& each) { return each.versions.empty(); }));
 }
 
-TEST_CASE("named rules differ from each other in bits, unless their sources describe one kernel",
-          "[emulation][rules]") {
-    // Each pair must differ: fast and promoted sums, the two associations of scales, and the joins of slices.
+TEST_CASE("named rules whose sources describe different kernels give different bits", "[emulation][rules]") {
+    // The rules of a pair differ in promotion, in the order in which scales are multiplied, or in the way in which
+    // slices are joined.
     const Operands8 x;
     const auto run = [&](const char* name, Scales scales, Format out_format) {
         std::vector<float> out(m * n);
@@ -272,7 +272,7 @@ TEST_CASE("every named rule has a source, and accepts the operands that it is ma
         CHECK(find_matmul_rule(named.name) == &named);
         const bool is_of_cpu = !named.versions.empty();
         CHECK(is_of_cpu == !named.depends_on.empty());
-        if (is_of_cpu) continue;  // it has its own machine, and its results were recorded
+        if (is_of_cpu) continue;  // has its own machine; other tests compare it with recorded results
         CHECK((named.evidence == Evidence::hardware || named.evidence == Evidence::published ||
                named.evidence == Evidence::inferred));
         const MatmulRule rule = applied(named);
@@ -286,7 +286,7 @@ TEST_CASE("every named rule has a source, and accepts the operands that it is ma
     CHECK(find_matmul_rule("cutlass.fp8") == nullptr);
 }
 
-TEST_CASE("the text of a rule names only what differs from the default", "[emulation][rules]") {
+TEST_CASE("the text of a rule names only settings that differ from the default", "[emulation][rules]") {
     CHECK(to_string(MatmulRule{}) == "fp32.chain");
     CHECK(to_string(find_matmul_rule("cutlass.fp8.default")->rule) == "sm90.wgmma.fp8, promote add 128");
     CHECK(to_string(find_matmul_rule("vllm.cutlass")->rule) == "sm90.wgmma.fp8, scale_order b_first");
@@ -381,7 +381,7 @@ TEST_CASE("an undocumented combination is accepted, and the reason is reported",
     struct Case {
         MatmulRule rule;
         MatmulUse use;
-        const char *name, *why;  ///< why: nullptr if verified
+        const char *name, *why;  ///< why: nullptr if documented
     };
     const Case cases[] = {
         {MatmulRule{}, {}, nullptr, nullptr},
@@ -422,7 +422,8 @@ TEST_CASE("an undocumented combination is accepted, and the reason is reported",
     }
 }
 
-TEST_CASE("a tf32 machine cuts the low 13 bits of fp32 words, and other machines refuse them", "[emulation][rules]") {
+TEST_CASE("a tf32 machine ignores the low 13 bits of fp32 operands, and other machines refuse fp32 operands",
+          "[emulation][rules]") {
     Operands8 x(fp32), cut = x;
     for (std::vector<float>* values : {&cut.a, &cut.b}) {
         for (float& v : *values) v = bit_cast<float>(bit_cast<std::uint32_t>(v) & ~0x1fffu);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The oracle is a triple loop with std::fma that is written for this test. On samples, std::fma itself is compared with
-// exact integers (tests/oracle/exact_dot.hpp).
+// Compares matmuls in fp32 with a triple loop of std::fma in this file. On samples, the results are also compared with
+// chains that are computed with exact integers (tests/oracle/exact_dot.hpp).
 #include "emulation/cpu/matmul/matmul.hpp"
 
 #include "tests/emulation/backends.hpp"
@@ -84,7 +84,7 @@ struct Problem {
     Problem(const Problem&) = delete;
     Problem& operator=(const Problem&) = delete;
 
-    // Without terms (k = 0), no element exists to point to.
+    // If k = 0, a and b are empty, and row_of_a and column_of_b return null.
     const float* row_of_a(std::int64_t q, std::int64_t i) const {
         if (a.empty()) return nullptr;
         return a.data() + q / args.batch_inner * args.a.stride_outer + q % args.batch_inner * args.a.stride_inner +
@@ -113,7 +113,7 @@ struct Problem {
 
 float canonical(float x) { return x == x ? x : bit_cast<float>(quiet_nan); }
 
-/// Applies one cast of the epilogue with the codec alone.
+/// Applies one cast of the epilogue, using only the codec.
 float rounded(const Cast& cast, float x, std::uint64_t element) {
     if (cast.format == fp32 && cast.encode_scale == 1) return canonical(x);
     RandomBits random;
@@ -171,7 +171,7 @@ void require_all_engines(Problem& p, bool counted = false) {
 
 }  // namespace
 
-TEST_CASE("every edge of a tile gives the bits of the naive loop", "[emulation][matmul]") {
+TEST_CASE("for sizes around the edges of tiles, every engine gives the bits of the naive loop", "[emulation][matmul]") {
     const bool at = GENERATE(false, true), bt = GENERATE(false, true);
     const std::int64_t k = GENERATE(0, 1, 3, 4, 7, 33);
     for (const std::int64_t m : {0, 1, 5, 6, 7, 11, 12, 13, 31, 33}) {
@@ -231,7 +231,7 @@ TEST_CASE("work that an engine skips because of a causal mask does not change th
         Case{Operands::plain, {.m = 90, .n = 33, .k = 40}, "more rows than terms"});
     const Triangle triangle = GENERATE(Triangle::a_lower, Triangle::a_upper, Triangle::out_lower);
     const bool at = GENERATE(false, true), bt = GENERATE(false, true);
-    // Underflow leaves -0 in a sum, and a later +0 changes it to +0.
+    // Small operands underflow and may leave -0 in a sum. A product of +0 that is skipped would change it to +0.
     const float size = GENERATE(1.0f, 0x1p-80f);
     CAPTURE(c.why, static_cast<int>(triangle), size);
     Problem p(c.sizes, at, bt, c.kind, 2);
@@ -270,7 +270,7 @@ TEST_CASE("work that an engine skips because of a causal mask does not change th
     SUCCEED();
 }
 
-TEST_CASE("std::fma and every engine agree with exact integers", "[emulation][matmul]") {
+TEST_CASE("every engine agrees with chains that are computed with exact integers", "[emulation][matmul]") {
     const Operands kind = GENERATE(Operands::plain, Operands::wild, Operands::hostile, Operands::all_bits);
     Problem p({.m = 37, .n = 70, .k = 40}, false, true, kind);
     for (const Engine& engine : engines()) {
@@ -285,7 +285,7 @@ TEST_CASE("std::fma and every engine agree with exact integers", "[emulation][ma
     }
 }
 
-TEST_CASE("a chain of fma keeps what a rounded product would lose", "[emulation][matmul]") {
+TEST_CASE("a chain of fma rounds only its sums, and handles subnormals, infinities and NaN", "[emulation][matmul]") {
     struct Case {
         std::vector<float> a, b;
         std::uint32_t want;
@@ -323,7 +323,7 @@ TEST_CASE("a chain of fma keeps what a rounded product would lose", "[emulation]
     }
 }
 
-TEST_CASE("scale, bias and cast follow the sum in this order", "[emulation][matmul]") {
+TEST_CASE("scale, bias and cast are applied to the sum in this order", "[emulation][matmul]") {
     const RngKey key{.seed = 5, .step = 6, .site = 7};
     const Cast casts[] = {
         {},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests simd.cpp as compiled for programs whose kernels use one set of vector instructions (MACHEPS_SIMD=native).
+// Tests simd.cpp in a build with MACHEPS_SIMD=native, whose kernels use only one set of vector instructions.
 #include "core/error.hpp"
 #include "emulation/cpu/simd/simd.hpp"
 #include "tests/test.hpp"
@@ -12,7 +12,7 @@ namespace native_test {
 
 using namespace macheps;
 
-TEST_CASE("an instruction set that a build leaves out is not offered, and asking for it is an error",
+TEST_CASE("an instruction set that a build leaves out is not available, and requesting it is an error",
           "[emulation][simd]") {
     const char* before = std::getenv("MACHEPS_SIMD");
     const std::string saved = before == nullptr ? "" : before;

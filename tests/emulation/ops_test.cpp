@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the row, column and elementwise operations: they give the same bits on every engine, and the right values. The
-// values of the elementwise operations are tested in tests/emulation/elementwise_test.cpp.
+// Tests that the row, column and elementwise operations give the same bits on every engine, and that the values of the
+// row and column operations are right. tests/emulation/elementwise_test.cpp tests the values of elementwise operations.
 #include "tests/emulation/backends.hpp"
 #include "tests/emulation/bounded.hpp"
 
@@ -13,7 +13,8 @@ using namespace macheps::test;
 
 namespace {
 
-/// An operation on row-shaped inputs. It returns everything that it writes, one tensor after another.
+/// An operation on inputs of `rows` rows of length `n`. `run` returns the values of all output tensors, one tensor
+/// after another.
 struct Operation {
     std::string name;
     bool square;  ///< needs square matrices: T rows of T
@@ -29,7 +30,8 @@ std::vector<float> joined(Backend& backend, std::initializer_list<ConstView> out
     return all;
 }
 
-/// Adds the rows of emulation/elementwise.hpp, each with all its forms.
+/// Adds every elementwise operation in emulation/elementwise.hpp, with its backward form or with its form for a tensor
+/// and a number.
 void add_elementwise(std::vector<Operation>& all) {
     using std::int64_t;
     const auto input = [](Backend& b, int64_t rows, int64_t n, Operands kind, std::uint32_t seed) {
@@ -84,7 +86,7 @@ std::vector<Operation> make_operations() {
          }},
         {"rotate", false,
          [=](Backend& b, int64_t rows, int64_t n, Operands kind, std::uint32_t seed) {
-             // Rows of two heads and of three columns that belong to no head.
+             // A row consists of two heads and three more columns.
              const int64_t half = (n + 3) / 4;
              const Tensor x = input(b, {1, rows, 4 * half + 3}, kind, seed),
                           cos = input(b, {rows + 1, half}, kind, seed + 1),
@@ -213,8 +215,8 @@ std::string kind_name(Operands kind) {
 
 TEST_CASE("every engine returns the bits of the scalar definition", "[emulation][ops]") {
     for (const Operation& operation : operations()) {
-        // New engines for each operation, because the GPU's engine on the host opens and closes all its
-        // memory in each launch.
+        // Creates new engines for each operation. The engine that runs GPU kernels on the host unlocks and locks all
+        // its memory in each launch (mprotect), so that launches become slow when it holds much memory.
         const auto engines = backends({1, 3});
         for (const std::int64_t n : lengths) {
             for (const std::int64_t count : {1, 3, 17}) {
@@ -239,7 +241,7 @@ TEST_CASE("every engine returns the bits of the scalar definition", "[emulation]
     SUCCEED();
 }
 
-TEST_CASE("many rows give the same bits with any number of threads", "[emulation][ops]") {
+TEST_CASE("operations on many rows give the same bits with any number of threads", "[emulation][ops]") {
     const auto engines = backends({1, 2, 3, 5});
     for (const Operation& operation : operations()) {
         const std::int64_t n = operation.square ? 97 : 301, rows = operation.square ? 97 * 8 : 1000;
@@ -252,10 +254,10 @@ TEST_CASE("many rows give the same bits with any number of threads", "[emulation
     SUCCEED();
 }
 
-TEST_CASE("every NaN that an operation returns is the canonical one", "[emulation][ops]") {
+TEST_CASE("every NaN that an operation returns is the canonical NaN", "[emulation][ops]") {
     const auto engines = backends({1});
     for (const Operation& operation : operations()) {
-        // These return one value; the comparison of engines checks each of its bits.
+        // These operations return a single value. The test that compares engines checks all its bits.
         if (operation.name == "nll" || operation.name == "cross_entropy") continue;
         for (const auto& engine : engines) {
             bool any = false, canonical = true;
@@ -298,7 +300,7 @@ TEST_CASE("layernorm and its backward are within their running error bounds", "[
             rstd_want.push_back(inverse);
             for (std::size_t i = 0; i < m; ++i) {
                 out_want.push_back(((row[i] - mu) * inverse) * Bounded(double{gamma[i]}) + Bounded(double{beta[i]}));
-                // The backward takes the computed mean and rstd as given.
+                // The backward operation takes the computed mean and rstd as exact inputs.
                 const auto at = static_cast<std::size_t>(r);
                 const Bounded xhat = (row[i] - Bounded(double{means[at]})) * Bounded(double{rstds[at]});
                 const Bounded d = double{dout[at * m + i]};
@@ -328,7 +330,7 @@ TEST_CASE("layernorm and its backward are within their running error bounds", "[
     }
 }
 
-TEST_CASE("multiply and multiply_columns are the correctly rounded product", "[emulation][ops]") {
+TEST_CASE("multiply and multiply_columns return correctly rounded products", "[emulation][ops]") {
     CpuBackend b(2);
     const std::int64_t rows = 11, n = 300;
     const auto x = operands(Operands::wild, rows * n, 1), y = operands(Operands::wild, rows * n, 2),
@@ -360,7 +362,7 @@ TEST_CASE("rms_normalise and its backward are within their running error bounds"
         std::vector<Bounded> rstd_want, out_want, dx_want;
         for (std::size_t r = 0; r < static_cast<std::size_t>(rows); ++r) {
             std::vector<Bounded> squares, terms, xhats;
-            const Bounded given = double{rstds[r]};  // the backward takes the computed rstd as given
+            const Bounded given = double{rstds[r]};  // an exact input of the backward operation
             for (std::size_t i = 0; i < m; ++i) {
                 const Bounded v = double{x[r * m + i]};
                 squares.push_back(v * v);
@@ -382,7 +384,7 @@ TEST_CASE("rms_normalise and its backward are within their running error bounds"
     }
 }
 
-TEST_CASE("the terms of rotate add up to a rotation of pairs, forward and backward", "[emulation][ops]") {
+TEST_CASE("the two outputs of rotate add up to a rotation of pairs, forward and backward", "[emulation][ops]") {
     CpuBackend b(2);
     for (const std::int64_t half : {1, 2, 7, 8, 16, 17, 33}) {
         const std::int64_t batch = 2, times = 3, heads = 2, width = 2 * half, extra = 5,
@@ -424,8 +426,7 @@ TEST_CASE("the terms of rotate add up to a rotation of pairs, forward and backwa
             double worst = 0;
             for (std::size_t i = 0; i < sums.size(); ++i)
                 worst = std::max(worst, std::fabs(double{one[i]} + double{other[i]} - sums[i]));
-            CHECK(worst <=
-                  4 * 0x1p-24 * 2 * 2);  // two products of at most 2, each with a table's and a product's rounding
+            CHECK(worst <= 4 * 0x1p-24 * 2 * 2);  // two products of at most 2; the table and the product are rounded
         }
     }
 }
@@ -435,7 +436,8 @@ TEST_CASE("sum_head_groups adds neighbouring heads in their order", "[emulation]
         Backend& b = *engine;
         CAPTURE(b.name());
         Tensor out = b.empty({1, 2, 1, 2});
-        // Heads 0 to 2 make the first sum, 3 to 5 the second. In this order, 2^24 absorbs each 1.
+        // The first sum is that of heads 0 to 2, and the second that of heads 3 to 5. In this order, 2^24 absorbs
+        // each 1.
         b.sum_head_groups(uploaded(b, {0x1p24f, 1, 1, 2, 1, 3, 1, -0.0f, 1, -0.0f, 0x1p24f, -0.0f}, {1, 6, 1, 2}), out);
         CHECK(differences(downloaded(b, out), {0x1p24f, 6, 0x1p24f + 2, 0}) == "");
     }
@@ -519,16 +521,16 @@ TEST_CASE("log_softmax, nll and nll_backward are within their running error boun
     }
 }
 
-TEST_CASE("cross_entropy is the fp64 cross entropy of the logits", "[emulation][ops]") {
+TEST_CASE("cross_entropy is the cross entropy of the logits with the rounding errors of fp64", "[emulation][ops]") {
     CpuBackend b(2);
     for (const std::int64_t n : lengths) {
         for (const Operands kind : {Operands::plain, Operands::wild}) {
             const std::int64_t rows = 7;
             const auto x = operands(kind, rows * n, 3);
             const auto target = tokens(rows, static_cast<std::int32_t>(n), 9);
-            // The reference is computed in long double, with 64 bits. The sum of n exponentials has an error of
-            // n/32 + 7 + 1 roundings, which is absolute in its logarithm. The logarithm, the difference, their sum and
-            // the mean add one rounding each.
+            // The reference is computed in long double, with 64 bits. The sum of n exponentials has a relative error of
+            // n/32 + 7 + 1 roundings, which is an absolute error of its logarithm. The logarithm, the difference, their
+            // sum and the mean add one rounding each.
             long double want = 0, error = 0;
             for (std::size_t r = 0; r < static_cast<std::size_t>(rows); ++r) {
                 const auto row = std::span(x).subspan(r * static_cast<std::size_t>(n), static_cast<std::size_t>(n));
@@ -565,7 +567,7 @@ TEST_CASE("column sums, sums of squares and embedding gradients are within their
     CpuBackend b(2);
     const std::int64_t batch = 4, times = 9, n = 70, rows = batch * times, vocabulary = 5;
     const auto x = operands(Operands::plain, rows * n, 1);
-    const auto which = tokens(rows, static_cast<std::int32_t>(vocabulary), 2);  // 36 draws of 5 tokens: all repeat
+    const auto which = tokens(rows, static_cast<std::int32_t>(vocabulary), 2);  // 36 draws from 5: all repeat
     Tensor in = uploaded(b, x, {batch, times, n}), columns = b.empty({n}), dwte = b.empty({vocabulary, n}),
            dwpe = b.empty({times + 2, n});
     b.column_sum(in, columns);

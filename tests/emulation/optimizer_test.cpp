@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests optimiser steps: the same bits on every engine, the right values, and the known ways of losing an update.
+// Tests that optimiser steps give the same bits on every engine, that their values are right, and that updates are lost
+// in the known cases.
 #include "emulation/adam.hpp"
 #include "tests/emulation/backends.hpp"
 #include "tests/emulation/bounded.hpp"
@@ -201,8 +202,8 @@ TEST_CASE("requesting statistics does not change a step", "[emulation][optimizer
 }
 
 TEST_CASE("a second moment that should change but does not is counted", "[emulation][optimizer]") {
-    // With beta2 = 0.999, a bf16 second moment does not change because of its own rounding. An element with a moment
-    // and a gradient of 0 does not count.
+    // With beta2 = 0.999, rounding to bf16 leaves the second moment unchanged if the gradient is small. An element does
+    // not count if its moment and its gradient are 0.
     const std::vector<float> g{0, 0, 1, 1e-4f, 0, 4}, v{0, 1, 0, 1, 0x1p-120f, 1};
     for (const auto& engine : backends({1})) {
         CAPTURE(engine->name());
@@ -249,22 +250,22 @@ TEST_CASE("an fp32 AdamW step is within its running error bounds", "[emulation][
             const std::array want{moved, m, v};
             for (std::size_t t = 0; t < 3; ++t) {
                 outside += !(std::fabs(actual.values[t * s.p.size() + i] - want[t].value) <= want[t].error);
-                outside += !(want[t].error < 1e-5);  // a bound that admits anything would check nothing
+                outside += !(want[t].error < 1e-5);  // with very wide bounds, the test would pass for any step
             }
             wanted2 += u.value * u.value;
             wanted2_error += 2 * std::fabs(u.value) * u.error + u.error * u.error;
         }
         CHECK(outside == 0);
         CHECK(std::fabs(actual.stats.wanted2 - wanted2) <= wanted2_error);
-        // In fp32 nearly all of each update is applied: moved is u with an error of half an ulp of p, which is below
-        // 2^-23.
+        // In fp32 nearly all of each update is applied. The weight moves by u with an error of half an ulp of p, which
+        // is below 2^-23.
         CHECK(std::fabs(actual.stats.moved_wanted - wanted2) <=
               wanted2_error + 0x1p-23 * std::sqrt(wanted2 * double(n)));
         CHECK(actual.stats.nonzero == static_cast<std::uint64_t>(n));
     }
 }
 
-TEST_CASE("bf16 arithmetic rounds after every primitive, in the order of torch's single-tensor Adam",
+TEST_CASE("bf16 arithmetic rounds after every tensor operation of torch's single-tensor Adam, in torch's order",
           "[emulation][optimizer]") {
     const auto bf = [](double x) {
         return quantize(bf16, static_cast<float>(x), Round::nearest_even, Overflow::nonsaturate);
@@ -309,7 +310,7 @@ TEST_CASE("an update below half an ulp of a bf16 weight is lost", "[emulation][o
     };
     const auto [weight, update, lost, why] = GENERATE(table<float, float, bool, const char*>({
         {0.02f, 1e-5f, true, "half an ulp in [2^-6, 2^-5) is 2^-14 = 6.1e-5"},
-        {0.02f, 1e-4f, false, "above it"},
+        {0.02f, 1e-4f, false, "above half an ulp"},
         {0.5f, 1e-4f, true, "half an ulp is 2^-9"},
         {1.0f, 1e-3f, true, "half an ulp is 2^-8"},
         {1.0f, 0x1p-8f, true, "a tie goes to the even 1"},
@@ -333,7 +334,7 @@ TEST_CASE("an update below half an ulp of a bf16 weight is lost", "[emulation][o
     }
 }
 
-TEST_CASE("an update is rounded by its own cast before it is added", "[emulation][optimizer]") {
+TEST_CASE("update_cast rounds an update before it is added to the weight", "[emulation][optimizer]") {
     for (const auto& engine : backends({1})) {
         Backend& b = *engine;
         Tensor p = uploaded(b, {0.0f, 1.0f}, {2});
@@ -389,7 +390,8 @@ TEST_CASE("a bf16 second moment stops decaying when beta2 is near 1", "[emulatio
     }
 }
 
-TEST_CASE("stochastic rounding keeps, on average, what rounding to nearest loses", "[emulation][optimizer]") {
+TEST_CASE("with stochastic rounding, small updates that rounding to nearest would lose move weights on average",
+          "[emulation][optimizer]") {
     CpuBackend b(1);
     const std::int64_t n = 1 << 16;
     const std::vector<float> ones(static_cast<std::size_t>(n), 1.0f), gradient(static_cast<std::size_t>(n), -0x1p-10f);
@@ -397,8 +399,8 @@ TEST_CASE("stochastic rounding keeps, on average, what rounding to nearest loses
     UpdateStats stats;
     b.sgd(p, uploaded(b, gradient, {n}), Tensor{}.view(),
           {.lr = 1, .value_cast = {.format = bf16, .round = Round::stochastic, .key = {.seed = 5}}}, &stats);
-    // Each weight moves by an ulp, 2^-7, with probability 1/8. The count is binomial and must be within five
-    // deviations.
+    // Each weight moves by an ulp, 2^-7, with probability 1/8. The number of weights that move is binomial. It must be
+    // within five standard deviations of its mean.
     const double moved = double(n - static_cast<std::int64_t>(stats.lost)),
                  deviation = std::sqrt(double(n) * (1.0 / 8) * (7.0 / 8));
     CHECK(std::fabs(moved - double(n) / 8) <= 5 * deviation);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares vector code of chains and orders of summation with their scalar definition.
+// Compares the vector code for chains and for orders of summation with the scalar definition.
 #include "emulation/cpu/matmul/order/order_kernel.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "emulation/cpu/matmul/matmul.hpp"
@@ -37,14 +37,14 @@ float drawn(std::mt19937& random, Draw how, const Format& format) {
         case Draw::small:
             x = sign * std::ldexp(1 + uniform(), format.emin() / 2 - static_cast<int>(random() % 12));
             break;
-        case Draw::subnormal:  // multiplied by large numbers, so that flushing them would count
+        case Draw::subnormal:  // multiplied by large numbers, so that flushing to zero would change the sum
             x = sign * std::ldexp(1 + uniform(), format.emin() - 1 - static_cast<int>(random() % 3));
             break;
-        case Draw::large:  // sums that exceed the largest number, and some that return
+        case Draw::large:  // sums that exceed the largest number or come close to it
             x = sign *
                 std::ldexp(1 + uniform(), (std::min(-format.emin(), 126) + 1) / 2 - static_cast<int>(random() % 4));
             break;
-        case Draw::grid:  // sums of few bits, which end in ties
+        case Draw::grid:  // sums of numbers with few bits, which are often ties
             x = sign * static_cast<double>(random() % 9) * 0.125;
             break;
         default:
@@ -61,7 +61,7 @@ struct Result {
     std::string first;
 };
 
-/// Runs one matmul by the definition and by an engine, and compares the outputs.
+/// Runs one matmul on `level` and by the scalar definition, and compares the outputs.
 void compare(Simd level, Matmul args, Result& result, const std::string& what) {
     ThreadPool one(1);
     std::vector<float> want(static_cast<std::size_t>(args.m * args.n)), got(want.size());
@@ -131,14 +131,14 @@ Result compare_rule(Simd level, const MatmulRule& rule, std::mt19937& random, co
 
 }  // namespace
 
-TEST_CASE("a sum far below a product decides a tie of bf16 in every column and row of a tile",
+TEST_CASE("in bf16.chain, a previous sum far below a product that is a tie breaks the tie, in every column and row",
           "[emulation][order_kernel]") {
-    // (1 + 2^-7) 1.5 is a tie between two bf16 numbers. The previous sum of 2^-40 or -2^-40 decides it, and fp32 would
-    // lose that sum.
+    // (1 + 2^-7) 1.5 is a tie between two bf16 numbers. The previous sum of 2^-40 or -2^-40 breaks the tie. An addition
+    // in fp32 would lose that sum.
     constexpr std::int64_t m = 7, n = 37, k = 63;
     ThreadPool one(1);
     for (const std::int64_t at : {0, 1, 6, 20, 40, 41, 46, 60}) {
-        const std::int64_t parity = at / 40;  // the other columns have sums large enough to need no care
+        const std::int64_t parity = at / 40;  // in the other columns, fp32 does not lose the sum
         std::vector<float> a(m * k, 0x1p-20f), b(k * n), out(m * n);
         for (std::int64_t i = 0; i < m; ++i) a[static_cast<std::size_t>(i * k + at + 1)] = 1 + 0x1p-7f;
         const auto is_tiny = [&](std::int64_t j) { return j % 2 == parity; };
@@ -167,8 +167,8 @@ TEST_CASE("a sum far below a product decides a tie of bf16 in every column and r
 }
 
 TEST_CASE("an infinite fp16 sum does not hide the overflow of neighbouring sums", "[emulation][order_kernel]") {
-    // Rows that overflow with the first term, with the second term or never, and rows that are NaN. Overflow happens
-    // only in columns of large numbers, which come in runs of a vector's length.
+    // The kinds of rows: rows that overflow with the first term, with the second term or never, and rows with NaN.
+    // Overflow happens only in columns of large numbers, which come in runs of the length of a vector.
     constexpr std::int64_t n = 37, k = 3;
     constexpr unsigned kinds = 4;
     constexpr float first[kinds] = {65504, 0, 1, NAN}, second[kinds] = {0, 65504, 1, 0};

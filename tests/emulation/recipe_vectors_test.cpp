@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares scale rules with the shared vectors (recipe_vectors.jsonl): scales, codes and traces of another
-// implementation.
+// Compares scale rules with the test vectors in recipe_vectors.jsonl: scales, codes and traces of delayed scaling that
+// another implementation computed.
 #include "core/format_table.hpp"
 #include "core/text/json.hpp"
 #include "emulation/scaling/history.hpp"
@@ -29,7 +29,7 @@ std::vector<float> floats(const Json& hex) {
     return values;
 }
 
-/// Describes the first element whose bits differ; empty if there is none. Two NaNs count as equal.
+/// Returns a description of the first element whose bits differ, or an empty string. Two NaNs count as equal.
 std::string compare(const char* what, const std::vector<float>& got, const std::vector<float>& want) {
     if (got.size() != want.size()) return fmt::format("{} {}, expected {}", got.size(), what, want.size());
     for (std::size_t i = 0; i < got.size(); ++i) {
@@ -52,10 +52,11 @@ std::string compare_codes(const std::vector<float>& values, const Format& format
     return {};
 }
 
-/// A fault to inject, which the vectors must reveal.
+/// A fault to inject. The test vectors must detect it.
 enum class Fault { none, truncates, one_binade_up, one_binade_down };
 
-/// A rule whose scales are those of `faulted` times 2^binades. It is set for one line at a time.
+/// The rule and the number of binades for off_by_binades(), which multiplies the scales of the rule by 2^binades. They
+/// are set for one line at a time.
 const ScaleRule* faulted = nullptr;
 int binades = 0;
 definition::GroupScale off_by_binades(const definition::ScaleGroup& group) {
@@ -63,7 +64,7 @@ definition::GroupScale off_by_binades(const definition::ScaleGroup& group) {
     return {std::ldexp(scale.encode, binades), std::ldexp(scale.decode, -binades)};
 }
 
-/// Checks one tensor with the scaled cast of a backend.
+/// Casts the tensor of a line with the scaled cast of a backend. Returns the first difference from the line, or "".
 std::string check_convert(const Json& line, Backend& backend, Fault fault = Fault::none) {
     const Format format = format_named(line.at("format").string(), "vectors");
     const bool k_is_last = line.at("axis").get<int>() == 1;
@@ -95,7 +96,7 @@ std::string check_convert(const Json& line, Backend& backend, Fault fault = Faul
     std::string wrong = compare("scales", test::downloaded(backend, scales), floats(line.at("scales")));
     if (wrong.empty()) wrong = compare_codes(test::downloaded(backend, out), format, line.at("codes").string());
     if (wrong.empty()) {
-        // If the specification leaves a code open, the decoded value is open as well.
+        // If the specification does not determine a code ("**"), any decoded value is right.
         std::vector<float> got = test::downloaded(backend, decoded), want = floats(line.at("decoded"));
         for (std::size_t i = 0; i < want.size() && got.size() == want.size(); ++i) {
             if (line.at("codes").string().compare(2 * i, 2, "**") == 0) got[i] = want[i];
@@ -116,7 +117,8 @@ std::string option(const Json& args, const std::string& name, const std::string&
     return otherwise;
 }
 
-/// Checks a sequence of amaxes. If `late`, each enters the history one step too late, which the vectors must reveal.
+/// Computes the scales for a line's sequence of amaxes. Returns the first difference from the line, or "". If `late`,
+/// each amax enters the history one step too late, which the test vectors must detect.
 std::string check_trace(const Json& line, bool late = false) {
     const Format format = format_named(line.at("format").string(), "vectors");
     const ScaleRule* rule = find_scale_rule(line.at("rule").string());
@@ -152,7 +154,7 @@ std::vector<Json> shared_lines() {
 
 }  // namespace
 
-TEST_CASE("every engine agrees with every shared vector of a scale rule", "[emulation][scale]") {
+TEST_CASE("every engine agrees with the test vectors of every scale rule", "[emulation][scale]") {
     const std::vector<Json> lines = shared_lines();
     if (lines.empty()) SKIP_TEST("no recipe_vectors.jsonl in ../shared/vectors, nor in MACHEPS_SHARED");
     const auto engines = test::backends({1, 2});
@@ -175,7 +177,7 @@ TEST_CASE("every engine agrees with every shared vector of a scale rule", "[emul
     CHECK(traces >= 155);
 }
 
-TEST_CASE("an emulator that truncates, or scales by a binade too much or too little, disagrees with the shared vectors",
+TEST_CASE("test vectors of scale rules detect truncation and scales that are a binade too large or too small",
           "[emulation][scale]") {
     const std::vector<Json> lines = shared_lines();
     if (lines.empty()) SKIP_TEST("no recipe_vectors.jsonl in ../shared/vectors, nor in MACHEPS_SHARED");
@@ -194,7 +196,7 @@ TEST_CASE("an emulator that truncates, or scales by a binade too much or too lit
     }
 }
 
-TEST_CASE("a history that is one step late disagrees with the shared traces", "[emulation][scale]") {
+TEST_CASE("test vectors of scale rules detect an amax history that is one step late", "[emulation][scale]") {
     const std::vector<Json> lines = shared_lines();
     if (lines.empty()) SKIP_TEST("no recipe_vectors.jsonl in ../shared/vectors, nor in MACHEPS_SHARED");
     std::size_t traces = 0, wrong = 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests control rows: every machine passes them, and the error for a wrong sum says what is wrong.
+// Tests the control rows of `macheps reveal`, which show whether a sum contains every term exactly once. Every machine
+// must pass them, and the error for a wrong sum must name the wrong terms.
 #include "emulation/matmul/reveal_control.hpp"
 
 #include "emulation/cpu/cpu_backend.hpp"
@@ -39,7 +40,7 @@ std::string said(int terms, Times times) {
 
 }  // namespace
 
-TEST_CASE("a term that is left out or read twice is named", "[emulation][reveal]") {
+TEST_CASE("the error of the control rows names the terms that a sum leaves out or reads twice", "[emulation][reveal]") {
     CHECK(control_rows(1) == 1);
     CHECK(control_rows(2) == 2);
     CHECK(control_rows(64) == 7);
@@ -68,7 +69,8 @@ TEST_CASE("a term that is left out or read twice is named", "[emulation][reveal]
           }).find("another is read instead") != std::string::npos);
 }
 
-TEST_CASE("every machine that has a tree passes the control rows", "[emulation][reveal]") {
+TEST_CASE("every machine whose format has a range large enough for masks passes the control rows",
+          "[emulation][reveal]") {
     CpuBackend backend(1);
     int passed = 0;
     for (const Machine* machine : all_machines) {
@@ -84,7 +86,7 @@ TEST_CASE("every machine that has a tree passes the control rows", "[emulation][
             require_possible(rule, {.a = format, .b = format}, machine->name);
             operands = reveal_operands(format, format, terms, reveal_limits(rule));
         } catch (const Error&) {
-            continue;  // a range too small for masks
+            continue;  // the range of the format is too small for masks
         }
         const std::int64_t rows = control_rows(terms);
         std::vector<float> a(static_cast<std::size_t>(rows * terms)), b(a.size()), out(static_cast<std::size_t>(rows));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks from results alone that the emulated matmuls add in the order that they claim.
+// Finds the order of summation of emulated matmuls from their results alone, and compares it with the expected order.
 #include "emulation/matmul/reveal.hpp"
 
 #include "core/error.hpp"
@@ -29,15 +29,15 @@ int add(SumTree& tree, int first, int from, int to) {
     return tree.terms + static_cast<int>(tree.sums.size()) - 1;
 }
 
-/// Adds steps of `width` terms over [from, to), each of which includes the previous sum.
+/// Adds a chain over the terms [from, to): each step adds `width` terms to the previous sum. Returns the last node.
 int chain(SumTree& tree, int width, int from, int to) {
     int node = -1;
     for (int i = from; i < to; i += width) node = add(tree, node, i, std::min(i + width, to));
     return node;
 }
 
-/// Returns a tree of chains of `length` terms that are joined one after the other. The order of two children is not
-/// visible.
+/// Returns a tree of chains of `length` terms, whose sums are added one after another. Results do not show the order of
+/// the two operands of such an addition.
 SumTree joined_chains(int terms, int width, int length) {
     SumTree tree{.terms = terms};
     int node = -1;
@@ -53,7 +53,8 @@ SumTree joined_chains(int terms, int width, int length) {
     return tree;
 }
 
-/// Adds halves that split at the largest power of two below the number of terms.
+/// Adds a tree over the terms [from, to) that is split at the largest power of two below the number of terms. Returns
+/// its root.
 int halves(SumTree& tree, int from, int to) {
     if (to - from == 1) return from;
     int half = 1;
@@ -63,7 +64,7 @@ int halves(SumTree& tree, int from, int to) {
     return tree.terms + static_cast<int>(tree.sums.size()) - 1;
 }
 
-/// Returns the tree in brackets, which do not depend on the numbers of its sums.
+/// Returns the tree in brackets. This text does not depend on how the sums are numbered.
 std::string shape(const SumTree& tree) { return tree_brackets(tree); }
 
 SumTree chain_of(int terms, int width) {
@@ -88,7 +89,7 @@ SumTree revealed(const MatmulRule& rule, const Format& a, const Format& b, int t
 
 }  // namespace
 
-TEST_CASE("the tree of a matmul shows the steps of its machine", "[emulation][reveal]") {
+TEST_CASE("the tree that is found for a matmul shows the steps of its machine", "[emulation][reveal]") {
     struct Case {
         const char* machine;
         Format a, b;
@@ -111,12 +112,12 @@ TEST_CASE("the tree of a matmul shows the steps of its machine", "[emulation][re
              {"sm90.wgmma.fp16", fp16, fp16, 128, 16, "wgmma: 17 ways"},
              {"sm90.wgmma.tf32", tf32, tf32, 64, 8, "9 ways"},
              {"sm90.wgmma.fp8", e4m3fn, e4m3fn, 256, 32, "wgmma fp8: 33 ways"},
-             {"sm90.wgmma.fp8", e5m2, e4m3fn, 256, 32, "its other operands"},
+             {"sm90.wgmma.fp8", e5m2, e4m3fn, 256, 32, "other operands"},
              {"sm90.wgmma.fp8.acc16", e4m3fn, e4m3fn, 256, 32, "fp16 results"},
              {"sm100.tcgen05.fp8", e4m3fn, e4m3fn, 256, 32, "Blackwell fp8"},
              {"sm100.tcgen05.mxfp8", e4m3fn, e4m3fn, 128, 32, "block-scaled"},
-             {"sm120.mma.f8f6f4", e5m2, e2m1fn, 128, 32, "fp4 beside fp8"},
-             {"fp32.kahan", fp32, fp32, 64, 1, "the masks erase the compensation, so it does not show"},
+             {"sm120.mma.f8f6f4", e5m2, e2m1fn, 128, 32, "fp8 and fp4"},
+             {"fp32.kahan", fp32, fp32, 64, 1, "the masks erase the compensation"},
              {"cdna3.mfma.fp16", fp16, fp16, 64, 8, "CDNA3"},
              {"cdna3.mfma.fp8", e4m3fnuz, e4m3fnuz, 128, 16, "CDNA3 fp8"},
              {"cdna.mfma.fp32", fp32, fp32, 64, 1, "AMD's fp32"},
@@ -128,7 +129,7 @@ TEST_CASE("the tree of a matmul shows the steps of its machine", "[emulation][re
     }
 }
 
-TEST_CASE("pairwise sums are balanced", "[emulation][reveal]") {
+TEST_CASE("the tree of pairwise sums is balanced", "[emulation][reveal]") {
     for (const int terms : {1, 2, 3, 64, 100, 128}) {
         CAPTURE(terms);
         const SumTree tree = revealed(rule_of("fp32.pairwise"), fp32, fp32, terms);
@@ -142,7 +143,8 @@ TEST_CASE("pairwise sums are balanced", "[emulation][reveal]") {
     CHECK(shape(tree) == "((((0 1) (2 3)) ((4 5) (6 7))) ((8 9) (10 11)))\n");
 }
 
-TEST_CASE("emulated fp8 shows its two fp16 steps and the addition after them", "[emulation][reveal]") {
+TEST_CASE("the tree of sm90.mma.fp8 shows two fp16 steps for each instruction and the addition after them",
+          "[emulation][reveal]") {
     const SumTree tree = revealed(rule_of("sm90.mma.fp8"), e4m3fn, e4m3fn, 64);
     SumTree expected{.terms = 64};
     int node = -1;
@@ -160,7 +162,8 @@ TEST_CASE("emulated fp8 shows its two fp16 steps and the addition after them", "
     CHECK(tree.ways() == std::map<int, int>{{2, 1}, {16, 2}, {17, 2}});
 }
 
-TEST_CASE("promotion and k slices show as joins of chains", "[emulation][reveal]") {
+TEST_CASE("with promotion or k slices, the tree of a matmul consists of chains that are joined",
+          "[emulation][reveal]") {
     MatmulRule promoted = rule_of("sm90.wgmma.fp8");
     promoted.promotion = Promotion::add;
     promoted.promotion_interval = 128;
@@ -178,11 +181,11 @@ TEST_CASE("promotion and k slices show as joins of chains", "[emulation][reveal]
     }
 }
 
-TEST_CASE("trees of any shape are found, and sums without one are refused", "[emulation][reveal]") {
+TEST_CASE("trees of any shape are found, and sums that show no tree are refused", "[emulation][reveal]") {
     std::mt19937 random(3);
     for (int round = 0; round < 200; ++round) {
         const int terms = 1 + static_cast<int>(random() % 40);
-        // Builds a random tree: some of the nodes without a parent are joined, until one is left.
+        // Builds a random tree: joins random nodes that have no parent until only one node is left.
         SumTree tree{.terms = terms};
         std::vector<int> loose(static_cast<std::size_t>(terms));
         std::iota(loose.begin(), loose.end(), 0);
@@ -222,12 +225,12 @@ TEST_CASE("trees of any shape are found, and sums without one are refused", "[em
             CHECK_THROWS_AS(verify_tree(chain_of(terms, 1), sizes), Error);
         }
     }
-    // Units survive if they are added in the same exact sum as both masks.
+    // If both masks are in the same exact sum, the units in that sum are not lost, and the results show no order.
     CHECK_THROWS_AS(revealed(rule_of("exact"), fp32, fp32, 16), Error);
     CHECK_THROWS_AS(revealed(rule_of("cdna1.mfma.fp16"), fp16, fp16, 16), Error);
 }
 
-TEST_CASE("trees of sums of two are found with about k log2 k pairs", "[emulation][reveal]") {
+TEST_CASE("if each sum has two operands, the tree is found with about k log2 k pairs of terms", "[emulation][reveal]") {
     CHECK(near_pairs(6) == std::vector<TermPair>{
                                {0, 1}, {0, 2}, {0, 4}, {1, 2}, {1, 3}, {1, 5}, {2, 3}, {2, 4}, {3, 4}, {3, 5}, {4, 5}});
     CHECK(near_pairs(1).empty());
@@ -235,7 +238,7 @@ TEST_CASE("trees of sums of two are found with about k log2 k pairs", "[emulatio
     for (const char* machine : {"fp32.chain", "fp32.pairwise"}) {
         CHECK(revealed(rule_of(machine), fp32, fp32, 200).probes == static_cast<std::int64_t>(near_pairs(200).size()));
     }
-    // Chains in random order, so that neighbours in the chain are not near terms, forward and reversed.
+    // Tests a chain in random order and the reversed chain. Neighbouring terms of these chains have distant indices.
     for (const bool is_reversed : {false, true}) {
         const int terms = 512;
         std::vector<int> place(terms);
@@ -259,19 +262,20 @@ TEST_CASE("trees of sums of two are found with about k log2 k pairs", "[emulatio
     }
 }
 
-TEST_CASE("measured pairs give the tree, the pairs that it leaves open, and contradictions", "[emulation][reveal]") {
+TEST_CASE("tree_of_pairs gives the tree, lists pairs that are still undetermined, and refuses contradictions",
+          "[emulation][reveal]") {
     const std::vector<TermPair> pairs{{0, 1}, {1, 2}, {2, 3}};
     const auto found = [&](std::vector<int> sizes) { return tree_of_pairs(4, pairs, sizes); };
     CHECK(tree_brackets(found({2, 3, 4}).tree) == "(((0 1) 2) 3)\n");
     CHECK(found({2, 3, 4}).open.empty());
     CHECK(tree_brackets(found({2, 4, 2}).tree) == "((0 1) (2 3))\n");
-    // Either all four terms meet in one rounding, or terms 0 and 2 meet before the others: three pairs of single terms
-    // were not measured.
+    // Either one sum adds all four terms, or an earlier sum adds two terms whose pair was not measured, such as 0 and
+    // 2. Three pairs of terms were not measured.
     CHECK(tree_brackets(found({4, 4, 4}).tree) == "(0 1 2 3)\n");
     CHECK(found({4, 4, 4}).open.size() == 3);
     CHECK(tree_brackets(found({2, 4, 4}).tree) == "((0 1) 2 3)\n");
     CHECK(found({2, 4, 4}).open.front().pair == TermPair{0, 3});
-    // Terms 1 and 2 meet together with one other term, and none of the three pairs shows which.
+    // The smallest sum with terms 1 and 2 has three terms. None of the three pairs shows which is the third term.
     CHECK_FALSE(found({4, 3, 4}).gap.empty());
     CHECK_FALSE(tree_of_pairs(4, std::vector<TermPair>{{0, 1}, {2, 3}}, std::vector{2, 2}).gap.empty());
     CHECK_THROWS_AS(found({2, 2, 4}), Error);
@@ -318,7 +322,7 @@ TEST_CASE("a chain of blocks is described by the lengths of its blocks", "[emula
     CHECK(SumTree{.terms = 1}.blocks().empty());
     const SumTree eight = revealed(rule_of("fp32.pairwise"), fp32, fp32, 8);
     CHECK(eight.blocks().empty());
-    // Rules of libraries with blocks of unequal lengths, and fused steps within blocks.
+    // Tests rules of libraries with blocks of unequal lengths, and a machine with fused steps within blocks.
     const auto blocks = [](const char* name, int k) {
         return revealed(find_matmul_rule(name)->rule, fp32, fp32, k).blocks();
     };

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scale functions of powers of two at the edges of fp32: zero, subnormal numbers, ties, the largest number, Inf and
-// NaN.
-// The expected values come from searches over all powers of two, in long double.
+// Tests scale functions at the edges of fp32: zero, subnormal numbers, ties, the largest number, Inf and NaN. If a
+// scale is a power of two, its expected value comes from a search over all powers of two, in long double.
 #include "core/format_table.hpp"
 #include "emulation/definitions.hpp"
 #include "emulation/matmul/matmul.hpp"
@@ -59,7 +58,7 @@ TEST_CASE("e8m0 scales that are rounded up are the smallest power of two not bel
     for (const Format f : element_formats) {
         const float max = largest(f);
         for (const float amax : magnitudes()) {
-            const float quotient = amax * (1.0f / max);  // as the libraries divide
+            const float quotient = amax * (1.0f / max);  // libraries multiply by the reciprocal
             CAPTURE(max, amax, quotient);
             CHECK(scale::te_mxfp8(amax, max) == byte_at_or_above(quotient));
             CHECK(scale::ao_rceil(amax, max) == byte_at_or_above(quotient));
@@ -93,8 +92,8 @@ TEST_CASE("e8m0 scales from the exponent of amax are floor, ceil and round of it
                       up = power_of_two(down) == static_cast<long double>(amax) ? down : down + 1;
             CHECK(scale::ao_floor(amax, max) == byte(down));
             CHECK(scale::ao_ceil(amax, max) == byte(up));
-            // EVEN first rounds amax to the element's significand, half up, so the next power begins half a unit below
-            // it.
+            // ao_even first rounds amax, half up, to the precision of the element. Therefore amaxes from half a unit
+            // below the next power of two get the scale of that power.
             const long double threshold = power_of_two(down + 1) - power_of_two(down - fraction - 1);
             const bool rounds_up = static_cast<long double>(amax) >= threshold;
             if (rounds_up && down == 127) continue;  // beyond fp32
@@ -108,7 +107,8 @@ TEST_CASE("e8m0 scales from the exponent of amax are floor, ceil and round of it
     }
 }
 
-TEST_CASE("DeepGEMM's powers are the smallest not below amax / max, from 2^-126 to 2^127", "[emulation][scale]") {
+TEST_CASE("DeepGEMM's scale is the smallest power of two from 2^-126 to 2^127 that is not below amax / max",
+          "[emulation][scale]") {
     for (const float amax : magnitudes()) {
         for (const float floor : {0.0f, 1e-4f}) {
             const float quotient = std::max(amax, floor) / 448.0f;
@@ -140,7 +140,7 @@ TEST_CASE("current scaling uses an amax of at least eps, and a scale of 1 if the
     }
 }
 
-TEST_CASE("the factor of two NVFP4 tensors is the rounded product of their amaxes times a constant",
+TEST_CASE("te_nvfp4_product returns the rounded product of two amaxes times a constant, rounded again",
           "[emulation][scale]") {
     const auto rounded = [](double x) {
         return static_cast<float>(x);
@@ -153,7 +153,7 @@ TEST_CASE("the factor of two NVFP4 tensors is the rounded product of their amaxe
     }
 }
 
-TEST_CASE("decode_min and decode_max are the extreme decode scales of the groups, above and below 1",
+TEST_CASE("decode_min and decode_max are the smallest and the largest decode scale of the groups",
           "[emulation][scale]") {
     for (const auto& amaxes :
          {std::vector<float>{1e6f, 4e6f, 2e6f}, {1e-3f, 4e-3f, 2e-3f}, {1.0f, 1e6f}, {1e6f, 1.0f}, {1e6f}}) {
@@ -169,7 +169,8 @@ TEST_CASE("decode_min and decode_max are the extreme decode scales of the groups
     }
 }
 
-TEST_CASE("stream-K flushes subnormal sums in every join but the first and the last", "[emulation][matmul]") {
+TEST_CASE("stream-K flushes subnormal sums to zero in every join except the first and the last",
+          "[emulation][matmul]") {
     Matmul args{};
     args.rule.slices = 4;
     args.rule.join = SliceJoin::stream_k;
@@ -177,8 +178,8 @@ TEST_CASE("stream-K flushes subnormal sums in every join but the first and the l
     const auto join = [&](std::int64_t s, float sum, float partial) {
         return definition::join_slice(args, s, sum, partial, 0, 0, 0);
     };
-    // The first slice is stored. Atomics add the next ones and flush operands and sums. The last block adds in its
-    // registers.
+    // The first slice is stored. The next slices are added by atomic instructions, which flush subnormal operands and
+    // sums. The last slice is added in registers.
     CHECK(join(0, 77.0f, tiny) == tiny);
     for (const std::int64_t s : {1, 2}) {
         CHECK(join(s, tiny, other) == 0);
@@ -191,8 +192,9 @@ TEST_CASE("stream-K flushes subnormal sums in every join but the first and the l
     CHECK(join(3, one, -std::nextafter(one, 0.0f)) == one - std::nextafter(one, 0.0f));
 }
 
-TEST_CASE("terms that are left over after the last full turn of the lanes join the first lane", "[emulation][matmul]") {
-    // Lane `full` holds 2^24. The last term is 1, and it is lost if it joins that lane.
+TEST_CASE("if the number of terms is not a multiple of the lanes, the remaining terms are added to the first lane",
+          "[emulation][matmul]") {
+    // Lane `full` holds 2^24. The last term is 1, which is lost if it is added to that lane.
     for (const int lanes : {2, 4, 8}) {
         for (int full = 0; full < lanes; ++full) {
             for (int rest = 1; rest < lanes; ++rest) {
@@ -205,7 +207,7 @@ TEST_CASE("terms that are left over after the last full turn of the lanes join t
                 Matmul args{};
                 args.rule.lanes = lanes;
                 CAPTURE(lanes, full, rest);
-                // Lane 0 is 2^24 + 1, which rounds to 2^24, or 1 + 1, which survives the sum of the lanes.
+                // Lane 0 is 2^24 + 1, which rounds to 2^24, or 1 + 1, which is not lost in the sum of the lanes.
                 CHECK(definition::lanes_sum(args, {.a = a.data(), .b = b.data(), .a_step = 1, .b_step = 1}, 0, k) ==
                       (full == 0 ? 0x1p24f : 0x1p24f + 2));
             }

@@ -48,7 +48,7 @@ constexpr Element elements[] = {
 
 }  // namespace
 
-TEST_CASE("block scales have the listed bytes at the points where the rules differ", "[emulation][scale]") {
+TEST_CASE("block scales have the expected bytes for amaxes where the rules differ", "[emulation][scale]") {
     struct Row {
         std::uint32_t amax;
         float max;
@@ -76,7 +76,7 @@ TEST_CASE("block scales have the listed bytes at the points where the rules diff
     }
 }
 
-TEST_CASE("a rule has the functions of its kind", "[emulation][scale]") {
+TEST_CASE("every scale rule has a group function, and only NVFP4 rules have a tensor function", "[emulation][scale]") {
     for (const ScaleRule& row : scale_rules) {
         CAPTURE(row.name);
         CHECK(row.group != nullptr);
@@ -89,7 +89,7 @@ TEST_CASE("block scales are the powers of two that exact arithmetic gives", "[em
     for (const Element& e : elements) {
         int different = 0;
         for (int i = 0; i < 3000; ++i) {
-            // Normal numbers whose quotient is normal as well.
+            // Tests normal numbers whose quotient by the largest element is also normal.
             const float a = from((20u + random() % 200u) << 23 | (random() % 3 == 0 ? 0u : random() & 0x7fffffu));
             const int largest = log2_of(Rational(e.max), false);
             different +=
@@ -109,7 +109,8 @@ TEST_CASE("block scales are the powers of two that exact arithmetic gives", "[em
     }
 }
 
-TEST_CASE("rounding up never clips an element and rounding down does", "[emulation][scale]") {
+TEST_CASE("a scale that is rounded up never clips an element, and a scale that is rounded down can clip",
+          "[emulation][scale]") {
     for (const Element& e : elements) {
         const float least = std::nextafter(e.max, infinity);
         CHECK(least * e8m0_encode(ao_floor(least, e.max)) > e.max);
@@ -158,7 +159,7 @@ TEST_CASE("fp32 scale rules handle zero, overflow and non-finite maxima", "[emul
     CHECK(te_delayed(0x1p-126f, 0x1p3f, -126, 1) == largest_fp32);
 }
 
-TEST_CASE("the NVFP4 scales of Transformer Engine and torchao differ as listed", "[emulation][scale]") {
+TEST_CASE("the NVFP4 scales of Transformer Engine and torchao differ in the known cases", "[emulation][scale]") {
     // The block's scale is exactly 10.5, a tie. torchao computes 10.5, and Transformer Engine the next number above it.
     const float amax = from(0x3ea14000), top = from(0x41570000);
     const auto code = [](float x) { return encode(e4m3fn, x, Round::nearest_even, Overflow::saturate); };
@@ -166,7 +167,7 @@ TEST_CASE("the NVFP4 scales of Transformer Engine and torchao differ as listed",
     CHECK(code(ao_nvfp4_block(amax, ao_nvfp4_tensor(top)).block) == 0x52);
     CHECK(bits_of(te_nvfp4_block(6, te_nvfp4_tensor(6)).encode) == 0x3f800000);
     CHECK(bits_of(ao_nvfp4_block(6, ao_nvfp4_tensor(6)).encode) == 0x3f7fffff);
-    // A block of zeros in a tensor that has other numbers.
+    // Tests a block of zeros in a tensor that has other numbers.
     CHECK(te_nvfp4_block(0, te_nvfp4_tensor(1)).block == 0);
     CHECK(bits_of(te_nvfp4_block(0, te_nvfp4_tensor(1)).encode) == 0x7f7fffff);
     CHECK(code(ao_nvfp4_block(0, ao_nvfp4_tensor(1)).block) == 0x08);
@@ -186,8 +187,8 @@ TEST_CASE("the factor of a product of two NVFP4 tensors comes from the product o
     struct Case {
         std::uint32_t a, b, factor;
     };
-    // Expected values: fl(fl(a b) fl(1 / 2688^2)) by rational arithmetic. Two reciprocals, each rounded, give a
-    // different number in half of all cases, including these.
+    // The expected values are fl(fl(a b) fl(1 / 2688^2)), computed in rational arithmetic. The product of two rounded
+    // reciprocals differs from this in half of all cases, including these.
     for (const Case& c : {Case{0x40c00000, 0x40c00000, 0x36a72f05}, Case{0x3f8ccccd, 0x3f8ccccd, 0x3433d0ba},
                           Case{0x3f800000, 0x40400000, 0x34dee95c}, Case{0x41fbb3e2, 0x3f0b26c1, 0x361ed7af}}) {
         const float a = from(c.a), b = from(c.b);
@@ -199,7 +200,7 @@ TEST_CASE("the factor of a product of two NVFP4 tensors comes from the product o
     CHECK(product_scale(tensor(ao, 6), tensor(ao, 5)) == (6.0f / 2688) * (5.0f / 2688));
     CHECK(product_scale(tensor(te, 6), tensor(ao, 5)) == te.tensor(6).decode * (5.0f / 2688));
     CHECK(product_scale(tensor(te, 0), tensor(te, 5)) == 0);
-    // A cast returns both: its tensor scale and the amax of the tensor.
+    // A scaled cast returns the scale and the amax of the tensor.
     const std::uint32_t largest[] = {bits_of(3), bits_of(5.5f)};
     float encode[2], decode[2];
     const ScaledCast how{.cast = {.format = e2m1fn}, .granularity = find_granularity("nvfp4"), .rule = &te};
@@ -214,7 +215,7 @@ struct Kind {
     const ScaleRule* rule;
 };
 
-/// Returns every granularity with every rule that fits it, in the formats of elements that it is used with.
+/// Returns every pair of a granularity and a rule that fits it, with each element format for which the pair is used.
 std::vector<Kind> all_kinds() {
     std::vector<Kind> kinds;
     for (const Granularity& granularity : granularities) {
@@ -241,12 +242,12 @@ TEST_CASE("every scale rule gives a scale of its kind and names its source", "[e
         const Format element = rule.kind == ScaleKind::nvfp4 ? e2m1fn : e4m3fn;
         const auto tensor = rule.tensor != nullptr ? rule.tensor(3.0f) : definition::GroupScale{};
         const auto scale = definition::group_scale(element, rule, 3.0f, tensor);
-        // The stored scale is a number of its format, and multiplying by the encode scale undoes it except for
-        // rounding.
+        // The decode scale is a number of the format in which scales are stored. The encode scale is its reciprocal,
+        // except for rounding.
         CHECK(quantize(scale_format(rule.kind), scale.decode, Round::nearest_even, Overflow::saturate) == scale.decode);
         CHECK(std::abs(double{scale.encode} * scale.decode * tensor.decode - 1) <= 4 * fp32.unit_roundoff());
-        // Only the two rules that let the largest elements of a block saturate scale its amax beyond the format's
-        // range.
+        // ao_floor and ao_even let the largest elements of a block saturate. Other rules never scale the amax beyond
+        // the format's range.
         const double largest = decode64(element, element.max_finite_code());
         const double most = rule.name == "ao_floor" || rule.name == "ao_even" ? 2 : 1;
         const double u = (rule.kind == ScaleKind::nvfp4 ? e4m3fn : fp32).unit_roundoff();
@@ -271,8 +272,8 @@ TEST_CASE("scaled_cast converts every element as the definition of its group say
     };
     for (const Kind& kind : all_kinds()) {
         for (const Size size : {Size{1, 1}, {33, 130}, {160, 47}, {257, 256}}) {
-            // Tests the usual rule of a granularity on all sizes, and the other rules on those that have every kind of
-            // edge.
+            // Tests the usual rule of a granularity on all sizes, and the other rules only on the small sizes, which
+            // have every kind of edge.
             if (kind.rule != usual_rule(*kind.granularity) && size.rows > 100) continue;
             for (const bool k_is_last : {true, false}) {
                 std::vector<float> x;

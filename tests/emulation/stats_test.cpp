@@ -54,7 +54,7 @@ void for_each_engine(const Check& check) {
 
 }  // namespace
 
-TEST_CASE("every instruction set adds up the same fidelity figures of a cast", "[emulation][stats]") {
+TEST_CASE("the fidelity figures of a cast have the same bits on every instruction set", "[emulation][stats]") {
     const auto all_bits = [](const FidelityFigures& f) {
         return std::vector<std::uint64_t>{f.subnormal_inexact,  f.overflow_rounded,   f.nonzero,
                                           bits(f.relative_sum), bits(f.relative_max), bits(f.signed_error),
@@ -67,7 +67,7 @@ TEST_CASE("every instruction set adds up the same fidelity figures of a cast", "
             for (const bool has_groups : {false, true}) {
                 const FidelityCast cast{
                     .min_normal = 0x1p-6, .min_beyond = 464.5, .has_groups = has_groups, .encode_scale = 8};
-                // Codes as a cast gives them, except that some are arbitrary.
+                // Uses the codes of a cast, but replaces some of them by arbitrary numbers.
                 std::vector<float> y(x.size()), codes(x.size());
                 for (std::size_t i = 0; i < x.size(); ++i) {
                     const std::uint32_t r = random_bits({.seed = 3}, i);
@@ -99,7 +99,7 @@ TEST_CASE("every instruction set adds up the same fidelity figures of a cast", "
     for (const std::uint64_t count : seen) CHECK(count > 20);
 }
 
-TEST_CASE("amax is the largest magnitude, and a NaN wins", "[emulation][stats]") {
+TEST_CASE("amax is the largest magnitude, or NaN if any element is NaN", "[emulation][stats]") {
     constexpr float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
     for (const std::int64_t n : lengths()) {
         std::vector<float> x = numbers(n, Kind::any_finite, 1);
@@ -131,7 +131,7 @@ TEST_CASE("amax is the largest magnitude, and a NaN wins", "[emulation][stats]")
     }
 }
 
-TEST_CASE("error sums follow the lane rule in fp64 on every engine", "[emulation][stats]") {
+TEST_CASE("every engine adds error sums in fp64, in the order of lane_sum", "[emulation][stats]") {
     for (const std::int64_t n : lengths()) {
         for (const Kind kind : {Kind::moderate, Kind::any_finite, Kind::any_bits}) {
             for (const float scale : {1.0f, 0.3f, 1e30f}) {
@@ -170,7 +170,7 @@ TEST_CASE("error sums of known numbers are exact, and skip numbers that are not 
     });
 }
 
-TEST_CASE("the sum of squares follows the lane rule in fp32", "[emulation][stats]") {
+TEST_CASE("every engine adds the sum of squares in fp32, in the order of the definition", "[emulation][stats]") {
     for (const std::int64_t n : lengths()) {
         for (const Kind kind : {Kind::moderate, Kind::any_finite, Kind::any_bits}) {
             const std::vector<float> x = numbers(n, kind, 4);
@@ -183,7 +183,7 @@ TEST_CASE("the sum of squares follows the lane rule in fp32", "[emulation][stats
     }
 }
 
-TEST_CASE("sums of more than 1024 * 1024 numbers add chunks of chunks", "[emulation][stats]") {
+TEST_CASE("in sums of more than 1024 * 1024 numbers, the sums of chunks are added in chunks", "[emulation][stats]") {
     constexpr std::int64_t n = 2 * 1024 * 1024 + 4321;
     const std::vector<float> x = numbers(n, Kind::moderate, 5), y = numbers(n, Kind::moderate, 6);
     const float squares = definition::sum_of_squares(x.data(), n);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Libraries that a test loads: one sums in fp64, one gives other bits from call to call, one crashes.
+// BLAS libraries for a test. MACHEPS_STUB selects a library that sums in fp64 (1), one whose results also change from
+// call to call (2), or one that crashes in the second call (3).
 #include <csignal>
 #include <cstddef>
 #include <vector>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares orders of summation in custom formats with arithmetic on codes, with the machines that are the same orders,
-// and with their bounds.
+// Compares orders of summation with the same sums computed on codes, with machines that add in the same order, and with
+// their error bounds.
 #include "emulation/matmul/sum_order.hpp"
 
 #include "core/arithmetic.hpp"
@@ -27,7 +27,7 @@ namespace {
 
 constexpr RngKey stream{3, 0, 9};
 
-/// The orders, implemented again on codes with core/arithmetic.hpp. The operands are numbers of the format.
+/// A second implementation of the orders of summation, on codes of the format, with core/arithmetic.hpp.
 struct OnCodes {
     Format f;
     Round mode;
@@ -68,8 +68,7 @@ struct OnCodes {
 
 }  // namespace
 
-TEST_CASE("an order in a format rounds as the arithmetic of that format does, operation by operation",
-          "[gemm][order]") {
+TEST_CASE("an order of summation in a format rounds every operation as the format's arithmetic does", "[gemm][order]") {
     for (const char* name : {"fp32", "tf32", "fp16", "bf16", "e5m6", "e4m3ieee", "e5m2", "e3m4", "e8m3", "e2m5"}) {
         const Format f = format_named(name);
         for (const RoundName& round : round_names) {
@@ -107,7 +106,7 @@ TEST_CASE("an order in a format rounds as the arithmetic of that format does, op
     }
 }
 
-TEST_CASE("an order that is also a machine gives the machine's rows", "[gemm][order]") {
+TEST_CASE("an order of summation gives the same rows of gemm as the machine that adds in this order", "[gemm][order]") {
     CpuBackend backend(1);
     ThreadPool pool(2);
     struct Case {
@@ -140,7 +139,7 @@ TEST_CASE("an order that is also a machine gives the machine's rows", "[gemm][or
     }
 }
 
-TEST_CASE("no order exceeds its certain bound, and stochastic sums have no drift", "[gemm][order]") {
+TEST_CASE("no order of summation exceeds its certain error bound, and stochastic sums have no drift", "[gemm][order]") {
     CpuBackend backend(1);
     ThreadPool pool(2);
     GemmGrid grid{
@@ -166,8 +165,8 @@ TEST_CASE("no order exceeds its certain bound, and stochastic sums have no drift
     CHECK(beyond == 0);
     CHECK(probable < outputs / 100);
     CHECK(outputs > 80000);
-    CHECK(std::fabs(drift) < 0.02);  // relative to the sum: each output's deviation is below 0.2, and there are 256
-    CHECK(cut < -0.2);               // to nearest, the sum stalls
+    CHECK(std::fabs(drift) < 0.02);  // mean of 256 outputs, whose relative deviation from the sum is below 0.2
+    CHECK(cut < -0.2);               // with rounding to nearest, the sum stalls
 }
 
 TEST_CASE("an order is spelled ORDER:FORMAT:ROUND, and a misspelt part is refused", "[gemm][order]") {
@@ -182,7 +181,7 @@ TEST_CASE("an order is spelled ORDER:FORMAT:ROUND, and a misspelt part is refuse
     CHECK_THROWS_AS(parse_sum_order("chain:e8m0fnu"), Error);
     CHECK_THROWS_AS(parse_sum_order("chain:bf16:sideways"), Error);
     CHECK_THROWS_AS(parse_machine("chian:bf16"), Error);
-    // Random words come from a stream: other outputs draw other words.
+    // The index of the output selects the random words of its sum.
     const SumOrder random = *parse_sum_order("chain:e5m2:stochastic");
     const std::vector<double> terms(200, 0.3);
     CHECK(random.sum(terms, stream, 1) == random.sum(terms, stream, 1));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The vector forms of core/math.inl as array functions, one set per SIMD target.
+// Functions on arrays that call the vector forms of core/math.inl, compiled once for each SIMD target.
 #include "emulation/cpu/simd/targets.hpp"
 
 #include "tests/emulation/vec_math_kernels.hpp"

@@ -12,7 +12,7 @@ struct ArrayFunctions {
     ArrayFunction exp, expm1, log, log1p, tanh, erf, rsqrt, sin, cos, halve_in_fp64;
 };
 
-/// Returns the vector forms. `level` is avx2 or avx512.
+/// Returns the array functions for `level`, which must be avx2 or avx512.
 ArrayFunctions vector_functions(Simd level);
 
 }  // namespace macheps::test

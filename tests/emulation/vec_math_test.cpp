@@ -32,7 +32,7 @@ const Pair pairs[] = {
     {"cos", math::cos, &test::ArrayFunctions::cos},
 };
 
-/// Counts the inputs where the bits differ, and prints the first ten.
+/// Returns the number of inputs for which scalar and vector code give different bits. Prints the first ten.
 std::uint64_t mismatches(const Pair& pair, Simd level, const std::vector<float>& x) {
     std::vector<float> y(x.size());
     (test::vector_functions(level).*pair.vector)(x.data(), y.data(), x.size());
@@ -73,7 +73,7 @@ void compare_all(std::uint32_t stride, std::uint32_t slow_stride) {
 
 }  // namespace
 
-TEST_CASE("vector math gives the bits of the scalar code on a stride of inputs", "[emulation][math]") {
+TEST_CASE("vector math gives the bits of the scalar code on evenly spaced inputs", "[emulation][math]") {
     compare_all(1021, 65521);
 }
 
@@ -102,7 +102,7 @@ TEST_CASE("vector math gives the bits of the scalar code around special points a
             if (level == Simd::scalar) continue;
             CAPTURE(pair.name, simd_name(level));
             CHECK(mismatches(pair, level, x) == 0);
-            // Every tail length: the element after the tail must stay untouched.
+            // Tests tails of every length. The element after the tail must not change.
             for (std::size_t n = 0; n < 40; ++n) {
                 std::vector<float> y(n + 1, -77.0f);
                 (test::vector_functions(level).*pair.vector)(x.data() + 600, y.data(), n);
@@ -151,10 +151,10 @@ TEST_CASE("MACHEPS_SIMD selects an instruction set, and an unavailable one is re
     saved.empty() ? unsetenv("MACHEPS_SIMD") : setenv("MACHEPS_SIMD", saved.c_str(), 1);
 }
 
-TEST_CASE("the levels found on the processor are those that Highway finds", "[emulation][simd]") {
+TEST_CASE("available_simd finds the same instruction sets as Highway", "[emulation][simd]") {
     const std::int64_t targets = hwy::SupportedTargets();
     std::vector<Simd> levels{Simd::scalar};
-    // A build for one level (MACHEPS_SIMD=native) leaves the other one out.
+    // A build with MACHEPS_SIMD=native contains only one of the two vector instruction sets.
 #ifndef MACHEPS_ONLY_AVX512
     if ((targets & HWY_AVX2) != 0) levels.push_back(Simd::avx2);
 #endif

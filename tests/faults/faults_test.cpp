@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Injects faults into the system calls that the program makes through the C library. A call fails once, or it and all
-// later ones fail, or it does only a part of its work, or the program is killed before it. In every case the exit code
-// is a documented one, one line reports the reason, the run directory can be read, and a resumed run writes the same
-// bytes as an undisturbed run.
+// Injects faults into the system calls that the program makes through the C library. One call fails, or that call and
+// all later calls fail, or a call does only a part of its work, or the program is killed before a call. In every case
+// the exit code must be documented, one line must report the reason, the run directory must be readable, and a resumed
+// run must write the same bytes as an undisturbed run.
 #include "tests/faults/faulty_program.hpp"
 
 #include <cerrno>
@@ -15,7 +15,7 @@ using namespace macheps::test;
 
 namespace {
 
-/// A call of preload_faults.cpp and the ways in which it may fail.
+/// A function whose calls preload_faults.cpp can make fail, and the ways in which they may fail.
 struct FaultyCall {
     const char* name;
     std::vector<int> errors;
@@ -68,7 +68,7 @@ struct Injection {
     Start start() const { return {.environment = {"LD_PRELOAD=" MACHEPS_PRELOAD_FAULTS, "MACHEPS_FAULT=" + text()}}; }
 };
 
-/// Selection of the calls of a function that fail: the first, a middle and the last one, or up to 120 of them.
+/// Selects the calls of a function that fail: the first, the middle and the last call, or up to 120 calls.
 enum class Depth { sample, all };
 
 /// Returns the numbers of the calls that fail, out of `count` calls.
@@ -77,14 +77,14 @@ std::vector<long> chosen_numbers(long count, Depth depth) {
     if (depth == Depth::sample) {
         numbers = {1, (count + 1) / 2, count};
     } else {
-        constexpr long each = 60;  // all of the first ones, and others that are evenly spaced
+        constexpr long each = 60;  // the first 60 calls, and 60 evenly spaced calls
         for (long i = 1; i <= std::min(count, each); ++i) numbers.insert(i);
         for (long i = 1; i <= each && count > each; ++i) numbers.insert(count * i / each);
     }
     return {numbers.begin(), numbers.end()};
 }
 
-/// Returns how often `macheps ARGUMENTS` makes each call.
+/// Returns how often `macheps ARGUMENTS` calls each function.
 std::map<std::string, long> calls_of(const Folder& folder, const std::string& arguments) {
     const fs::path counts = folder / "counts.txt";
     const Outcome outcome = folder.run(
@@ -108,7 +108,7 @@ std::vector<Injection> injections(const std::map<std::string, long>& calls, Dept
         for (const long number : chosen_numbers(count, depth)) {
             for (const int error : call.errors) {
                 list.push_back({call.name, number, error, "sticky"});
-                // If every later sync fails as well, one of those may be reported instead of the first.
+                // A sticky fault makes every later fsync fail as well, and the error may report one of these instead.
                 if (depth == Depth::all || call.name == std::string_view("fsync"))
                     list.push_back({call.name, number, error, "once"});
                 if (depth == Depth::sample) break;
@@ -142,7 +142,7 @@ struct Tallied {
     }
 };
 
-/// Checks that a fault had no effect, or ended the program with a documented exit code and one line.
+/// Checks that a fault had no effect, or ended the program with a documented exit code and one line of error.
 void check_ending(const Outcome& outcome, const Injection& injection) {
     CAPTURE(outcome.code, outcome.err);
     if (injection.mode == "kill") {
@@ -152,26 +152,26 @@ void check_ending(const Outcome& outcome, const Injection& injection) {
     CHECK((outcome.code == 0 || outcome.code == 3 || outcome.code == 5));
     CHECK(error_lines(outcome.err).size() == (outcome.code == 0 ? 0u : 1u));
     CHECK(outcome.err.find("this is a defect") == std::string::npos);
-    // A call that was interrupted, or did only a part of its work, is repeated.
+    // The program must repeat a call that was interrupted or did only a part of its work.
     if (injection.error == EINTR || injection.mode == "short") CHECK(outcome.code == 0);
     // A failed fsync must be an error, because the bytes may be lost if the power fails.
     if (injection.call == "fsync" && injection.error != EINTR) CHECK(outcome.code != 0);
 }
 
-/// Checks that a writer that failed has removed its draft, unless it could not remove files.
+/// Checks that the program has removed its temporary files, unless it was killed or could not remove files.
 void check_no_draft(const fs::path& folder, const Injection& injection) {
     if (injection.mode == "kill" || injection.call.starts_with("unlink") || !fs::exists(folder)) return;
     for (const auto& file : fs::recursive_directory_iterator(folder))
         CHECK_FALSE(file.path().filename().string().starts_with(".macheps-"));
 }
 
-/// Checks that the run directory can be reported as it is, and that a resumed run writes the same bytes.
+/// Checks that `macheps report` can read the run directory, and that a resumed run writes the same bytes.
 void check_recovers(const Folder& folder, const std::map<std::string, std::string>& wanted) {
     if (!fs::exists(folder / "run")) return;
     const Outcome report = folder.run("report run");
     {
         CAPTURE(report.code, report.err);
-        // As long as one of its files is empty, there may be nothing to report.
+        // If a file of the run is still empty, there may be nothing to report.
         bool is_begun = true;
         for (const auto& [name, text] : rows_of(folder / "run")) is_begun &= !text.empty();
         CHECK((report.code == 0 || (report.code == 3 && !is_begun)));
@@ -216,7 +216,7 @@ void break_training(Depth depth) {
 
 /// Makes a run that was killed in the middle and has checkpoints.
 void make_stopped(const Folder& folder) {
-    const Injection kill{"rename", 3, 0, "kill"};  // manifest, then checkpoints
+    const Injection kill{"rename", 3, 0, "kill"};  // the manifest is renamed first, then checkpoints
     REQUIRE(folder.run(short_run, kill.start()).code == 128 + SIGKILL);
     REQUIRE(fs::exists(folder / "run/checkpoints"));
 }
@@ -262,8 +262,8 @@ void break_report(Depth depth) {
         check_ending(outcome, injection);
         check_no_draft(whole / "run", injection);
         if (outcome.code == 0) CHECK(outcome.out == fine.out);
-        // The table and the page are complete; the old and the new ones are the same here. If the manifest cannot be
-        // read, a note reports it, and the page lacks its settings.
+        // The table and the page must be complete. Whether they are old or new does not matter, because the report is
+        // the same each time. If the manifest cannot be read, a note says so, and the page lacks the settings.
         CHECK(contents(whole / "run/summary.csv") == summary);
         const bool has_note = outcome.code == 0 && outcome.err.find("note: ") != std::string::npos;
         CHECK((has_note || contents(whole / "run/report.html") == page));
@@ -272,7 +272,7 @@ void break_report(Depth depth) {
     tallied.print("report", calls);
 }
 
-/// A command that prints, and the file that it writes.
+/// A command that prints, and the file that it writes, if any.
 struct Printed {
     const char *arguments, *file;
 };
@@ -317,8 +317,9 @@ void break_output(Depth depth) {
             check_ending(outcome, injection);
             check_no_draft(folder.path(), injection);
             if (outcome.code != 0) continue;
-            // `version` prints the number of threads that it got. The parser builds its help in streams, which do not
-            // report that memory ran out, so the help, and `man`, which contains it, may be incomplete.
+            // `version` prints the number of threads that the system granted. The parser builds the help in streams,
+            // which do not report that memory ran out. Therefore the help may be incomplete, and so may `man`, which
+            // contains the help.
             const bool may_differ = is_timed || injection.call == "pthread_create" ||
                                     (injection.call == "new" && (arguments == "--help" || arguments == "man"));
             if (!may_differ) CHECK(outcome.out == fine.out);
@@ -366,7 +367,8 @@ void break_folders(Depth depth) {
     }
 }
 
-/// Limits the size of files instead of filling a disk, because this needs no right to mount one.
+/// Trains under each limit on the size of files. Unlike a full disk, such a limit does not need the right to mount a
+/// disk.
 void limit_file_size(const std::vector<rlim_t>& sizes) {
     const auto wanted = undisturbed();
     Tallied tallied;
@@ -401,8 +403,8 @@ TEST_CASE("a limit on file sizes ends a run with exit 5, and the run can be resu
     limit_file_size({0, 500, 3000, 30000});
 }
 
-// The sample contains only a few allocations, but any of them could leave a draft.
-TEST_CASE("no failed allocation leaves a draft", "[faults]") {
+// The samples above make only a few allocations fail, but a failure of any allocation could leave a temporary file.
+TEST_CASE("no failed allocation leaves a temporary file", "[faults]") {
     const std::string command = "reveal -k 4 -f fp16 --emit-operands operands.npy";
     const Folder folder;
     const long count = calls_of(folder, command).at("new");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the program in a temporary folder under faults.
+// Runs the program in a temporary folder, for tests that inject faults.
 #pragma once
 #include "tests/program_folder.hpp"
 #include "tests/scratch.hpp"
@@ -25,11 +25,11 @@ inline std::vector<std::string> words(const std::string& text) {
 }
 
 struct Outcome {
-    int code = -1;  ///< 128 plus the signal's number if a signal ended it
+    int code = -1;  ///< 128 plus the signal's number if a signal ended the program
     std::string out, err;
 };
 
-/// A folder in which programs run. It exists as long as the object.
+/// A temporary folder in which programs run. The destructor removes it.
 class Folder {
   public:
     explicit Folder(const fs::path& parent = memory_folder()) {
@@ -51,7 +51,7 @@ class Folder {
         std::ofstream(path_ / name, std::ios::binary) << text;
     }
 
-    /// Runs `macheps ARGUMENTS` here.
+    /// Runs `macheps ARGUMENTS` in the folder.
     Outcome run(const std::string& arguments, const Start& start = {}) const { return finish(begin(arguments, start)); }
     Outcome run(std::vector<std::string> arguments, const Start& start = {}) const {
         return finish(begin(std::move(arguments), start));
@@ -97,7 +97,7 @@ inline std::string without_device(const std::string& text) {
     return from == std::string::npos ? text : text.substr(0, from) + text.substr(to + 1);
 }
 
-/// Returns the files of a run directory, without times and the device.
+/// Returns the contents of the files of a run directory, without times and the device.
 inline std::map<std::string, std::string> rows_of(const fs::path& directory) {
     std::map<std::string, std::string> files;
     for (const char* name : {"steps.csv", "evals.csv", "sites.csv", "exponents.csv"})

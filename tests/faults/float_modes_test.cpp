@@ -44,8 +44,8 @@ bool tells_states_in_use() {
     unsigned a = 0, b = 0, c = 0, d = 0;
     return __builtin_cpu_supports("avx") != 0 && __get_cpuid_count(13, 1, &a, &b, &c, &d) != 0 && (a & 4) != 0;
 }
-/// Returns whether the upper halves are in use. After code that leaves them in use, scalar code is many times slower on
-/// Intel's CPUs.
+/// Returns whether the upper halves of vector registers are in use. While they are in use, scalar code is many times
+/// slower on Intel's CPUs.
 bool upper_halves_in_use() {
     unsigned low = 0, high = 0;
     asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(1));
@@ -59,7 +59,8 @@ bool upper_halves_in_use() { return false; }
 void clean_upper_halves() {}
 #endif
 
-/// Operands of the operations: values that reveal flushing and rounding directions.
+/// Operands for the operations. Results for these operands would change with the rounding direction or with flushing to
+/// zero.
 struct Inputs {
     explicit Inputs(Backend& backend)
         : b(backend),
@@ -126,7 +127,7 @@ struct Operation {
     std::function<Values(Inputs&)> run;
 };
 
-/// Returns the operations of Backend that compute, except the elementwise ones.
+/// Returns every operation of Backend that does arithmetic, except the elementwise operations.
 std::vector<Operation> other_operations() {
     return {
         {"cast",
@@ -270,7 +271,7 @@ std::vector<Operation> other_operations() {
          }}};
 }
 
-/// Returns every operation of Backend that computes.
+/// Returns every operation of Backend that does arithmetic.
 const std::vector<Operation>& all_operations() {
     static const std::vector<Operation> list = [] {
         std::vector<Operation> operations = other_operations();
@@ -292,7 +293,7 @@ const std::vector<Operation>& all_operations() {
     return list;
 }
 
-/// Returns the rows, the manifest and the summary of a run, by file.
+/// Returns the contents of the files with the rows, the manifest and the summary of a run, by name.
 std::map<std::string, std::string> files_of(const std::filesystem::path& directory) {
     std::map<std::string, std::string> files;
     for (const char* name : {"steps.csv", "evals.csv", "sites.csv", "exponents.csv", "manifest.json"})
@@ -341,7 +342,8 @@ std::string gemm_rows() {
 
 }  // namespace
 
-TEST_CASE("the default modes hold while a guard exists, and the caller's modes are restored", "[float_modes]") {
+TEST_CASE("DefaultFloatModes sets the default modes, and its destructor restores the modes of the caller",
+          "[float_modes]") {
     for (const FloatMode& mode : float_modes) {
         CAPTURE(std::string(mode.name));
         const InFloatMode in(mode);
@@ -357,7 +359,8 @@ TEST_CASE("the default modes hold while a guard exists, and the caller's modes a
     CHECK(is_set({"", FE_TONEAREST, false, false}));
 }
 
-TEST_CASE("an operation gives the same bits in every mode, and does not change the mode", "[float_modes]") {
+TEST_CASE("every backend operation gives the same bits in every floating-point mode and does not change the mode",
+          "[float_modes]") {
     for (const auto& engine : backends({1, 3})) {
         Inputs in(*engine);
         for (const Operation& operation : all_operations()) {
@@ -378,7 +381,7 @@ TEST_CASE("an operation gives the same bits in every mode, and does not change t
     }
 }
 
-TEST_CASE("an operation leaves the upper halves of vector registers clean", "[float_modes]") {
+TEST_CASE("every backend operation leaves the upper halves of vector registers clean", "[float_modes]") {
     if (!tells_states_in_use()) SKIP_TEST("this CPU does not report which registers are in use");
     for (const auto& engine : backends({1})) {
         Inputs in(*engine);
@@ -392,7 +395,7 @@ TEST_CASE("an operation leaves the upper halves of vector registers clean", "[fl
     }
 }
 
-TEST_CASE("scales of groups have the same bits in every mode", "[float_modes]") {
+TEST_CASE("scales of groups have the same bits in every floating-point mode", "[float_modes]") {
     for (const auto& engine : backends({1, 3})) {
         Inputs in(*engine);
         for (const char* rule : {"ao_fp8_power", "ao_fp8"}) {
@@ -435,7 +438,8 @@ TEST_CASE("a thread pool that was created in another mode computes in the defaul
     }
 }
 
-TEST_CASE("a training run, its summary and a grid of products have the same bytes in every mode", "[float_modes]") {
+TEST_CASE("a training run, its summary and a grid of products have the same bytes in every floating-point mode",
+          "[float_modes]") {
     const auto folder = memory_folder() / "float_modes";
     for (const char* kind : {"gpt2", "llama"}) {
         const auto wanted = trained(folder, kind);

@@ -15,7 +15,7 @@ using namespace macheps::test;
 
 namespace {
 
-/// Changes the user, because root may read everything.
+/// Changes the user from root to nobody, because root may read every folder.
 void become_nobody() {
     if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0)) _exit(97);
 }
@@ -81,7 +81,7 @@ TEST_CASE("an unreadable folder of a sweep is an error, and its units do not cou
     }
 }
 
-TEST_CASE("an error in the middle of the listing of a folder is an error", "[faults][folders]") {
+TEST_CASE("a read error in the middle of listing a folder ends the command with exit code 3", "[faults][folders]") {
     const Folder folder;
     fs::create_directories(folder / "configs");
     folder.write("configs/good.json", R"({"fp16":{"enabled":true}})");
@@ -92,7 +92,7 @@ TEST_CASE("an error in the middle of the listing of a folder is an error", "[fau
     CHECK(outcome.code == 3);
 }
 
-TEST_CASE("a suite's pattern looks at a limited number of names", "[faults][folders]") {
+TEST_CASE("a file pattern of a suite is matched against a limited number of names", "[faults][folders]") {
     const Folder folder;
     folder.write("suite.toml", "[[check]]\nop = \"gemm\"\nfiles = \"names/*/x.npz\"\n");
     fs::create_directory(folder / "names");
@@ -116,7 +116,7 @@ TEST_CASE("only the used members of an archive are unpacked, and members must no
     CAPTURE(twice.err);
     CHECK(twice.code == 3);
     CHECK(twice.err.find("shares bytes with another member") != std::string::npos);
-    // A member without a role is not unpacked, so its damage is not noticed.
+    // The check does not use the member `unused`, so it is not unpacked, and its damage is not noticed.
     std::vector<Member> more = arrays;
     more.push_back({"unused.npy", npy_of_ones(8, 8)});
     std::string damaged = zip_of(more);
@@ -143,15 +143,16 @@ TEST_CASE("a file of a hundred thousand tensors is read in less than five second
     CHECK(outcome.err.find("and 99992 more") != std::string::npos);
 }
 
-TEST_CASE("a file of /proc that grows while it is read is refused", "[faults][inputs]") {
+TEST_CASE("a file of /proc that reports no size and never ends is refused", "[faults][inputs]") {
     const Folder folder;
-    // The page map of a process has no size, and reading it has no end.
+    // The page map of a process reports a size of 0, and reading it practically never ends.
     const Outcome outcome = folder.run("check /proc/self/pagemap --op gemm");
     CAPTURE(outcome.err);
     CHECK(outcome.code == 3);
 }
 
-TEST_CASE("the error about a damaged file is about its format, not about a library's exception", "[faults][inputs]") {
+TEST_CASE("the error for a damaged file describes its format and does not quote a library's exception",
+          "[faults][inputs]") {
     const Folder folder;
     folder.write("damaged.npz", "XK\x03\x04 and more bytes");
     folder.write("big.npy", [] {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Malicious inputs: every kind of file that the program reads, truncated, damaged, with repeated parts, or with names
-// that control a terminal, forge commands in the log of a CI job, or are formulas of a spreadsheet. The same seed gives
-// the same inputs.
+// Malicious inputs: files of every kind that the program reads, which are truncated, damaged, or have repeated parts or
+// hostile names. A hostile name controls a terminal, forges a command in the log of a CI job, or is a formula of a
+// spreadsheet. The same seed gives the same inputs.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -15,11 +15,11 @@ namespace macheps::test {
 /// A kind of input: a file that the program reads, a way to put a name into it, and the commands that read it.
 struct InputKind {
     const char* name;
-    std::string file;                   ///< its name, or its path in a folder that `commands` name
-    std::string base;                   ///< a good file
-    std::vector<std::string> commands;  ///< words, separated by blanks
+    std::string file;                   ///< name of the file, or its path in a folder that `commands` name
+    std::string base;                   ///< contents of a valid file
+    std::vector<std::string> commands;  ///< arguments of macheps, separated by blanks
     std::function<std::string(const std::string& name)> with_name;
-    bool is_whole_or_nothing = false;  ///< a truncated file is never a good file
+    bool is_whole_or_nothing = false;  ///< a truncated file is never valid
 };
 
 /// Names that no author of a kernel or a config would choose.
@@ -91,7 +91,8 @@ struct Member {
     std::string name, bytes;
 };
 
-/// Returns a zip archive of stored members. Its directory names the first member `repeats` additional times.
+/// Returns a zip archive of uncompressed members. Its directory lists the first member `repeats` more times, under
+/// other names.
 inline std::string zip_of(const std::vector<Member>& members, int repeats = 0) {
     std::string text, directory;
     std::size_t entries = 0;
@@ -138,7 +139,7 @@ inline std::string safetensors_of(const std::vector<std::string>& names) {
     return little_endian(header.size(), 8) + header + std::string(16 * names.size(), '\0');
 }
 
-/// Makes bad files from good ones.
+/// Makes damaged files from valid files.
 class Spoiler {
   public:
     explicit Spoiler(std::uint64_t seed) : random_(seed) {}
@@ -164,7 +165,7 @@ class Spoiler {
         const std::size_t from = below(text.size());
         return text.substr(0, from) + text.substr(std::min(text.size(), from + 1 + below(40)));
     }
-    /// Replaces a number in the text by one that few formats can represent.
+    /// Replaces a number in the text by a number that is out of range or in an unusual notation.
     std::string with_other_number(const std::string& text) {
         static const std::vector<std::string> numbers{
             "-1",         "0",    "1e999", "99999999999999999999", "nan", "-0.0",
@@ -184,9 +185,9 @@ class Spoiler {
     std::mt19937_64 random_;
 };
 
-/// Returns why a text must not be printed to a terminal or a log, or nothing if it may be. This is an independent check
-/// of the rules in core/text/shown.hpp, by bytes: it finds control characters except line ends and tabs, bytes that are
-/// not UTF-8, characters that hide text or reverse its direction, and commands of a job's log.
+/// Returns why a text must not be printed to a terminal or a log, or an empty string if it may be printed. Checks the
+/// rules of core/text/shown.hpp independently, on bytes. Finds control characters except line ends and tabs, bytes that
+/// are not UTF-8, characters that hide text or reverse its direction, and commands of the log of a CI job.
 inline std::string why_not_shown(std::string_view text) {
     const auto at = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
     for (std::size_t i = 0; i < text.size();) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests conditions that the program does not control: closed streams, streams that cannot be written, floating-point
-// modes that a library left, and names that no file system accepts.
+// modes that a library has set, impossible file names, and limits on files, threads and memory.
 #include "tests/faults/faulty_program.hpp"
 #include "tests/faults/float_modes.hpp"
 
@@ -22,7 +22,7 @@ Start with_stderr_on(const char* device) {
     return {.prepare = [device] { redirect(device, O_WRONLY, STDERR_FILENO); }};
 }
 
-/// Makes stderr a pipe that nobody reads.
+/// Makes stderr a pipe whose reading end is closed.
 Start with_broken_stderr() {
     return {.prepare = [] {
         int ends[2];
@@ -40,14 +40,14 @@ std::map<std::string, std::string> undisturbed() {
 
 }  // namespace
 
-TEST_CASE("no file takes the descriptor of a standard stream that was closed", "[faults]") {
+TEST_CASE("no file that the program opens gets the descriptor of a closed standard stream", "[faults]") {
     const auto wanted = undisturbed();
     for (const std::vector<int>& descriptors :
          std::vector<std::vector<int>>{{0}, {2}, {0, 2}, {1, 2}, {0, 1, 2}, {1}, {0, 1}}) {
         const Folder folder;
         const Outcome outcome = folder.run(short_run, closed(descriptors));
         CAPTURE(descriptors.front(), descriptors.size(), outcome.err);
-        // Output for a closed stdout is lost, and the exit code reports that.
+        // Output to a closed stdout is lost, which exit code 5 reports.
         const bool has_stdout = std::find(descriptors.begin(), descriptors.end(), 1) == descriptors.end();
         CHECK(outcome.code == (has_stdout ? 0 : 5));
         CHECK(differing(wanted, rows_of(folder / "run")) == "");
@@ -81,7 +81,8 @@ TEST_CASE("a stderr that cannot be written does not change the exit code", "[fau
     }
 }
 
-TEST_CASE("a floating-point mode that a library left while it was loaded changes no bit", "[faults][float_modes]") {
+TEST_CASE("a floating-point mode that a library sets while it is loaded does not change the results",
+          "[faults][float_modes]") {
     const std::vector<std::string> commands{
         short_run_with("2^-99") + " -q",
         "report run",
@@ -117,7 +118,7 @@ TEST_CASE("a floating-point mode that a library left while it was loaded changes
     }
 }
 
-TEST_CASE("impossible file names end with exit 3 or 5, and do not look like a defect", "[faults]") {
+TEST_CASE("an impossible file name ends a command with exit 3 or 5 and is not reported as a defect", "[faults]") {
     const Folder folder;
     fs::create_symlink("loop_b", folder / "loop_a");
     fs::create_symlink("loop_a", folder / "loop_b");
@@ -147,7 +148,7 @@ TEST_CASE("impossible file names end with exit 3 or 5, and do not look like a de
         cases.push_back({{"gemm", "-k", "16", "-m", "2", "-n", "2", "-q", "-o", name + "/rows.csv"}, 5});
         cases.push_back({{"verify", "--replay", name}, 3});
     }
-    // A manifest cannot contain these names, so the run could not be repeated from it.
+    // A manifest cannot contain a name that is not UTF-8, so the run could not be repeated from its manifest.
     cases.push_back({with(tiny, {"--data", no_utf8}), 3});
     cases.push_back({with(tiny, {"--policy", "./" + no_utf8 + ".toml"}), 3});
     for (const Case& c : cases) {
@@ -159,7 +160,7 @@ TEST_CASE("impossible file names end with exit 3 or 5, and do not look like a de
         CHECK(error_lines(outcome.err).size() == 1);
         CHECK(outcome.err.find("defect") == std::string::npos);
     }
-    // A folder may have any name.
+    // The name of a run directory need not be UTF-8.
     const Outcome outcome = folder.run(with(tiny, {"--out", no_utf8 + "run"}));
     CAPTURE(outcome.err);
     CHECK(outcome.code == 0);
@@ -167,7 +168,7 @@ TEST_CASE("impossible file names end with exit 3 or 5, and do not look like a de
     CHECK(folder.run(std::vector<std::string>{"train", "--resume", no_utf8 + "run"}).code == 0);
 }
 
-TEST_CASE("a folder without permissions ends with exit 3 or 5", "[faults]") {
+TEST_CASE("a command on a folder without permissions ends with exit 3 or 5", "[faults]") {
     if (geteuid() == 0) SKIP_TEST("root may read everything");
     const Folder folder;
     fs::create_directories(folder / "shut/inside");
@@ -202,7 +203,7 @@ TEST_CASE("a limit on file sizes makes a write fail with exit 5", "[faults]") {
     }
 }
 
-TEST_CASE("if the system grants no threads, fewer threads write the same bytes", "[faults]") {
+TEST_CASE("if the system grants no more threads, a run uses fewer threads and writes the same bytes", "[faults]") {
     const auto wanted = undisturbed();
     const Folder folder;
     const Outcome outcome = folder.run(

@@ -15,14 +15,14 @@ namespace {
 
 constexpr int too_long = 128 + SIGALRM, too_much_work = 128 + SIGXCPU;
 
-/// Limits the time of a program, in case it hangs, and its memory to that of a small machine.
+/// Limits the time of the program, in case it hangs, and limits its memory to that of a small machine.
 void limit_program() {
     const rlimit seconds{20, 20}, memory{rlim_t{4} << 30, rlim_t{4} << 30};
     if (setrlimit(RLIMIT_CPU, &seconds) != 0 || setrlimit(RLIMIT_AS, &memory) != 0) _exit(97);
     alarm(120);
 }
 
-/// Limits the program, and changes the user to one who may not read a file after `chmod 0`.
+/// Limits the program, and changes the user from root to nobody, who may not read a file after `chmod 0`.
 void become_nobody() {
     limit_program();
     if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0)) _exit(97);
@@ -36,7 +36,7 @@ std::vector<std::string> words_with(const std::string& command, const fs::path& 
     return all;
 }
 
-/// Returns the problem of a run's exit code or output, or nothing.
+/// Returns a description of a wrong exit code or wrong output, or an empty string.
 std::string problem_of(const Outcome& outcome, bool must_fail) {
     if (outcome.code == too_long || outcome.code == too_much_work) return "hangs";
     if (!is_documented(outcome.code) && outcome.code != 1) return "exit " + std::to_string(outcome.code);
@@ -51,7 +51,7 @@ std::string problem_of(const Outcome& outcome, bool must_fail) {
     return {};
 }
 
-/// A folder with all other files that the commands need.
+/// A folder with the valid files that the commands need in addition to a hostile input.
 class Inputs {
   public:
     Inputs() {
@@ -235,7 +235,8 @@ class Inputs {
         return path;
     }
 
-    /// Returns the problem of a command that reads `text`, or nothing; counts the command in `count`.
+    /// Runs a command of `kind` that reads `text`, and increments `count`. Returns a description of a wrong exit code
+    /// or wrong output, or an empty string.
     std::string try_text(const InputKind& kind, const std::string& text, bool must_fail, std::size_t& count,
                          std::size_t which) {
         const std::string path = path_of(kind);
@@ -243,7 +244,8 @@ class Inputs {
         ++count;
         const std::string& command = kind.commands[which % kind.commands.size()];
         Outcome outcome = folder_.run(words_with(command, path), {.prepare = limit_program});
-        // The output has one annotation, which is an intended command. Any other command is forged.
+        // With --github, the output has one intended annotation, which is a log command. Any other log command is
+        // forged.
         const std::size_t own =
             command.find("--github") == std::string::npos ? std::string::npos : outcome.out.find("::");
         if (own != std::string::npos && (own == 0 || outcome.out[own - 1] == '\n')) outcome.out.erase(own, 2);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests numbers that are too large, memory that does not exist, and steps that take too long.
+// Tests numbers that are out of range, runs that need more memory than there is, plans with very many steps, and
+// signals during a long step.
 #include "tests/faults/faulty_program.hpp"
 
 #include <sys/resource.h>
@@ -121,7 +122,7 @@ TEST_CASE("work that does not fit into memory is refused before memory is alloca
             CHECK_FALSE(fs::exists(folder / "run"));
         }
     }
-    // Without --memory, the limit is the memory that exists. No machine has this much.
+    // Without --memory, the limit is the memory of the machine, which is always smaller than this run needs.
     const Outcome machine = folder.run(tiny + "--batch 1048576 --context 1048576 --out run");
     CAPTURE(machine.err);
     CHECK(machine.code == 2);
@@ -192,7 +193,8 @@ TEST_CASE("the planned memory is a lower bound of the memory that a run uses, an
             REQUIRE(at != std::string::npos);
             return std::stod(plan.out.substr(at + key.size() + 4));
         };
-        // A separate process starts the run, because the plan, an earlier child, may have timed a smaller model.
+        // A separate process starts the run. Otherwise the peak could be that of the plan, an earlier child process,
+        // which may have timed a smaller model.
         const double planned = number_at("least_bytes"),
                      taken = peak_of([&] {
                          return folder.run(
@@ -202,7 +204,7 @@ TEST_CASE("the planned memory is a lower bound of the memory that a run uses, an
                      });
         CAPTURE(planned, taken);
         CHECK(planned < taken);                 // a run that fits is not refused
-        CHECK(planned > 0.4 * (taken - 24e6));  // without the program itself
+        CHECK(planned > 0.4 * (taken - 24e6));  // the program itself takes 24 MB
     }
 }
 
@@ -216,11 +218,11 @@ TEST_CASE("the time to plan a run does not grow with the number of its steps", "
     const Outcome outcome =
         folder.run(tiny + "--dry-run --json --steps 1000000000000 --layers 1 --probe-every 1", limited);
     CAPTURE(outcome.err);
-    CHECK((outcome.code == 0 || outcome.code == 5));  // the disk is too small for its rows
+    CHECK((outcome.code == 0 || outcome.code == 5));  // 5: the disk is too small for the rows
     CHECK(outcome.out.find("\"steps\": 1000000000000") != std::string::npos);
 }
 
-TEST_CASE("a second signal interrupts the current step, and nothing before it is lost", "[faults]") {
+TEST_CASE("a second signal interrupts the current step, and no completed step is lost", "[faults]") {
     // Each step has many micro-batches, and the second step is interrupted in its middle.
     const std::string run =
         "train --layers 1 --width 16 --heads 2 --context 16 --batch 4 --eval-every 1 --eval-batches 1 --probe-every 1 "

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A library that is preloaded into the program. It makes one system call of the C library fail, as the system may do at
-// any time.
+// A library that is preloaded into the program. It makes chosen calls of one function of the C library fail, as the
+// system may do at any time.
 //
 //   MACHEPS_FAULT=write:3:28:sticky   the third write, and every one after it, fails with errno 28
 //   MACHEPS_FAULT=write:3:4:once      only the third write fails, with errno 4
@@ -107,7 +107,7 @@ struct Fault {
     std::fclose(file);
 }
 
-/// Returns whether this call must fail, and sets errno.
+/// Counts this call, and returns whether it must fail. If so, sets errno or kills the program.
 bool fails(Call call) {
     const auto index = static_cast<unsigned>(call);
     const long number = ++calls[index];
@@ -118,7 +118,7 @@ bool fails(Call call) {
     return true;
 }
 
-/// Returns how many of `bytes` bytes the call may take.
+/// Returns how many of `bytes` bytes the call may read or write.
 std::size_t taken(Call call, std::size_t bytes) {
     const auto index = static_cast<unsigned>(call);
     const bool is_short = index == fault.call && fault.mode == Mode::cut_short && calls[index] == fault.number;
@@ -245,7 +245,7 @@ int ftruncate(int file, off_t bytes) noexcept {
     NEXT("ftruncate", int (*)(int, off_t));
     return fails(Call::ftruncate) ? -1 : real(file, bytes);
 }
-int close(int file) {  // as on Linux, the descriptor is free even after an error
+int close(int file) {  // as on Linux, closes the descriptor even if it reports an error
     NEXT("close", int (*)(int));
     if (file == STDERR_FILENO) return real(file);
     const bool fail = fails(Call::close);
@@ -298,7 +298,8 @@ int pthread_create(pthread_t* thread, const pthread_attr_t* how, void* (*start)(
     NEXT("pthread_create", int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*));
     return fails(Call::pthread_create) ? errno : real(thread, how, start, argument);
 }
-/// The writes of a stream happen inside the C library, so they fail here, and the stream gets its error flag.
+/// A stream writes inside the C library, where write() cannot be replaced. Therefore fwrite() itself fails here, and
+/// sets the stream's error flag.
 std::size_t fwrite(const void* data, std::size_t size, std::size_t count, std::FILE* stream) {
     NEXT("fwrite", std::size_t(*)(const void*, std::size_t, std::size_t, std::FILE*));
     if (stream == stderr || !fails(Call::fwrite)) return real(data, size, count, stream);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A library that is preloaded into the program. Its constructor leaves the process in the floating-point mode that
-// MACHEPS_FLOAT_MODE names, as a library built with -ffast-math would.
+// A library that is preloaded into the program. Its constructor sets the floating-point mode that MACHEPS_FLOAT_MODE
+// names and leaves it set, as the constructor of a library built with -ffast-math would.
 #include "tests/faults/float_modes.hpp"
 
 #include <cstdlib>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Readers of config files that other people wrote: the kind of each scalar, the place of each value, and the errors.
-// The expected kinds of YAML scalars were produced by PyYAML 6.0.
+// Tests the readers of other programs' config files: the kind of each scalar, the position of each value, and the
+// errors. The expected kinds of YAML scalars were produced by PyYAML 6.0.
 #include "core/error.hpp"
 #include "experiments/files/config/environment.hpp"
 #include "experiments/files/config/value.hpp"
@@ -156,7 +156,7 @@ TEST_CASE("anchors, aliases and merge keys are expanded", "[config]") {
     const auto number = [&](const char* path) { return file.root.find(path)->number; };
     CHECK(number("one.x") == 1);
     CHECK(number("one.y") == 9);  // a map's own keys take precedence
-    CHECK(number("two.y") == 2);  // in a list of maps the earlier one wins
+    CHECK(number("two.y") == 2);  // in a list of maps, the earlier map wins
     CHECK(number("two.z") == 4);
     CHECK(number("three.y") == 3);  // the later of two merges wins
     CHECK(number("again.x") == 1);
@@ -166,7 +166,7 @@ TEST_CASE("anchors, aliases and merge keys are expanded", "[config]") {
     CHECK(yaml_refusal("a: {<<: 1}").find("x.yaml:1:9: the value of '<<' is not a map") == 0);
     CHECK(yaml_refusal("a: &a [*a]").find("x.yaml:1:8: an alias is inside the value that it names") == 0);
     CHECK(yaml_refusal("a: *b").find("x.yaml:1:4: ") == 0);
-    // Nine aliases of nine aliases, and so on: a kilobyte that would expand to gigabytes.
+    // Each value consists of nine aliases of the previous value. This file of a kilobyte would expand to gigabytes.
     std::string bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n";
     for (int i = 1; i < 12; ++i) {
         const std::string before = "*a" + std::to_string(i - 1);
@@ -303,7 +303,7 @@ TEST_CASE("arguments are split as a shell splits them", "[config]") {
     CHECK(refused("--a ---b").starts_with("x.args:1:5: '---b' is not a valid option"));
 }
 
-TEST_CASE("an override sets one key, and later files win key by key", "[config]") {
+TEST_CASE("an override sets one key, and merging a later file replaces only the keys that it contains", "[config]") {
     ConfigFile file = read_yaml_config("fp16: {enabled: true, loss_scale: 0}\nlist: [1, 2]\n", "x");
     apply_override(file.root, "fp16.loss_scale=128", "argument 2");
     apply_override(file.root, "bf16.enabled=no", "argument 3");
@@ -373,8 +373,9 @@ TEST_CASE("an environment file consists of NAME=VALUE lines", "[config]") {
     CHECK(refusal([] { parse_environment("=1\n", "x.env"); }).starts_with("x.env:1: "));
 }
 
-TEST_CASE("a file that the YAML reader accepts is read and merged in a few seconds", "[config]") {
-    // Files within the limits that are expensive to copy or to search: many keys, deep levels, repeated aliases.
+TEST_CASE("every file that the YAML reader accepts is read and merged in a few seconds", "[config]") {
+    // These files are within the limits and expensive to copy or to search: they have many keys, deep levels or
+    // repeated aliases.
     std::string keys, deep, aliases = "a: &a {k: 1}\nl: [";
     for (int i = 0; i < 19'000; ++i) keys += "k" + std::to_string(i) + ": 1\n";
     for (int i = 0; i < 250; ++i) deep += std::string(static_cast<std::size_t>(i), ' ') + "k:\n";

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hostile files: nested too deeply, too large, endless, or truncated while they are read.
+// Tests that hostile files cause errors: files that nest too deeply, are too large, never end, or are truncated while
+// they are read.
 #include "core/error.hpp"
 #include "experiments/files/arrays/npy.hpp"
 #include "experiments/files/arrays/safetensors.hpp"
@@ -175,7 +176,7 @@ TEST_CASE("a policy's name must not be a spreadsheet formula or contain control 
         CAPTURE(name);
         CHECK(problem(name) == "no error");
     }
-    // A file that sets no name uses its file name.
+    // If a policy does not set its name, the name of the file is checked instead.
     const TemporaryFolder folder;
     const std::string path = write(folder / "=x.toml", "");
     const Error::Parts parts = parts_of_error([&] { load_policy(path); });
@@ -207,9 +208,9 @@ TEST_CASE("data may come through a pipe, and may not come from a device", "[expe
     REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
     auto writer = std::async(std::launch::async, [&] { write(pipe, text); });
     const DataFiles files{.train = pipe};
-    CHECK(vocabulary_of(files) == 256);  // this call reads the pipe
+    CHECK(vocabulary_of(files) == 256);  // reads the pipe and keeps its bytes
     writer.get();
-    const auto piped = open_data(files, 256, 16), whole = open_data({.train = path}, 256, 16);  // the pipe again
+    const auto piped = open_data(files, 256, 16), whole = open_data({.train = path}, 256, 16);  // the kept bytes
     for (const Split split : {Split::train, Split::held_out}) {
         CHECK(piped->batch(split, 3, 7, 5, 16).tokens == whole->batch(split, 3, 7, 5, 16).tokens);
     }

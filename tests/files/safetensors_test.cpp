@@ -20,7 +20,7 @@ std::vector<std::byte> written(const SafetensorsWriter& writer) {
     return file;
 }
 
-/// Returns a file that consists of the length, the given header and `data_bytes` zeros.
+/// Returns a file that consists of the header's length, the header and `data_bytes` zeros.
 std::vector<std::byte> file_of(const std::string& header, std::size_t data_bytes) {
     const std::uint64_t length = header.size();
     std::vector<std::byte> file(8 + header.size() + data_bytes);
@@ -42,7 +42,7 @@ std::string complaint(std::span<const std::byte> file) {
 
 }  // namespace
 
-TEST_CASE("a file that is written and read returns every tensor of every dtype, and its metadata",
+TEST_CASE("reading a written file returns every tensor of every dtype, and the metadata",
           "[experiments][safetensors]") {
     SafetensorsWriter writer;
     const std::array<float, 6> f32{0.0f, -0.0f, 1e-45f, 3.4e38f, 0.1f, -2.0f};
@@ -120,7 +120,8 @@ TEST_CASE("a file that is written and read returns every tensor of every dtype, 
     }
 }
 
-TEST_CASE("a file that breaks one rule is refused with an error about that rule", "[experiments][safetensors]") {
+TEST_CASE("a file that breaks a rule of safetensors is refused with an error about that rule",
+          "[experiments][safetensors]") {
     const std::string f32x2 = R"("dtype":"F32","shape":[2],"data_offsets":)";
     struct Case {
         std::string header;

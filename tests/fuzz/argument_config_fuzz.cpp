@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Argument files of other programs: they are read within the limits and given to an importer, or refused with an Error
-// that names the file.
+// Fuzzes the reader of other programs' argument files. A file is either read within the limits and given to an
+// importer, or refused with an Error that names the file.
 #include "tests/fuzz/config_fuzz.hpp"
 
 using namespace macheps;

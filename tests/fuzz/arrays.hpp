@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Properties of every array that a reader accepts.
+// Checks the properties of every array that a reader accepts.
 #pragma once
 #include "core/error.hpp"
 #include "core/format_table.hpp"
@@ -25,7 +25,7 @@ inline void check_array(const files::StoredArray& array) {
     }
 }
 
-/// Runs `action`, which may throw only an Error of a bad input file.
+/// Runs `action`. The only exception that it may throw is an Error that reports a bad input file.
 template <class Action>
 void accept_or_refuse(Action action) {
     try {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checkpoints. Nearly every input has a wrong checksum and would be refused, so the target corrects the checksum first,
-// unless the first byte is odd. The code after the checksum must handle all bytes. An accepted checkpoint does not
-// change if it is written and read again.
+// Fuzzes the reader of checkpoints. Nearly every input has a wrong checksum and would be refused. Therefore the target
+// corrects the checksum first, unless the first byte is odd, so that the code after the check of the checksum also gets
+// arbitrary bytes. An accepted checkpoint must not change if it is written and read again.
 #include "core/error.hpp"
 #include "experiments/training/run/checkpoint.hpp"
 #include "reports/rows/checksum.hpp"

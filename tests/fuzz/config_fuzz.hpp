@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Properties of every config that a reader accepts, and of every importer that gets one.
+// Checks the properties of every config that a reader accepts, and of the import of the config.
 #pragma once
 #include "core/error.hpp"
 #include "experiments/configs/framework.hpp"
@@ -54,7 +54,7 @@ inline void import_by_one(const files::ConfigValue& root, std::string_view text)
     }
 }
 
-/// Reads one input with one reader.
+/// Reads `text` with the reader `read`. Checks the config and one import of it, or the error of the reader.
 template <class Read>
 void read_config(std::string_view text, Read read) {
     files::ConfigFile file;
@@ -69,7 +69,7 @@ void read_config(std::string_view text, Read read) {
     }
     std::size_t values = 0;
     check_tree(file.root, static_cast<std::uint32_t>(std::count(text.begin(), text.end(), '\n') + 1), 0, values);
-    // If the input contained a path, it could open other files on the disk.
+    // If the input contained a path, an importer could open other files on the disk.
     if (file.root.is_map() && text.find('/') == std::string_view::npos && values < 500) import_by_one(file.root, text);
 }
 

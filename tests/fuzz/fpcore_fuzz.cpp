@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of FPCores: they are read and can be printed, or they are refused with an Error that names the place.
+// Fuzzes the reader of FPCore files. A file is either read into formulas that can be printed, or refused with an Error
+// that names the position in the file.
 #include "core/error.hpp"
 #include "experiments/study/eval/tree.hpp"
 #include "tests/fuzz/fuzz.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Infix formulas: they are read, or refused with an Error that names the place. A formula that was read is printed as
-// an FPCore that reads back as the same formula.
+// Fuzzes the reader of infix formulas. A formula is either read, or refused with an Error that names the position. A
+// formula that was read is printed as an FPCore, which must read back as the same formula.
 #include "core/error.hpp"
 #include "experiments/study/eval/tree.hpp"
 #include "tests/fuzz/fuzz.hpp"
@@ -21,7 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         fuzz::require(again.expressions.size() == 1 && study::fpcore_text(again.expressions.front()) == core,
                       "a printed formula reads back as itself");
     } catch (const Error&) {
-        // Only a tree that is too deep as a list, although not as infix text.
+        // This may happen only if the FPCore nests too deeply for its reader, although the infix text did not.
         fuzz::require(size > 200, "a printed formula reads back");
     }
     return 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON configs of other programs: they are read within the limits and given to an importer, or refused with an Error
-// that names the file. The places of values come from a second pass over the text, which must agree with the parser:
-// the place of a value is that of its first character.
+// Fuzzes the reader of other programs' JSON configs. A config is either read within the limits and given to an
+// importer, or refused with an Error that names the file. The reader finds the positions of values in a second pass
+// over the text. Each position must be that of the first character of the value.
 #include "tests/fuzz/config_fuzz.hpp"
 
 #include <vector>
@@ -11,7 +11,7 @@ using namespace macheps::files;
 
 namespace {
 
-/// Returns, for each line, the text from the beginning of the line to the end.
+/// Returns, for each line, the text from the beginning of the line to the end of the file.
 std::vector<std::string_view> lines_of(std::string_view text) {
     if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
     std::vector<std::string_view> lines{text};

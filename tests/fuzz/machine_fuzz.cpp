@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares every engine of the matrix units with the scalar reference on raw bits: chains of instructions with any
-// addend, and whole matmuls under any rule. The first bytes choose machine, shape and rule; the rest are codes of the
-// operands. If an input is short, its codes repeat with some bits flipped.
+// Compares every engine of the matrix units with the scalar reference: chains of instructions with any addend, and
+// whole matmuls under any rule. The first bytes of an input choose the machine, the shape and the rule. The other bytes
+// are codes of the operands. If an input is short, its codes repeat with some bits flipped.
 #include "core/host/thread_pool.hpp"
 #include "emulation/cpu/matmul/machine/machine_kernel.hpp"
 #include "emulation/cpu/matmul/matmul.hpp"
@@ -23,7 +23,7 @@ struct Codes {
         while (bytes.left() > 0 && pool.size() < 2048) pool.push_back(bytes.take<std::uint32_t>());
         if (pool.empty()) pool.push_back(0x3c00);
     }
-    /// Returns numbers of `format`. If `off_grid`, they are fp32 numbers in its range that `format` need not represent.
+    /// Returns numbers of `format`. If `off_grid`, returns any fp32 numbers in the range of `format`.
     std::vector<float> draw(const Format& format, std::int64_t count, std::uint32_t turn, bool off_grid = false) const {
         std::vector<float> values(static_cast<std::size_t>(count));
         for (std::size_t i = 0; i < values.size(); ++i) {
@@ -76,8 +76,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const bool off_grid = (flags & 4) != 0;
     args.a.ld = args.a.transposed ? args.m : args.k;
     args.b.ld = args.b.transposed ? args.k : args.n;
-    // If the machine has scales, these are in its scale format; otherwise they belong to a
-    // promotion or the whole matmul.
+    // If the machine takes scales, they are numbers of its scale format. Otherwise scales belong to a promotion or to
+    // the whole matmul.
     const bool scaled = machine.has_scales() || (flags & 8) != 0;
     const std::int64_t block = machine.has_scales() ? machine.scale_block : 128;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix Market text: it gives a square matrix within the size limit, or an Error that names the place.
+// Fuzzes the reader of Matrix Market text. A text either gives a square matrix within the size limit, or an Error that
+// names the place of the fault.
 #include "core/error.hpp"
 #include "experiments/files/arrays/matrix_market.hpp"
 #include "tests/fuzz/fuzz.hpp"

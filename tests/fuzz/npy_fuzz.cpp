@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// .npy arrays: an accepted array has as many elements as its shape, and does not change
-// if it is written and read again.
+// Fuzzes the reader of .npy arrays. An accepted array has as many elements as its shape requires. It does not change if
+// it is written and read again.
 #include "core/error.hpp"
 #include "experiments/files/arrays/npy.hpp"
 #include "tests/fuzz/arrays.hpp"

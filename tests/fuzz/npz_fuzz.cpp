@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// .npz archives. After a first byte of 'z', the input is an archive. Checksums reject most changes that a fuzzer makes
-// to an archive. Therefore, after any other first byte, the input is the only member of an archive that is made here.
+// Fuzzes the reader of .npz archives. If the first byte is 'z', the remaining bytes are an archive. However, the
+// checksums of an archive reject most changes that a fuzzer makes. Therefore, for any other first byte, this target
+// makes an archive whose only member consists of the remaining bytes.
 #include "experiments/files/arrays/zip.hpp"
 #include "tests/fuzz/arrays.hpp"
 
@@ -12,7 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::string rest(fuzz::text(data + 1, size - 1));
     fuzz::accept_or_refuse([&] {
         const std::string bytes = data[0] == 'z' ? rest : stored_zip({{"x.npy", rest}});
-        // Deflate packs at most 1032 bytes into one, which limits the size of a member.
+        // Deflate compresses at most 1032 bytes to one byte, which limits the size of a member.
         for (const ZipMember& member : read_zip(bytes, "fuzz.npz"))
             fuzz::require(member.bytes.size() <= 1032 * bytes.size() + 64,
                           "a member is no larger than deflate can make it");

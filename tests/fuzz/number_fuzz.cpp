@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers, codes and CSV cells as text: a value that was read is printed as text that reads back as the same value.
+// Fuzzes the text form of numbers, codes and CSV cells. A value that was read is printed, and the printed text reads
+// back as the same value.
 #include "core/codec.hpp"
 #include "core/format_table.hpp"
 #include "core/text/print.hpp"
@@ -28,7 +29,7 @@ void check_cell(std::string_view text) {
     fuzz::require(csv::parse_cell(printed, again), "a printed cell is readable");
     std::string second;
     csv::append_cell(second, again);
-    fuzz::require(printed == second, "a cell that was read prints the same twice");
+    fuzz::require(printed == second, "a cell prints the same text before and after it is read back");
 }
 
 }  // namespace
@@ -46,7 +47,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
             fuzz::require(parse_code(format, hex_code(format, code)) == code, "a printed code reads back as itself");
             const auto shortest = parse_number(shortest_decimal(format, code));
             fuzz::require(shortest.has_value(), "the shortest decimal is a number");
-            if (std::isnan(decode64(format, code))) continue;  // printed without its sign
+            if (std::isnan(decode64(format, code))) continue;  // a NaN is printed without its sign
             const auto back = encode64(format, *shortest, Round::nearest_even, Overflow::nonsaturate);
             fuzz::require(back == code, "the shortest decimal reads back as its code");
         }
@@ -55,7 +56,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         const Format format = named.format;
         if (const auto code = parse_code(format, text)) {
             const auto again = parse_code(format, hex_code(format, *code));
-            fuzz::require(again == code, "a code that was read prints as itself");
+            fuzz::require(again == code, "a code that was read is printed as the same code");
         }
     }
     check_cell<std::int64_t>(text);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Policy TOML: it is parsed and resolved for a model, or refused with an Error.
+// Fuzzes the reader of policies in TOML. A policy is parsed and resolved for a model, or refused with an Error.
 #include "core/error.hpp"
 #include "experiments/policy/policy.hpp"
 #include "experiments/training/model/config.hpp"
@@ -11,7 +11,7 @@ using namespace macheps::training;
 
 namespace {
 
-/// Returns whether `extends` may name a file: a fuzzer must not open other files on the disk.
+/// Returns whether the policy may extend a file. Such policies are skipped, because a fuzzer must not open other files.
 bool names_a_path(std::string_view toml) { return toml.find("extends") != toml.npos && toml.find('/') != toml.npos; }
 
 const SiteList& sites() {
@@ -35,7 +35,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         const ResolvedPolicy resolved = resolve(policy, sites());
         for (const auto& row : resolved.table()) fuzz::require(!row.cast.empty(), "every slot of a table has a cast");
     } catch (const Error& error) {
-        fuzz::require(error.exit() == Exit::bad_input, "a policy that does not fit is a bad input file");
+        fuzz::require(error.exit() == Exit::bad_input, "a policy that does not fit the model is a bad input file");
     }
     return 0;
 }

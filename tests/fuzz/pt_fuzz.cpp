@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// .pt files. After a first byte of 'z', the input is an archive. Checksums reject most changes that a fuzzer makes to
-// an archive. Therefore, after any other first byte, the input is the pickle of an archive with two storages made here.
+// Fuzzes the reader of .pt files. If the first byte is 'z', the remaining bytes are an archive. However, the checksums
+// of an archive reject most changes that a fuzzer makes. Therefore, for any other first byte, this target makes an
+// archive with two storages, whose pickle consists of the remaining bytes.
 #include "experiments/files/arrays/zip.hpp"
 #include "tests/fuzz/arrays.hpp"
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of bare numbers: the first line is the word that declares the array, and the rest is the file.
+// Fuzzes the reader of raw numbers without a header. The first line of the input is the command-line argument that
+// describes the array. The remaining bytes are the content of the file.
 #include "experiments/files/arrays/raw_word.hpp"
 #include "tests/fuzz/arrays.hpp"
 
@@ -13,7 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     try {
         word = parse_file_word(std::string(all.substr(0, end)));
     } catch (const Error& error) {
-        fuzz::require(error.exit() == Exit::usage, "a bad word is a usage error");
+        fuzz::require(error.exit() == Exit::usage, "a bad argument is a usage error");
         return 0;
     }
     if (!word.raw || end == std::string_view::npos) return 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of recipes: they are read, or refused with an Error that names the place. The inputs of small recipes are made.
+// Fuzzes the reader of recipe files. A file is read, or refused with an Error that names the place of the fault. If a
+// recipe is small, its inputs are generated.
 #include "core/error.hpp"
 #include "experiments/check/inputs/recipe_file.hpp"
 #include "tests/fuzz/fuzz.hpp"

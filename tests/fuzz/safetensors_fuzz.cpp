@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Safetensors files: an accepted file is complete, and does not change if it is written and read again.
+// Fuzzes the reader of safetensors files. In an accepted file, every tensor lies within the file. The content does not
+// change if it is written and read again.
 #include "core/error.hpp"
 #include "experiments/files/arrays/safetensors.hpp"
 #include "tests/fuzz/fuzz.hpp"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares every SIMD path, with one and two threads, with the scalar definition on raw bits. The first bytes choose an
-// operation and its shape; the rest are operands. If an input is short, its operands repeat with some bits flipped.
+// Fuzzes the SIMD paths. Every path, with one and with two threads, must give the same bits as the scalar definition.
+// The first bytes of an input choose an operation and its shape. The remaining bytes are operands; if there are too
+// few, they repeat with some bits flipped.
 #include "core/format_table.hpp"
 #include "emulation/adam.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
@@ -35,7 +36,7 @@ struct Operands {
     }
 };
 
-/// Bits of the results of one operation: its tensors and everything else that it returns.
+/// Bits of all results of one operation: the output tensors and the returned counts and sums.
 using Results = std::vector<std::uint32_t>;
 
 void append(Results& results, Backend& backend, ConstView view) {
@@ -80,7 +81,7 @@ Cast any_cast(fuzz::Bytes& bytes) {
     return cast;
 }
 
-/// Returns an operation with operands that are the same for every engine.
+/// Returns an operation that the input chooses. Its operands are the same for every backend.
 std::function<Results(Backend&)> any_operation(fuzz::Bytes& bytes) {
     const int operation = bytes.below(11);
     const std::int64_t rows = 1 + bytes.below(9), columns = 1 + bytes.below(150), n = rows * columns;

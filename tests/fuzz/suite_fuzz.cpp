@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Suites of kernel checks, and baselines: they are read, or refused with an Error.
+// Fuzzes the readers of suites of kernel checks and of their baselines. A text is read, or refused with an Error.
 #include "core/error.hpp"
 #include "experiments/check/verdicts/baseline.hpp"
 #include "experiments/check/verdicts/run.hpp"
@@ -26,7 +26,8 @@ void read_suite(std::string_view text) {
         fuzz::require(each.declaration.operation != nullptr || !each.declined.empty(), "a check has an operation");
         if (each.declaration.operation == nullptr) continue;
         const Json json = check::declared_json(each.declaration);
-        fuzz::require(Json::parse(json.dump(-1, Json::BadUtf8::is_replaced)).is_object(), "a declaration is JSON");
+        fuzz::require(Json::parse(json.dump(-1, Json::BadUtf8::is_replaced)).is_object(),
+                      "a declaration can be written as JSON");
     }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// TestFloat lines: the first line names a function, and every other line is a case. Each case that was read is
-// evaluated and printed, and the printed line reads back as the same case.
+// Fuzzes the reader of TestFloat lines. The first line names a function, and every other line is a test case. Each case
+// that can be read is evaluated and printed. The printed line must be readable and must agree with the computed result.
 #include "core/error.hpp"
 #include "experiments/study/eval/testfloat_function.hpp"
 #include "tests/fuzz/fuzz.hpp"

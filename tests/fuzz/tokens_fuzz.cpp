@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Token files: text, llm.c and nanoGPT. The first byte chooses the format and the extension of the file name.
+// Fuzzes the readers of token files: text, llm.c and nanoGPT. The first byte chooses the format and the extension of
+// the file name.
 #include "core/error.hpp"
 #include "experiments/training/run/data/data.hpp"
 #include "tests/fuzz/fuzz.hpp"
@@ -11,7 +12,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (size == 0) return 0;
     const auto format = static_cast<DataFormat>(data[0] % 4);
     const std::string name = data[0] / 4 % 2 == 0 ? "fuzz.bin" : "fuzz.txt";
-    // A copy of the exact size, so that a sanitizer detects a read beyond the end.
+    // The copy has exactly the size of the file, so that a sanitizer detects a read beyond the end.
     const std::vector<std::byte> bytes(reinterpret_cast<const std::byte*>(data) + 1,
                                        reinterpret_cast<const std::byte*>(data) + size);
     try {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests how cuBLASLt is found, how a problem is described to it, and how its algorithms are chosen. No device is
-// needed: a library with the same entries (fake_cublaslt.cpp) replaces cuBLASLt. Only the descriptors are tested with
-// the real one.
+// needed: a library with the same functions (fake_cublaslt.cpp) replaces cuBLASLt. Only the test of the descriptors
+// uses the real cuBLASLt.
 #include "emulation/evidence/library/cublaslt/cublaslt.hpp"
 #include "emulation/evidence/library/cublaslt/cublaslt_algorithms.hpp"
 #include "emulation/gpu/device/device.hpp"
@@ -17,7 +17,7 @@ using namespace macheps::gpu;
 
 namespace {
 
-/// Sets MACHEPS_CUBLASLT for its lifetime.
+/// Sets the environment variable MACHEPS_CUBLASLT as long as the object exists.
 class Named {
   public:
     explicit Named(const char* path) { setenv("MACHEPS_CUBLASLT", path, 1); }
@@ -26,7 +26,7 @@ class Named {
     Named& operator=(const Named&) = delete;
 };
 
-/// Returns algorithm number `choice` of the fake library, or why there is none.
+/// Returns a description of algorithm number `choice` of the fake library, or the reason why there is none.
 std::string chosen(const LibraryProblem& p, int choice) {
     const cublaslt::FoundApi found = cublaslt::find_api();
     if (found.api == nullptr) return found.missing;
@@ -55,7 +55,7 @@ TEST_CASE("a missing cuBLASLt is reported with the reason", "[gpu][library]") {
     CHECK(load_cublaslt(0).missing.find("libm.so.6 does not have cublasLtCreate") != std::string::npos);
 }
 
-TEST_CASE("cuBLASLt accepts the descriptors of every problem", "[gpu][library]") {
+TEST_CASE("cuBLASLt accepts the descriptors of every matrix product that is probed", "[gpu][library]") {
     const std::string first = check_cublaslt_descriptors(library_problems().front());
     if (first.starts_with("cannot load cuBLASLt")) SKIP_TEST(first);
     for (const auto& problems : {library_problems(), reveal_problems()}) {
@@ -66,20 +66,21 @@ TEST_CASE("cuBLASLt accepts the descriptors of every problem", "[gpu][library]")
     }
 }
 
-TEST_CASE("algorithms follow the order of the heuristic, or are those that support the slices", "[gpu][library]") {
+TEST_CASE("algorithms are chosen in the order of the heuristic, and with slices only if they support them",
+          "[gpu][library]") {
     const Named named(MACHEPS_FAKE_CUBLASLT);
     LibraryProblem p{.m = 64, .n = 32, .k = 256, .a = bf16, .b = bf16, .out = bf16};
     CHECK(chosen(p, 0) == "algo 3 tile 9 stages 2 splitk 1 tensor 0x2");
     CHECK(chosen(p, 1) == "algo 5 tile 20 stages 4 splitk 1 tensor 0x2");
     CHECK(chosen(p, 2) == "cublasLtMatmulAlgoGetHeuristic: no more algorithms");
     p.slices = 4;
-    p.reduction = Reduction::compute_type;  // the heuristic's second one supports it, and so does the search's first
+    p.reduction = Reduction::compute_type;  // supported by 5: the heuristic's second, the search's first
     CHECK(chosen(p, 0) == "algo 5 tile 20 stages 4 splitk 4 compute_type tensor 0x2");
     CHECK(chosen(p, 1) == "algo 5 tile 20 stages 4 splitk 4 compute_type tensor 0x2");
-    CHECK(chosen(p, 2) == "no algorithm supports 4 slices by compute_type");
+    CHECK(chosen(p, 2) == "no algorithm supports 4 slices with the reduction compute_type");
     p.reduction = Reduction::output_type;
     CHECK(chosen(p, 0) == "algo 5 tile 20 stages 4 splitk 4 output_type tensor 0x2");
-    p.reduction = Reduction::in_place;  // only the search finds it
+    p.reduction = Reduction::in_place;  // only the search finds algorithm 8
     CHECK(chosen(p, 0) == "algo 8 tile 15 stages 0 splitk 4 in_place tensor 0x2");
     p.slices = 0;
     p.a = p.b = e4m3fn;
@@ -88,7 +89,7 @@ TEST_CASE("algorithms follow the order of the heuristic, or are those that suppo
     CHECK(chosen(p, 0) == "cublasLtMatmulAlgoGetHeuristic: CUBLAS_STATUS_NOT_SUPPORTED (15)");
 }
 
-TEST_CASE("the error of a failed CUDA call names the call, and only a missing device has that exit code",
+TEST_CASE("the error of a failed CUDA call names the call, and only an unusable device gives the exit code no_device",
           "[gpu][cublaslt]") {
     const auto exit_of = [](cudaError_t status) {
         try {

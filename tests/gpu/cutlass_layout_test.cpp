@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares the places of elements of matrix operands with the layouts of CUTLASS. CuTe writes a layout as extents and
-// strides: the index of a coordinate is the sum of its parts, each times its stride. Index i of a matrix with `rows`
-// rows is row i % rows, column i / rows; B counts as a matrix of n rows and k columns. Source of the numbers:
-// NVIDIA/cutlass, include/cute/atom/mma_traits_sm80.hpp, mma_traits_sm89.hpp, mma_traits_sm90.hpp,
-// mma_traits_sm90_gmma.hpp, and include/cute/arch/mma_sm90_desc.hpp for the fields of a descriptor.
+// Checks that macheps places the elements of matrix operands as the layouts of CUTLASS do. CuTe writes a layout as
+// extents and strides. The index of a coordinate is the sum of its components, each multiplied by its stride. In a
+// matrix with `rows` rows, index i is the element in row i % rows and column i / rows. B counts as a matrix with n rows
+// and k columns. Source of the numbers: NVIDIA/cutlass, include/cute/atom/mma_traits_sm80.hpp, mma_traits_sm89.hpp,
+// mma_traits_sm90.hpp, mma_traits_sm90_gmma.hpp, and include/cute/arch/mma_sm90_desc.hpp for the fields of a
+// descriptor.
 #include "emulation/evidence/gpu/matrix/layout.hpp"
 #include "emulation/gpu/matmul/wgmma.hpp"
 #include "tests/test.hpp"
@@ -20,10 +21,10 @@ using namespace macheps::gpu;
 
 namespace {
 
-/// Extents and strides, the fastest coordinate first.
+/// Pairs of extent and stride. The fastest coordinate is first.
 using Modes = std::vector<std::pair<int, int>>;
 
-/// Returns the index of coordinate number `i`, or -1 beyond the last one.
+/// Returns the index of coordinate number `i`, or -1 if there are fewer coordinates.
 int index_of(const Modes& modes, int i) {
     int index = 0;
     for (const auto& [extent, stride] : modes) {
@@ -39,7 +40,7 @@ int size_of(const Modes& modes) {
     return size;
 }
 
-/// (thread, value) -> index of a matrix with `rows` rows.
+/// Maps a thread and the number of its value to an index in a matrix with `rows` rows.
 struct Layout {
     int rows;
     Modes threads, values;
@@ -47,13 +48,13 @@ struct Layout {
     int index(int thread, int value) const { return index_of(threads, thread) + index_of(values, value); }
 };
 
-/// The registers of an instruction.
+/// Layouts of the registers of an instruction.
 struct Fragments {
     Layout a, b, c;
 };
 
-/// Returns the layouts of mma.sync by m, k and bytes of an element. CUTLASS has no m16n8k16 of fp8; s8 has the same
-/// shape.
+/// Returns the register layouts of mma.sync for m, k and the bytes of an element. CUTLASS has no layout of m16n8k16
+/// with fp8 operands. The layout with s8 operands, which has the same shape, replaces it.
 Fragments mma_fragments(int m, int k, int bytes) {
     const Modes c_threads{{4, 32}, {8, 1}}, pairs{{2, 16}, {2, 8}};
     const Layout c{16, c_threads, pairs};
@@ -74,7 +75,7 @@ Fragments mma_fragments(int m, int k, int bytes) {
     return known.at({bytes, k});
 }
 
-/// Return the layouts of the registers of a and of the sums of wgmma, m64nNkK.
+/// These functions return the register layouts of operand a and of the sums of wgmma (m64nNkK).
 Layout wgmma_a(int bytes) {
     const std::map<int, Layout> known{{4, {64, {{4, 64}, {8, 1}, {4, 16}}, {{2, 8}, {2, 256}}}},
                                       {2, {64, {{4, 128}, {8, 1}, {4, 16}}, {{2, 64}, {2, 8}, {2, 512}}}},
@@ -83,7 +84,7 @@ Layout wgmma_a(int bytes) {
 }
 Layout wgmma_c(int n) { return {64, {{4, 128}, {8, 1}, {4, 16}}, {{2, 64}, {2, 8}, {n / 8, 512}}}; }
 
-/// The fields of a matrix descriptor, in bytes.
+/// Fields of a matrix descriptor for shared memory. The start address and the two strides are in bytes.
 struct Descriptor {
     int start, leading, stride, base_offset, layout_type;
 
@@ -94,9 +95,9 @@ struct Descriptor {
           base_offset(static_cast<int>(bits >> 49 & 7)),
           layout_type(static_cast<int>(bits >> 62)) {}
 
-    /// Returns the byte of element (row, k) in the layout without swizzle, INTERLEAVE, with T elements in 16 bytes.
-    /// K-major: ((8,m),(T,2)) with the strides ((T,SBO),(1,LBO)). MN-major: ((T,m),(8,k)) with the strides
-    /// ((1,SBO),(T,LBO)).
+    /// Returns the byte address of element (row, k) in the layout without swizzle (INTERLEAVE). T is the number of
+    /// elements in 16 bytes. K-major: ((8,m),(T,2)) with the strides ((T,SBO),(1,LBO)). MN-major: ((T,m),(8,k)) with
+    /// the strides ((1,SBO),(T,LBO)).
     int place(int rows, int products, int element_bytes, bool mn_major, int row, int k) const {
         const int line = 16 / element_bytes;
         const Modes row_modes =
@@ -113,7 +114,8 @@ void count(bool equal) {
     wrong += equal ? 0 : 1;
 }
 
-/// Compares registers of words: element `i` of a thread is part i % per_word of word i / per_word.
+/// Compares registers that hold words of several elements. Element `i` of a thread is element i % per_word of its word
+/// number i / per_word.
 template <class Place>
 void compare_words(const Layout& layout, int k, int bytes, int word_bytes, const Place& place) {
     const int per_word = word_bytes / bytes;
@@ -153,7 +155,7 @@ void compare_shared(int rows, int k, int bytes, bool mn_major) {
 
 }  // namespace
 
-TEST_CASE("the probes place operands as CUTLASS's layouts do", "[gpu][layout]") {
+TEST_CASE("the instruction probes place operands as CUTLASS's layouts do", "[gpu][layout]") {
     places = wrong = 0;
     int forms = 0;
     for (int index = 0; index < instruction_forms; ++index) {
@@ -195,14 +197,14 @@ TEST_CASE("the matrix products place operands as CUTLASS's layouts do", "[gpu][l
             return WordPlace{place.row, place.column};
         });
         compare_words(fragments.b, k, bytes, 4, [](int lane, int r) {
-            const FragmentPlace place = mma_b_place(lane, r);  // word of k, column
+            const FragmentPlace place = mma_b_place(lane, r);  // row: word along k
             return WordPlace{place.column, place.row};
         });
         compare_sums(fragments.c, 8, [](int lane, int i) { return mma_c_place(lane, i); });
     }
     for (const int n : {64, 128})
         compare_sums(wgmma_c(n), n, [](int thread, int i) { return wgmma_sum_place(thread, i); });
-    // An instruction takes 32 bytes of each row, at any strides.
+    // An instruction reads 32 bytes of each row. The strides may have any value.
     constexpr SharedOperand operands[]{{0x4a50, 64 * 16, 128}, {0x400, 128 * 16, 128}, {0x10, 144, 8 * 144}};
     for (const SharedOperand& operand : operands) {
         const std::uint64_t bits = operand.descriptor();

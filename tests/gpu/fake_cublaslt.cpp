@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A library with cuBLASLt's entries but without a device, so that the choice of algorithms can be tested. It has
-//   algorithm 3: no slices;
-//   algorithm 5: slices joined in fp32 or in the output's type, only on tile 20 with stages 4;
-//   algorithm 8: slices joined in the output, on any tile.
-// Its heuristic returns 3, and 5 on tile 20. fp8 without transposed a is not supported.
+// A fake cuBLASLt that needs no device. Tests load it to check the choice of algorithms. The fake has
+//   algorithm 3: does not support slices;
+//   algorithm 5: joins slices in fp32 or in the output's type, only on tile 20 with stages 4;
+//   algorithm 8: joins slices in the output, on any tile.
+// The heuristic returns algorithm 3, then algorithm 5 on tile 20. fp8 operands are supported only if a is transposed.
 #include <cublasLt.h>
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct Described {
     cublasOperation_t a = CUBLAS_OP_N;
     bool is_fp8 = false;
 };
-Described described;  // one descriptor at a time is enough here
+Described described;  // the tests use one descriptor at a time
 
 cublasLtMatmulAlgo_t made(std::uint64_t number, std::uint64_t on_tile, std::uint64_t with_stages) {
     cublasLtMatmulAlgo_t algo{};
@@ -145,7 +145,7 @@ cublasStatus_t cublasLtMatmulAlgoCapGetAttribute(const cublasLtMatmulAlgo_t* alg
         case CUBLASLT_ALGO_CAP_TILE_IDS:
             return give(List{{15, 18, 20}}, buffer, size, written);
         case CUBLASLT_ALGO_CAP_STAGES_IDS:
-            if (algo->data[id] == 8) return CUBLAS_STATUS_NOT_SUPPORTED;  // it has no list
+            if (algo->data[id] == 8) return CUBLAS_STATUS_NOT_SUPPORTED;  // algorithm 8 has no list of stages
             return give(List{{1, 4, 7}}, buffer, size, written);
         case CUBLASLT_ALGO_CAP_NUMERICAL_IMPL_FLAGS:
             return give(std::uint64_t{CUBLASLT_NUMERICAL_IMPL_FLAGS_HMMA}, buffer, size, written);

@@ -125,7 +125,8 @@ has rest.txt speed.tar.gz
 cat out/torch.tar.gz.0* | tar -tz > torch.txt
 has torch.txt torch/torch/outputs
 
-# Training that differs is repeated on emulated units. Here these are right, so a kernel is wrong.
+# If training differs from the CPU, it is repeated on emulated matrix units. In this case only the native units differ,
+# so the model of a unit is wrong and the kernels are right.
 fresh
 DIFFERS=native ends_with 1 train
 has out/summary.txt "train: exit 1; train: DIFFERENT"
@@ -134,14 +135,15 @@ has train/compared.txt "hashes, row 3: h100-tf32/0,0"
 has train/legs.txt "hashes: 1 of 3 rows differ"
 sed -n '/compared with the CPU/,/compared with the emulated/p' train/legs.txt | grep -q differ && fail "the emulated units differ"
 
-# After a CUDA error memcheck runs next, on the form that failed.
+# After a CUDA error, memcheck is the next stage. It runs the instruction form that failed.
 fresh
 BREAKS=1 ends_with 1 traces scalar memcheck
 has "$SANITIZED" "verify --only matrix:wgmma.m64n8k8.f32.tf32.tf32"
 [ "$(grep -oE '(traces|scalar|memcheck): exit' out/summary.txt | tr -d '\n')" = "traces: exitmemcheck: exitscalar: exit" ] ||
     { fail "wrong order"; cat out/summary.txt; }
 
-# Without a device the summary has one line. Without a program only the stages of Python's packages run.
+# If there is no device, the summary has one line. If the program does not start, only the stages that use Python
+# packages run.
 fresh
 NO_DEVICE=1 ends_with 4
 has out/summary.txt "no GPU here, so nothing was run: macheps: cuda: no CUDA device"

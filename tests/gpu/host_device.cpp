@@ -11,7 +11,7 @@ namespace macheps::gpu {
 
 namespace {
 
-constexpr std::size_t arena_bytes = std::size_t{16} << 30;  // addresses only; pages are allocated when they are written
+constexpr std::size_t arena_bytes = std::size_t{16} << 30;  // only addresses; a page is allocated when it is written
 constexpr std::size_t page = 4096;
 
 }  // namespace
@@ -64,8 +64,8 @@ void HostDevice::release(void* memory) noexcept {
             here = before;
         }
     }
-    // Every launch opens and closes all memory in use, so the end of that memory must move back. Memory beyond it is
-    // closed.
+    // Every launch opens and closes the first used_ bytes of the arena. If the last of them are free now, used_
+    // shrinks. Memory beyond used_ stays closed.
     if (here->first + here->second != arena_ + used_) return;
     used_ -= here->second;
     free_.erase(here);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// HostDevice runs kernels on the host in one thread, with loops in place of the grid. It is for tests: a kernel that
-// passes here has the right indices and the right order, and only the hardware remains to be tested.
+// HostDevice runs GPU kernels on the host, in one thread, with loops in place of the grid. Tests use it to check that a
+// kernel has the right indices and the right order of operations. Only the behaviour of the hardware remains untested.
 #pragma once
 #include "core/host/float_environment.hpp"
 #include "emulation/gpu/device/threads.hpp"
@@ -10,10 +10,10 @@
 
 namespace macheps::gpu {
 
-/// Memory that host code must not touch: except during a launch or a copy, it is closed to all access (mprotect).
+/// A device whose memory host code must not touch. Except during a launch or a copy, mprotect denies all access to it.
 class HostDevice {
   public:
-    /// If not `guarded`, the memory stays open, which is several times as fast.
+    /// If `guarded` is false, the memory stays accessible, which is several times faster.
     explicit HostDevice(bool guarded = true);
     ~HostDevice();
     HostDevice(const HostDevice&) = delete;
@@ -33,7 +33,7 @@ class HostDevice {
         const Opened opened(*this);
         for (std::int64_t i = 0; i < n; ++i) f(i);
     }
-    /// Calls f(warp, i) for i = 0 .. n - 1, with a warp for each.
+    /// Calls f(warp, i) for i = 0 .. n - 1. Each call gets its own warp.
     template <class F>
     void warps(std::int64_t n, const F& f) {
         const Opened opened(*this);
@@ -58,7 +58,7 @@ class HostDevice {
     struct alignas(128) Line {
         std::byte bytes[128];
     };
-    /// While an Opened exists, the memory is open, and the host's floating-point modes are those of the GPU's kernels.
+    /// While an Opened exists, the memory is accessible, and the host has the floating-point modes of GPU kernels.
     class Opened {
       public:
         explicit Opened(HostDevice& device) : device_(device) { device_.protect(true); }
@@ -74,7 +74,7 @@ class HostDevice {
 
     bool guarded_;
     std::byte* arena_ = nullptr;
-    std::size_t used_ = 0;  ///< of the arena
+    std::size_t used_ = 0;  ///< bytes of the arena in use
     std::map<std::byte*, std::size_t> taken_, free_;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests that the judge of recorded traces names the cause of a difference. Recorded traces of an H100 get the results
-// of another model, from the oracle of tests/machine, or the results of other rows.
+// Tests that the diagnosis of recorded traces names the cause of a difference. The tests change the results of traces
+// that an H100 recorded. They take results of another model from the oracle of tests/machine, or results of other rows.
 #include "emulation/evidence/traces/diagnosis.hpp"
 #include "emulation/evidence/traces/json_lines.hpp"
 #include "emulation/evidence/traces/replay.hpp"
@@ -25,7 +25,7 @@ evidence::Trace recorded(const std::string& form) {
                                 ("sm_90." + form + ".jsonl.zst"));
 }
 
-/// Returns the same operands with the results of another model.
+/// Returns `trace` with its results replaced by those of a mutated model.
 evidence::Trace planted(evidence::Trace trace, oracle::Mutation mutation) {
     const auto instruction = oracle::find_instruction(trace.form.arch, trace.form.instr, trace.form.qual);
     for (evidence::TraceRow& row : trace.rows)
@@ -44,7 +44,7 @@ std::vector<std::string> notes_of(const evidence::Trace& trace) {
 
 }  // namespace
 
-TEST_CASE("the judge names each field of a model that may be wrong", "[gpu][judge]") {
+TEST_CASE("the diagnosis names each field of a model that may be wrong", "[gpu][judge]") {
     if (!evidence::has_zstd()) SKIP_TEST("this build reads no .zst");
     using M = oracle::Mutation;
     struct Case {
@@ -78,16 +78,17 @@ TEST_CASE("the judge names each field of a model that may be wrong", "[gpu][judg
         const std::string& note = notes.front();
         const std::size_t cause = note.find("; cause: ");
         REQUIRE(cause != std::string::npos);
-        // The two models of zeros disagree about rows with two zero factors.
+        // The oracle's mutation and the candidate zeros_read_-126 disagree about rows in which both factors of a
+        // product are zero.
         CHECK(note.find(c.mutation == M::zero_reads_m126 ? "reproduces all rows except 4" : "reproduces every row",
                         cause) != std::string::npos);
-        // The name is one of those that are joined by "or".
+        // The cause may list several names, joined by "or".
         const std::string names = note.substr(cause);
         CHECK((" " + names + " ").find(" " + std::string(c.name) + " ") != std::string::npos);
     }
 }
 
-TEST_CASE("the judge separates a wrong layout, the bits of NaN and signs of zeros from fields of the model",
+TEST_CASE("the diagnosis distinguishes a wrong layout, NaN bits and signs of zeros from wrong fields of the model",
           "[gpu][judge]") {
     if (!evidence::has_zstd()) SKIP_TEST("this build reads no .zst");
     const evidence::Trace right = recorded("wgmma.m64n8k32.f32.e4m3.e4m3");
@@ -100,14 +101,14 @@ TEST_CASE("the judge separates a wrong layout, the bits of NaN and signs of zero
     CAPTURE(evidence::diagnose(moved));
     CHECK(evidence::diagnose(moved).ends_with(
         "including normal operands: the cause is a layout of fragments or a descriptor of this form"));
-    // NaN has other bits, and minus zero replaces zero.
+    // In one case the bits of NaN results change; in the other the signs of zero results change.
     struct Case {
         const char* words;
         bool (*takes)(const Format&, std::uint64_t);
         std::uint64_t change;
     };
     const Case cases[] = {
-        {"the bits of NaN (the rule for NaN)",
+        {"only the bits of NaN results differ (check the rule for NaN)",
          [](const Format& g, std::uint64_t d) { return (d & g.magnitude_mask()) > g.inf_code(); }, 1},
         {"signs of zeros", [](const Format& g, std::uint64_t d) { return (d & g.magnitude_mask()) == 0; },
          0x80000000u}};
@@ -125,17 +126,17 @@ TEST_CASE("the judge separates a wrong layout, the bits of NaN and signs of zero
         CHECK(evidence::diagnose(changed).starts_with(std::to_string(rows) + " of "));
         CHECK(evidence::diagnose(changed).find(c.words) != std::string::npos);
     }
-    // A model that is not among the wrong ones: every term is floored.
+    // No candidate reproduces results in which every term is floored, so the diagnosis names the nearest candidate.
     const std::string floored = evidence::diagnose(planted(right, oracle::Mutation::floor_terms));
     CAPTURE(floored);
     CHECK(floored.find("nearest is the model with model=floored") != std::string::npos);
     CHECK(floored.find("swamp") != std::string::npos);
     CHECK(floored.find("fraction_bits, terms") != std::string::npos);
-    // A difference in one class that no wrong model has: the judge names the fields of that class.
+    // If no candidate explains a difference that occurs in one class, the diagnosis names the fields of that class.
     for (const auto& [cls, fields] : std::map<std::string, std::string>{{"alignment_edge", "fraction_bits, terms"},
                                                                         {"tie", "delivery"},
                                                                         {"specials", "the rule for NaN"},
-                                                                        {"mixed", "no field is likely"}}) {
+                                                                        {"mixed", "none"}}) {
         CAPTURE(cls);
         evidence::Trace odd = right;
         for (evidence::TraceRow& row : odd.rows) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stand-in for a library of matrix products: it follows the rule that a test chooses. Helpers run the probes on it.
+// A fake library of matrix products. The test chooses the rule by which the library computes. Further functions run the
+// probes on the fake library.
 #pragma once
 #include "core/codec.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
@@ -19,14 +20,14 @@
 
 namespace macheps::evidence {
 
-/// The rule and faults of a library, and the algorithm that it reports.
+/// Rule and faults of a fake library, and the algorithm that the library reports.
 struct Hidden {
     MatmulRule rule{};
     LibraryAlgorithm says{.id = 7};
-    bool rounds_words = false;     ///< to tf32, ties away from zero
-    bool drops_last = false;       ///< forgets the last term of k
-    bool nudges_specials = false;  ///< +0 becomes -0
-    bool is_restless = false;      ///< its order changes after a few runs
+    bool rounds_words = false;     ///< rounds fp32 operands to tf32, ties away from zero
+    bool drops_last = false;       ///< omits the last of the k products
+    bool nudges_specials = false;  ///< returns -0 instead of +0 for special operands
+    bool is_restless = false;      ///< uses another order of summation from the second run on
     bool is_exchanged = false;     ///< computes b^T a^T by its rule
     const char* architecture = "sm_90";
     bool is_row_major = false;
@@ -44,7 +45,8 @@ inline std::vector<float> columns_of(const std::vector<std::byte>& codes, const 
     return values;
 }
 
-/// A library that stores its matrices in column-major order, as BLAS does, and computes by a hidden rule.
+/// A matrix product of the fake library. As in BLAS, the stored matrices are column-major. The computation follows the
+/// rule of `hidden`.
 class FakePlan final : public LibraryPlan {
   public:
     FakePlan(const LibraryProblem& problem, const Hidden& hidden) : p_(problem), hidden_(hidden) {}
@@ -56,8 +58,8 @@ class FakePlan final : public LibraryPlan {
 
   private:
     std::vector<float> product(const LibraryOperands& x) {
-        // op(A) is A [m,k], or A^T of A [k,m]. Both are column-major, which this backend reads as the transpose of the
-        // other.
+        // op(A) is A [m,k], or the transpose of A [k,m]. A is stored by columns. This backend reads matrices by rows,
+        // so it sees the transpose of A.
         std::vector<float> a = columns_of(packed_values(x.a, p_.a, p_.m, p_.k, p_.a_by_rows), p_.a, p_.m, p_.k);
         std::vector<float> b = columns_of(packed_values(x.b, p_.b, p_.k, p_.n, !p_.b_by_columns), p_.b, p_.k, p_.n);
         if (hidden_.rounds_words) {
@@ -158,7 +160,7 @@ inline std::pair<LibraryProblem, Hidden> served_by(const NamedMatmulRule& named,
                                                                                   : Reduction::compute_type;
     } else if (named.rule.promotion == Promotion::fma_joint || named.rule.promotion == Promotion::fma_left) {
         p.k = 640;
-        p.n = 160;  // two blocks of b, one of them short
+        p.n = 160;  // two blocks of columns of b; the second has only 32
         p.scaling = named.name == "deepgemm.sm90.1d1d" ? LibraryScaling::blocks_1x1 : LibraryScaling::blocks_1x2;
     } else {
         p.scaling = named.rule.scale_order == ScaleOrder::joint ? LibraryScaling::tensor : LibraryScaling::outer;

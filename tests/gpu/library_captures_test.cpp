@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests that captures of libraries are written, read and judged without a GPU, including those of cuBLASLt on an H100.
+// Tests that captured outputs of libraries can be written, read and judged without a GPU. The captures of cuBLASLt on
+// an H100 are included.
 #include "core/error.hpp"
 #include "core/host/read_file.hpp"
 #include "core/text/json.hpp"
@@ -20,7 +21,7 @@ namespace library_captures_test {
 using namespace macheps;
 using namespace macheps::evidence;
 
-TEST_CASE("recorded outputs of a library are judged from a file", "[gpu][library]") {
+TEST_CASE("the rule of a library is found from outputs that were recorded in a file", "[gpu][library]") {
     CpuBackend host(1);
     for (const Format& out : {fp32, bf16}) {
         for (const NamedMatmulRule& named : all_matmul_rules()) {
@@ -62,7 +63,7 @@ TEST_CASE("cuBLASLt on an H100 follows the rules that are named after its kernel
     struct Case {
         const char *problem, *rule;
     };
-    // The others take longer; the slow test judges all.
+    // Other problems take longer. The slow test below judges all of them.
     constexpr Case cases[] = {{"e4m3fn.e4m3fn.bf16.fast.tn.64x48x1008", "cublaslt.fp8.fast"},
                               {"e4m3fn.e4m3fn.fp32.tn.64x48x1008.tensor", "cublaslt.fp8.split"},
                               {"e4m3fn.e4m3fn.fp32.tn.64x48x1008.outer", "cublaslt.fp8.outer, operands exchanged"},
@@ -88,7 +89,7 @@ TEST_CASE("cuBLASLt on an H100 follows the rules that are named after its kernel
     }
 }
 
-TEST_CASE("no capture of cuBLASLt on an H100 differs from its claims, and docs/gpu.md has the counts",
+TEST_CASE("no capture of cuBLASLt on an H100 contradicts the rule claimed for it, and docs/gpu.md has the right counts",
           "[gpu][library][slow]") {
     if (!evidence::has_zstd()) SKIP_TEST("this build reads no .zst");
     int trees = 0, algorithms = 0, claimed = 0, reproduced = 0, fp8 = 0, fp8_reproduced = 0;
@@ -102,7 +103,7 @@ TEST_CASE("no capture of cuBLASLt on an H100 differs from its claims, and docs/g
             const bool is_special = row.operands == special_class;
             algorithms += !is_special;
             claimed += !is_special && row.verdict == evidence::Verdict::equal;
-            // If its row of special values agrees too, an algorithm agrees with a rule in every bit.
+            // An algorithm agrees with a rule in every bit if its row of special values also has no mismatch.
             reproduced += is_special && row.mismatches == 0;
             const bool is_fp8 =
                 row.instruction.starts_with("cublasLt.e4m3fn.") || row.instruction.starts_with("cublasLt.e5m2.");
@@ -139,7 +140,7 @@ TEST_CASE("a capture reports results that vary from run to run, and the reason f
     FakeLibrary restless(hidden);
     const Json header = Json::parse(capture_library(restless, p, 1).capture.header);
     CHECK(header["algorithms"][0]["varies"] == true);
-    CHECK(header["algorithms"][1]["as"] == 0);  // half of the workspace, the same algorithm
+    CHECK(header["algorithms"][1]["as"] == 0);  // half of the workspace gives the same algorithm
     LibraryProblem odd = p;
     odd.m = 65;
     CHECK(capture_library(restless, odd, 1).declined == "an odd shape (15)");

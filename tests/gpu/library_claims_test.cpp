@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the rule that is claimed for a problem of a library: this rule alone decides whether a row is equal or differs.
+// Tests the rules that are claimed for the matrix products of a library. Only the claimed rule decides whether the
+// verdict of a row is `equal` or `differs`.
 #include "core/text/json.hpp"
 #include "emulation/evidence/library/capture.hpp"
 #include "emulation/evidence/library/claims.hpp"
@@ -17,7 +18,7 @@ using namespace macheps::evidence;
 
 namespace {
 
-/// Returns the rows of one probe of a library.
+/// Runs the probe `name` on a fake library, and returns its rows.
 std::vector<evidence::ProbeResult> rows_of(const Hidden& hidden, const std::string& name) {
     const auto fake = std::make_shared<FakeLibrary>(hidden);
     std::vector<evidence::ProbeResult> rows;
@@ -38,7 +39,7 @@ MatmulRule rule_of(const char* name) {
 
 }  // namespace
 
-TEST_CASE("a claimed rule is equal or differs, whatever other rules agree", "[gpu][library]") {
+TEST_CASE("the verdict depends only on the claimed rule, even if another rule agrees", "[gpu][library]") {
     struct Case {
         const char *problem, *claim, *other;
         bool has_roles;
@@ -93,7 +94,8 @@ TEST_CASE("a claimed rule is equal or differs, whatever other rules agree", "[gp
             CHECK(row.note.find(std::string("equal to ")) != std::string::npos);
         }
     }
-    // There is no claim for another architecture, nor for slices, because the library chooses their lengths.
+    // No rule is claimed for another architecture. No rule is claimed for slices, because the library chooses their
+    // lengths.
     Hidden hidden{.rule = rule_of("cublaslt.fp8.split"), .architecture = "sm_100"};
     const std::string fp8 = "cublasLt.e4m3fn.e4m3fn.fp32.tn.64x48x1008";
     CHECK(rows_of(hidden, fp8).front().verdict == evidence::Verdict::recorded);
@@ -119,7 +121,8 @@ TEST_CASE("a claimed rule is equal or differs, whatever other rules agree", "[gp
     CHECK(names.size() == 11);
 }
 
-TEST_CASE("an order of summation other than the claimed rule's differs, live and from a file", "[gpu][library]") {
+TEST_CASE("an order of summation that is not that of the claimed rule gets the verdict differs, live and from a file",
+          "[gpu][library]") {
     const std::string problem = "cublasLt.e4m3fn.e4m3fn.fp32.tn.128x128x256";
     for (const char* name : {"cublaslt.fp8.split", "cublaslt.fp8.fast"}) {
         CAPTURE(name);

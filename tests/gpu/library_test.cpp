@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the probes of libraries on libraries whose rule is known.
+// Tests the library probes on fake libraries whose rule is known.
 #include "emulation/evidence/library/probes.hpp"
 
 #include "core/codec.hpp"
@@ -23,7 +23,7 @@ using namespace macheps::evidence;
 
 namespace {
 
-/// Hides every named rule in a library with this output format, and checks that it is found.
+/// Checks that the probe finds each named rule in a fake library that follows this rule and has this output format.
 void find_named_rules(const Format& out) {
     CpuBackend host(1);
     for (const NamedMatmulRule& named : all_matmul_rules()) {
@@ -34,8 +34,8 @@ void find_named_rules(const Format& out) {
         CHECK(is_among(found.equal, named.name));
         CHECK(is_among(found.equal_with_specials, named.name));
         CHECK(found.trials > 1000);
-        // All other rules that were found must give the same results on new operands. The only exception: a 16-bit
-        // output may hide the order in which scales are applied.
+        // All other rules that were found must give the same results on new operands. The only exception is the order
+        // in which scales are applied: outputs of 16 bits may hide it.
         FakePlan plan(p, hidden);
         const std::vector<std::int64_t> rows = spread(p.m, 12), columns = spread(p.n, 12);
         for (const std::string_view name : library_classes) {
@@ -57,13 +57,13 @@ void find_named_rules(const Format& out) {
 
 }  // namespace
 
-TEST_CASE("every named rule that a library hides is found", "[gpu][library]") { find_named_rules(fp32); }
+TEST_CASE("the probe finds every named rule that a library follows", "[gpu][library]") { find_named_rules(fp32); }
 
-TEST_CASE("every named rule that a library hides is found if the library rounds to bf16", "[gpu][library][slow]") {
+TEST_CASE("the probe finds every named rule that a library follows if its output is bf16", "[gpu][library][slow]") {
     find_named_rules(bf16);
 }
 
-TEST_CASE("a library's machine is distinguished from similar ones", "[gpu][library]") {
+TEST_CASE("the machine of a library is distinguished from similar machines", "[gpu][library]") {
     struct Case {
         Format format, accumulator, out;
         std::int64_t k;
@@ -87,7 +87,7 @@ TEST_CASE("a library's machine is distinguished from similar ones", "[gpu][libra
     CHECK_FALSE(is_among(found.equal, not_machine));
 }
 
-TEST_CASE("a library's instructions of the smaller shape are found", "[gpu][library]") {
+TEST_CASE("a library that uses the smaller shape of an instruction is recognised", "[gpu][library]") {
     Machine small = *find_machine("sm90.mma.bf16");
     small.k = small.sum.terms = 8;
     const LibraryProblem p{.m = 32, .n = 40, .k = 256, .a = bf16, .b = bf16, .out = fp32};
@@ -96,7 +96,7 @@ TEST_CASE("a library's instructions of the smaller shape are found", "[gpu][libr
     CHECK_FALSE(is_among(found.equal, "sm90.mma.bf16"));
 }
 
-TEST_CASE("cutting and rounding of fp32 words by a library are distinguished", "[gpu][library]") {
+TEST_CASE("a library that truncates fp32 operands is distinguished from one that rounds them", "[gpu][library]") {
     const LibraryProblem p{.m = 32, .n = 40, .k = 256, .a = tf32, .b = tf32, .out = fp32, .whole_words = true};
     Hidden hidden{.rule = {.machine = find_machine("sm90.wgmma.tf32")}};
     CHECK(is_among(finding_of(p, hidden).equal, "sm90.mma.tf32, low 13 bits cut"));
@@ -106,7 +106,7 @@ TEST_CASE("cutting and rounding of fp32 words by a library are distinguished", "
     CHECK(rounded.equal.front().conversion == Round::nearest_away);
 }
 
-TEST_CASE("slices are recognised by their join and their boundaries", "[gpu][library]") {
+TEST_CASE("the probe finds the boundaries of slices and how their sums are joined", "[gpu][library]") {
     LibraryProblem p{.m = 32, .n = 40, .k = 1000, .a = bf16, .b = bf16, .out = bf16};
     Hidden hidden{.rule = {.machine = find_machine("sm90.wgmma.bf16"), .slices = 3, .slice_granule = 32}};
     hidden.says.slices = 3;
@@ -117,12 +117,12 @@ TEST_CASE("slices are recognised by their join and their boundaries", "[gpu][lib
         CAPTURE(to_string(join), found.closest, found.difference);
         REQUIRE(!found.equal.empty());
         for (const LibraryCandidate& c : found.equal) {
-            // For three normal sums the joins of a workspace and of stream-K give the same result.
+            // For three sums that are normal numbers, `workspace` and `stream_k` give the same result.
             CHECK((c.rule.join == join || (join == SliceJoin::workspace && c.rule.join == SliceJoin::stream_k)));
             CHECK(definition::slice_length(c.rule, p.k) == definition::slice_length(hidden.rule, p.k));
         }
     }
-    hidden.rule.slices = 1;  // the library reports three, and uses one
+    hidden.rule.slices = 1;  // the library reports three slices and uses one
     const LibraryFinding whole = finding_of(p, hidden);
     REQUIRE(!whole.equal.empty());
     CHECK(whole.equal.front().rule.slices == 1);
@@ -148,7 +148,7 @@ TEST_CASE("wrong libraries and wrong rules are detected", "[gpu][library]") {
     CHECK(finding_of(p, hidden).varies);
 }
 
-TEST_CASE("every storage of the operands gives the same product", "[gpu][library]") {
+TEST_CASE("every storage order of the operands gives the same product", "[gpu][library]") {
     for (int layout = 0; layout < 4; ++layout) {
         LibraryProblem p{.m = 17, .n = 9, .k = 40, .a = fp16, .b = bf16, .out = fp32};
         p.a_by_rows = (layout & 1) == 0;
@@ -165,7 +165,7 @@ TEST_CASE("every storage of the operands gives the same product", "[gpu][library
     }
 }
 
-TEST_CASE("operands are numbers of their formats, and scales are laid out as cuBLAS expects them", "[gpu][library]") {
+TEST_CASE("operands are exact in their formats, and scales are laid out as cuBLAS expects them", "[gpu][library]") {
     for (const Format& f : {fp16, bf16, e4m3fn, e5m2, tf32}) {
         const LibraryProblem p{.m = 8, .n = 8, .k = 64, .a = f, .b = f, .out = fp32};
         for (const std::string_view name : library_classes) {
@@ -180,7 +180,7 @@ TEST_CASE("operands are numbers of their formats, and scales are laid out as cuB
             CHECK(library_operands(p, name, 6).b != x.b);
         }
     }
-    // Three rows of k = 600 have five blocks each.
+    // Each of the three rows with k = 600 has five blocks.
     const std::vector<float> scales{1, 2, 3, 4, 5, 11, 12, 13, 14, 15, 21, 22, 23, 24, 25};
     CHECK(packed_scales(scales, LibraryScaling::blocks_1x1, 600, false) ==
           std::vector<float>{1, 11, 21, 2, 12, 22, 3, 13, 23, 4, 14, 24, 5, 15, 25});
@@ -191,7 +191,7 @@ TEST_CASE("operands are numbers of their formats, and scales are laid out as cuB
     CHECK(spread(2, 9) == std::vector<std::int64_t>{0, 1});
 }
 
-TEST_CASE("FPRev finds the order of a library", "[gpu][library]") {
+TEST_CASE("FPRev finds the order of summation of a library", "[gpu][library]") {
     struct Case {
         Format a, b, accumulator;
         MatmulRule rule;
@@ -239,7 +239,7 @@ TEST_CASE("FPRev finds the order of a library", "[gpu][library]") {
     }
 }
 
-TEST_CASE("sums without an order are reported as such", "[gpu][library]") {
+TEST_CASE("an exact sum, which has no order, is reported without a tree", "[gpu][library]") {
     const LibraryProblem p{.m = 16, .n = 16, .k = 64, .a = bf16, .b = bf16, .out = fp32};
     FakePlan plan(p, {.rule = {.machine = find_machine("exact")}});
     CpuBackend host(1);
@@ -277,7 +277,7 @@ TEST_CASE("a probe of a library gives rows, and the library is loaded once", "[g
     const std::string matmul = "cublasLt.bf16.bf16.fp32.tn.128x64x48",
                       reveal = "reveal:cublasLt.bf16.bf16.fp32.tn.128x128x256";
     std::vector<evidence::ProbeResult> rows = rows_of(groups, matmul);
-    REQUIRE(rows.size() == 2);  // finite operands and special ones
+    REQUIRE(rows.size() == 2);  // one row for finite and one for special operands
     for (const evidence::ProbeResult& row : rows) {
         CAPTURE(row.note);
         CHECK(row.verdict == evidence::Verdict::equal);
@@ -309,7 +309,7 @@ TEST_CASE("a probe of a library gives rows, and the library is loaded once", "[g
     CHECK_THROWS_AS(missing[0].run("cublasLt.none", 1, {}, [](const evidence::ProbeResult&) {}), Error);
 }
 
-TEST_CASE("an instruction that fails gives a row, and a missing device ends the run", "[gpu]") {
+TEST_CASE("an instruction that fails gets the verdict failed, and a missing device ends the run", "[gpu]") {
     Exit exit = Exit::check_failed;
     const evidence::ProbeGroup group{
         .kind = "matrix",

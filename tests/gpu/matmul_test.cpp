@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares the matmul kernels, run on the host, with the scalar definition.
+// Runs the matmul kernels of the GPU on the host, and compares them with the scalar definition.
 #include "emulation/gpu/matmul/matmul.hpp"
 #include "emulation/evidence/gpu/matrix/layout.hpp"
 #include "emulation/machine/table.hpp"
@@ -76,12 +76,12 @@ struct Options {
     Format a = fp32, b = fp32;
     Draw draw = Draw::normal;
     bool batched = false;
-    bool extras = false;  ///< bias, scales of rows and columns, and a cast: everything that an epilogue can do
+    bool extras = false;  ///< bias, scales of rows and columns, and a cast, which is all that an epilogue can do
 };
 
 std::int64_t blocks_of(std::int64_t k, std::int64_t block) { return (k + block - 1) / block; }
 
-/// Returns a matmul with this shape. Transpositions, gaps and extras are random.
+/// Returns a matmul with this shape. Transpositions, gaps between rows and between matrices, and extras are random.
 Problem problem(Maker& make, const Shape3& shape, const Options& options) {
     Problem p;
     Matmul& args = p.args;
@@ -204,7 +204,7 @@ std::string_view path_of(MatrixUnits units, int architecture, const Matmul& args
     return gpu::to_string(gpu::matmul_path(units, architecture, args));
 }
 
-/// Describes how the kernels differ from the definition's bits and counts; empty if they do not.
+/// Returns how bits and counts of the kernels differ from those of the definition, or an empty text if they are equal.
 std::string mismatch(gpu::HostDevice& device, MatrixUnits units, int architecture, const Problem& p) {
     const Result want = by_definition(p), got = by_kernels(device, units, architecture, p);
     std::string text = differences(got.out, want.out);
@@ -238,13 +238,13 @@ TEST_CASE("fp32.chain on the device gives the definition's bits at every tile si
             check(shape, {.draw = draw, .batched = true, .extras = make.chance(2)});
         }
     }
-    check({700, 650, 37}, {.draw = Draw::leader});    // 64 x 64
-    check({1300, 1270, 19}, {.draw = Draw::leader});  // 128 x 128
+    check({700, 650, 37}, {.draw = Draw::leader});    // tiles of 64 x 64
+    check({1300, 1270, 19}, {.draw = Draw::leader});  // tiles of 128 x 128
     check({1300, 1270, 32}, {.draw = Draw::codes, .extras = true});
 }
 
-TEST_CASE("elements of fragments have the places of the PTX ISA", "[gpu][matmul]") {
-    // Checks the codes of 16 bits, element by element, with the formulas given for m16n8k16.
+TEST_CASE("elements of fragments are where the PTX ISA places them", "[gpu][matmul]") {
+    // Checks every element of 16 bits with the formulas that the PTX ISA gives for m16n8k16.
     for (int lane = 0; lane < 32; ++lane) {
         const int group = lane >> 2, in_group = lane % 4;
         for (int i = 0; i < 8; ++i) {
@@ -261,7 +261,8 @@ TEST_CASE("elements of fragments have the places of the PTX ISA", "[gpu][matmul]
             CHECK((c.row == (i < 2 ? group : group + 8) && c.column == in_group * 2 + (i & 1)));
         }
     }
-    // m64nNk: warp w has rows 16 w to 16 w + 15. Checks hand-made places, and the layouts of the instructions' probes.
+    // In m64nNk, warp w has the rows 16 w to 16 w + 15. Checks places that were computed by hand, and compares with the
+    // layouts that the instruction probes use.
     CHECK(gpu::wgmma_sum_place(37, 6).row == 25);
     CHECK(gpu::wgmma_sum_place(37, 6).column == 10);
     CHECK(gpu::wgmma_sum_place(127, 63).row == 63);
@@ -323,7 +324,7 @@ TEST_CASE("machines on mma.sync give the definition's bits", "[gpu][matmul]") {
     }
 }
 
-TEST_CASE("machines on wgmma give the definition's bits, promotion and slices included", "[gpu][matmul]") {
+TEST_CASE("machines on wgmma give the definition's bits, also with promotion and with slices", "[gpu][matmul]") {
     struct Case {
         const char* machine;
         Format a, b;
@@ -366,7 +367,8 @@ TEST_CASE("machines on wgmma give the definition's bits, promotion and slices in
 TEST_CASE("the large tiles of the matrix units give the definition's bits", "[gpu][matmul]") {
     gpu::HostDevice device;
     Maker make(4);
-    /// run(device, memory, job) starts one kernel, whatever matmul_path says.
+    /// Checks one kernel on a random matmul. run(memory, job) starts the kernel, even if matmul_path would choose
+    /// another.
     const auto check = [&](const char* machine, Format a, Format b, MatmulRule rule, const auto& run,
                            std::int64_t rows = 125) {
         rule.machine = find_machine(machine);
@@ -422,7 +424,7 @@ TEST_CASE("the large tiles of the matrix units give the definition's bits", "[gp
         254);
 }
 
-TEST_CASE("a negative sum that underflows gives +0 in a matrix unit and -0 in a chain, wherever k ends",
+TEST_CASE("a negative sum that underflows gives +0 in a matrix unit and -0 in a chain, for every length k",
           "[gpu][matmul]") {
     struct Case {
         const char* machine;
@@ -461,8 +463,8 @@ TEST_CASE("a matmul uses a matrix unit only if the unit gives the machine's bits
         const char* why;
     };
     constexpr Case cases[] = {
-        {"sm80.mma.fp16", fp16, fp16, 90, "emulated", "another F, two steps of eight"},
-        {"sm90.mma.fp16", fp16, fp16, 80, "emulated", "the reverse"},
+        {"sm80.mma.fp16", fp16, fp16, 90, "emulated", "one fraction bit less, two steps of eight terms"},
+        {"sm90.mma.fp16", fp16, fp16, 80, "emulated", "one fraction bit more, one step of 16 terms"},
         {"sm90.mma.fp16", fp16, fp16, 0, "emulated", "the GPU is unknown"},
         {"sm90.mma.fp16", fp16, fp16, 100, "mma", "the same numbers on sm_100"},
         {"sm90.wgmma.fp16.acc16", fp16, fp16, 90, "mma", "the same numbers; the matmul is small"},
@@ -472,7 +474,7 @@ TEST_CASE("a matmul uses a matrix unit only if the unit gives the machine's bits
         {"sm90.wgmma.fp8", e4m3fn, e5m2, 90, "wgmma", ""},
         {"sm90.wgmma.fp8", e4m3fn, e5m2, 89, "emulated", "no wgmma"},
         {"sm89.mma.fp8", e4m3fn, e5m2, 90, "emulated", "16 terms per step, not 32"},
-        {"sm100.tcgen05.nvfp4", e2m1fn, e2m1fn, 90, "emulated", "of another GPU"},
+        {"sm100.tcgen05.nvfp4", e2m1fn, e2m1fn, 90, "emulated", "an instruction of another GPU"},
         {"sm100.tcgen05.bf16", bf16, bf16, 90, "mma", "the same numbers"},
         {"cdna3.mfma.fp16", fp16, fp16, 90, "definition", "another model"},
         {"fp32.chain", bf16, bf16, 90, "fp32_chain", ""},
@@ -495,7 +497,7 @@ TEST_CASE("a matmul uses a matrix unit only if the unit gives the machine's bits
     CHECK(path_of(MatrixUnits::native, 90, args) == "wgmma");  // the faster unit
 }
 
-TEST_CASE("every machine gives the definition's bits when it is emulated on the device", "[gpu][matmul]") {
+TEST_CASE("every machine that is emulated on the device gives the definition's bits", "[gpu][matmul]") {
     gpu::HostDevice device;
     Maker make(5);
     for (const Machine* machine : all_machines) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the probes of scalars on the host. The toolkit's host functions and the processor replace the device, so
-// kernels, inputs, packing and verdicts are tested without a GPU.
+// Tests the probes of scalar operations on the host. The host functions of the CUDA toolkit and the processor replace
+// the device, so kernels, inputs, packing and verdicts are tested without a GPU.
 #include "emulation/evidence/gpu/scalar/groups.hpp"
 #include "emulation/evidence/gpu/scalar/probes.hpp"
 #include "tests/gpu/host_device.hpp"
@@ -22,7 +22,7 @@ namespace {
 constexpr Batches few{.inputs = 1u << 12, .most = 8};
 constexpr double no_limit = 1e9;
 
-/// A probe that differs at one input, has the largest error at another, and counts its visits.
+/// A fake probe that differs at one input and has its largest error at two others. It counts the visits of each input.
 struct Marked {
     std::uint64_t differs_at = ~0ull, worst_at = ~0ull, worst_too = ~0ull;
     bool offered = true;
@@ -41,14 +41,14 @@ struct Marked {
     }
 };
 
-/// A probe with the same inputs in another order, so that a few of them are as good as a random sample.
+/// Visits the inputs of `probe` in another order, in which the first few inputs are as good as a random sample.
 template <class Probe>
 struct Scattered {
     Probe probe;
     Trial operator()(std::uint64_t index) const {
         if (probe.inputs() == 0) return probe(index);
         const std::uint64_t mask = probe.inputs() - 1;
-        const int half = 32 - countl_zero(mask) / 2;  // half the number of its bits
+        const int half = 32 - countl_zero(mask) / 2;  // half the number of bits of an index
         std::uint64_t u = index ^ index >> half;      // each step is a bijection
         u = u * 0x9e3779b97f4a7c15u & mask;
         return probe(u ^ u >> half);
@@ -105,7 +105,7 @@ std::vector<evidence::ProbeResult> run_all(const std::vector<evidence::ProbeGrou
 
 }  // namespace
 
-TEST_CASE("a comparison visits every input of its launches once", "[gpu][scalar]") {
+TEST_CASE("a comparison visits every input of its launches exactly once", "[gpu][scalar]") {
     HostDevice device;
     for (const std::uint64_t inputs : {1u, 2u, 32u, 1024u, 2048u, 1u << 14, 1u << 16}) {
         Room<std::uint64_t, HostDevice> visits(device, static_cast<std::int64_t>(inputs));
@@ -120,13 +120,13 @@ TEST_CASE("a comparison visits every input of its launches once", "[gpu][scalar]
         CHECK(found.first.empty());
         std::uint64_t wrong = 0;
         const auto counts = visits.download();
-        // The last launch evaluates the input of the largest error again, and input 0 for cases that were not found.
+        // A last launch evaluates the input of the largest error again. It uses input 0 for cases that were not found.
         for (std::size_t i = 1; i < counts.size(); ++i) wrong += counts[i] != 1;
         CHECK(wrong == 0);
     }
 }
 
-TEST_CASE("a lone mismatch is found wherever it is", "[gpu][scalar]") {
+TEST_CASE("a single mismatch is found at any input", "[gpu][scalar]") {
     HostDevice device;
     for (const std::uint64_t at : {0u, 1u, 31u, 32u, 1023u, 1024u, 4095u, 4096u, 8191u, 30000u, 65535u}) {
         Marked probe;
@@ -148,9 +148,9 @@ TEST_CASE("a lone mismatch is found wherever it is", "[gpu][scalar]") {
     }
 }
 
-TEST_CASE("no result is lost when a launch of many warps is folded", "[gpu][scalar]") {
+TEST_CASE("no result is lost when the results of many warps are combined", "[gpu][scalar]") {
     HostDevice device;
-    // Two warps fold the results of 2048 warps.
+    // Two warps combine the results of 2048 warps.
     for (const std::uint64_t at : {0u, 40u * 1024, 1023u * 1024 + 5, 1024u * 1024, (1u << 21) - 1}) {
         Marked probe;
         probe.differs_at = at;
@@ -163,7 +163,7 @@ TEST_CASE("no result is lost when a launch of many warps is folded", "[gpu][scal
     }
 }
 
-TEST_CASE("launches are spread over the inputs, or continue without end", "[gpu][scalar]") {
+TEST_CASE("launches are spread over the inputs, and a probe with endless inputs is never complete", "[gpu][scalar]") {
     HostDevice device;
     // The first four of 16 launches take the inputs with the remainders 0, 8, 4 and 12 modulo 16.
     for (const auto& [rest, seen] : {std::pair{0, true}, {8, true}, {4, true}, {12, true}, {1, false}, {15, false}}) {
@@ -181,7 +181,7 @@ TEST_CASE("launches are spread over the inputs, or continue without end", "[gpu]
     const ScalarComparison endless = compare(device, probe, 0, no_limit, {.inputs = 1u << 12, .most = 4});
     CHECK(endless.mismatches() == 1);
     CHECK_FALSE(endless.complete);
-    CHECK(compare(device, probe, 0, -1.0, {.inputs = 1u << 12}).trials == 4096);  // no time: still one launch
+    CHECK(compare(device, probe, 0, -1.0, {.inputs = 1u << 12}).trials == 4096);  // one launch, even without time
     probe.offered = false;
     const ScalarComparison absent = compare(device, probe, 1u << 16, no_limit, {.inputs = 1u << 12});
     CHECK(absent.trials == 0);
@@ -206,7 +206,7 @@ TEST_CASE("codes are assigned to their classes", "[gpu][scalar]") {
     }
 }
 
-TEST_CASE("a row of a PTX conversion agrees with the name of its instruction", "[gpu][scalar]") {
+TEST_CASE("the table row of a PTX conversion agrees with the name of the instruction", "[gpu][scalar]") {
     const std::pair<const char*, Format> types[] = {{"f16", fp16},    {"f16x2", fp16},    {"bf16", bf16},
                                                     {"bf16x2", bf16}, {"tf32", tf32},     {"f32", fp32},
                                                     {"f64", fp64},    {"e4m3x2", e4m3fn}, {"e5m2x2", e5m2}};
@@ -254,8 +254,8 @@ TEST_CASE("a row of a PTX conversion agrees with the name of its instruction", "
     CHECK(instructions == 83);
 }
 
-TEST_CASE("a row of a toolkit function agrees with the name of the function", "[gpu][scalar]") {
-    // Names end in the rounding mode. A table is most likely to be wrong about directed modes.
+TEST_CASE("the table row of a toolkit function agrees with the name of the function", "[gpu][scalar]") {
+    // A name may end in the rounding mode. In a table, errors are most likely in rows with directed modes.
     const std::pair<const char*, Round> endings[] = {
         {"_rn", Round::nearest_even}, {"_rz", Round::toward_zero}, {"_ru", Round::up}, {"_rd", Round::down}};
     const std::pair<const char*, Operation> words[] = {
@@ -344,7 +344,7 @@ TEST_CASE("a build without CUDA lists the same probes, and running one is an err
     }
 }
 
-TEST_CASE("a conversion that differs from its row is found", "[gpu][scalar]") {
+TEST_CASE("a conversion that differs from its table row is detected", "[gpu][scalar]") {
     HostDevice device;
     int mutants = 0;
     const auto mismatches = [&](const ConvertRow& row) {
@@ -359,7 +359,7 @@ TEST_CASE("a conversion that differs from its row is found", "[gpu][scalar]") {
         CAPTURE(row.instruction);
         CHECK(mismatches(row) == 0);
         const bool narrowing = row.to.container_bits() < row.from.container_bits() || row.to.padding != 0;
-        const bool positive = row.after != After::none;  // then rounding down is toward zero
+        const bool positive = row.after != After::none;  // results are not negative, so down is toward zero
         if (narrowing && !(positive && row.mode == Round::down)) {
             ConvertRow mutant = row;
             mutant.mode = row.mode == Round::toward_zero ? Round::nearest_even : Round::toward_zero;
@@ -379,7 +379,7 @@ TEST_CASE("a conversion that differs from its row is found", "[gpu][scalar]") {
     CHECK(mutants > 250);
 }
 
-TEST_CASE("an operation that differs from its row is found", "[gpu][scalar]") {
+TEST_CASE("an operation that differs from its table row is detected", "[gpu][scalar]") {
     HostDevice device;
     struct Mutation {
         const char* instruction;
@@ -405,7 +405,7 @@ TEST_CASE("an operation that differs from its row is found", "[gpu][scalar]") {
              r.mode = Round::down;
              r.operation = Operation::add;
          },
-         "another"},
+         "another operation"},
         {"__fma_rn", [](ArithmeticRow& r) { r.mode = Round::nearest_away; }, "ties"},
         {"__ddiv_rd", [](ArithmeticRow& r) { r.mode = Round::up; }, "another mode"},
         {"add.rn.ftz.f32", [](ArithmeticRow& r) { r.variant = Variant::none; }, "subnormals are flushed"},
@@ -524,7 +524,7 @@ TEST_CASE("the first element of a pair is in the low half", "[gpu][scalar]") {
 }
 
 TEST_CASE("the other element of a pair runs through all of its codes", "[gpu][scalar]") {
-    // An odd multiplier and a sum are a bijection of 2^32 and of every smaller power of two.
+    // Multiplying by an odd number and adding a constant is a bijection modulo every power of two up to 2^32.
     std::vector<bool> seen(1 << 16);
     for (std::uint32_t u = 0; u < 1 << 16; ++u) seen[other_element(u) & 0xffff] = true;
     CHECK(std::count(seen.begin(), seen.end(), true) == 1 << 16);
@@ -533,7 +533,7 @@ TEST_CASE("the other element of a pair runs through all of its codes", "[gpu][sc
     CHECK(reversed(3, 8) == 0xc0);
 }
 
-TEST_CASE("hard operands give every kind of result of every operation", "[gpu][scalar]") {
+TEST_CASE("hard operands produce every kind of result for every operation", "[gpu][scalar]") {
     for (const Format& f : {fp32, fp64, fp16, bf16}) {
         for (const Operation operation :
              {Operation::add, Operation::sub, Operation::mul, Operation::div, Operation::sqrt, Operation::fma}) {
@@ -556,7 +556,7 @@ TEST_CASE("hard operands give every kind of result of every operation", "[gpu][s
             CHECK(finite > count / 2);
             CHECK(exact > 50);
             CHECK(nan > 50);
-            const bool root = operation == Operation::sqrt;  // has no tie, no overflow and no subnormal result
+            const bool root = operation == Operation::sqrt;  // a root has no tie, no overflow and no subnormal result
             const bool sum = operation == Operation::add || operation == Operation::sub;
             CHECK((root ? subnormal == 0 : subnormal > 50));
             CHECK((root ? overflow == 0 : overflow > 20));
@@ -566,7 +566,7 @@ TEST_CASE("hard operands give every kind of result of every operation", "[gpu][s
     }
 }
 
-TEST_CASE("the references of the functions are within their error bounds", "[gpu][scalar]") {
+TEST_CASE("the reference functions are within their error bounds", "[gpu][scalar]") {
     if (std::numeric_limits<long double>::digits < 64) SKIP_TEST("long double is no wider than double here");
     using Wide = long double;
     const std::pair<Function, Wide (*)(Wide)> functions[] = {
@@ -591,7 +591,7 @@ TEST_CASE("the references of the functions are within their error bounds", "[gpu
             if (y != y) {
                 CHECK(got != got);
             } else if (std::fabs(y) < std::numeric_limits<float>::denorm_min() || std::isinf(static_cast<float>(y))) {
-                CHECK(static_cast<float>(got) == static_cast<float>(y));  // outside the measured range
+                CHECK(static_cast<float>(got) == static_cast<float>(y));  // no error is measured in this range
             } else {
                 Wide& error = std::fabs(x) > 0x1p20f ? worst_large : worst;
                 error = std::max(error, std::fabs(got - y) / std::fabs(y));
@@ -630,7 +630,7 @@ TEST_CASE("a function that decreases where it should increase is reported as not
     }
 }
 
-TEST_CASE("a corrupted result of our own functions is found, and its input is named", "[gpu][scalar]") {
+TEST_CASE("a corrupted result of a function of macheps is found, and its input is reported", "[gpu][scalar]") {
     HostDevice device;
     const auto named = sweep::math_tasks();
     REQUIRE(named.size() == 20);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the probes of sparse matrix instructions on the host, where the instruction is the dense one over the chosen
-// products: metadata, places in registers and shared memory, hypotheses and traces.
+// Tests the probes of sparse matrix instructions on the host: metadata, places in registers and shared memory,
+// hypotheses and traces. On the host, the dense instruction over the selected products replaces the sparse instruction.
 #include "emulation/evidence/gpu/matrix/sparse_probe.hpp"
 #include "emulation/evidence/traces/record.hpp"
 #include "emulation/evidence/traces/replay.hpp"
@@ -20,7 +20,7 @@ using namespace macheps::gpu;
 
 namespace {
 
-constexpr std::uint64_t tiles = 6;  // every pattern
+constexpr std::uint64_t tiles = 6;  // one for each pattern of metadata
 
 std::vector<evidence::ProbeResult> run(int index, const evidence::ProbeOptions& options = {},
                                        InstructionTarget target = {"sm_90", 90, 90, true}) {
@@ -31,7 +31,8 @@ std::vector<evidence::ProbeResult> run(int index, const evidence::ProbeOptions& 
     return rows;
 }
 
-/// Numbers of outputs that agree with each hypothesis, from the note of a row.
+/// Numbers of outputs that agree with two hypotheses, read from the note of a row. The hypothesis `one` is a dense
+/// instruction over the selected products. The hypothesis `two` is two dense steps over all products.
 struct Counts {
     unsigned long long one = 0, two = 0;
 };
@@ -57,7 +58,7 @@ int find(const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("sparse forms have the names of PTX", "[gpu][sparse]") {
+TEST_CASE("sparse instructions have the same names as in PTX", "[gpu][sparse]") {
     CHECK(sparse_forms == 24);
     for (const char* name :
          {"mma.sp.m16n8k16.f32.f16.f16.f32", "mma.sp.m16n8k32.f32.f16.f16.f32", "mma.sp.m16n8k32.f16.f16.f16.f16",
@@ -74,7 +75,7 @@ TEST_CASE("sparse forms have the names of PTX", "[gpu][sparse]") {
     }
 }
 
-TEST_CASE("metadata chooses the products that the PTX ISA specifies", "[gpu][sparse]") {
+TEST_CASE("metadata selects the products that the PTX ISA specifies", "[gpu][sparse]") {
     const struct {
         PtxType type;
         std::uint32_t metadata;
@@ -101,7 +102,7 @@ TEST_CASE("metadata chooses the products that the PTX ISA specifies", "[gpu][spa
             words.insert(sparse_metadata(type, static_cast<std::uint64_t>(p)));
             CHECK(sparse_metadata(type, static_cast<std::uint64_t>(p + count)) ==
                   sparse_metadata(type, static_cast<std::uint64_t>(p)));
-            std::set<int> places;  // with the other pattern's, every place once
+            std::set<int> places;  // a pattern and its complement select every place once
             for (int i = 0; i < 32; ++i) {
                 places.insert(chosen_product(type, sparse_metadata(type, static_cast<std::uint64_t>(p)), i));
                 places.insert(
@@ -113,7 +114,7 @@ TEST_CASE("metadata chooses the products that the PTX ISA specifies", "[gpu][spa
     }
 }
 
-TEST_CASE("every sparse form takes the chosen products through registers and shared memory", "[gpu][sparse]") {
+TEST_CASE("every sparse form multiplies the selected products from registers and shared memory", "[gpu][sparse]") {
     int telling = 0;
     for (int i = 0; i < sparse_forms; ++i) {
         CAPTURE(sparse_name(dense_form(i)));
@@ -149,7 +150,7 @@ TEST_CASE("the counts of two dense steps over all products agree with the defini
         const auto& patterns = form.a == PtxType::tf32 ? of_two : of_four;
         const auto k = static_cast<std::size_t>(form.k);
         for (const evidence::ProbeResult& row : run(find(name))) {
-            // Only classes whose addends do not depend on the sum.
+            // Tests only classes whose addends do not depend on the sum.
             if (row.operands != "normal" && row.operands != "swamp" && row.operands != "finite_bits") continue;
             const auto cls = row.operands == "normal"  ? evidence::OperandClass::normal
                              : row.operands == "swamp" ? evidence::OperandClass::swamp
@@ -183,7 +184,7 @@ TEST_CASE("the counts of two dense steps over all products agree with the defini
     }
 }
 
-TEST_CASE("operands placed by a pattern other than that of the metadata change the counts", "[gpu][sparse]") {
+TEST_CASE("operands that are placed by another pattern than that of the metadata are detected", "[gpu][sparse]") {
     evidence::ProbeOptions options;
     options.fault = true;
     for (int i = 0; i < sparse_forms; ++i) {
@@ -219,7 +220,8 @@ TEST_CASE("a sparse form that the device or the build lacks is declined, with th
     }
 }
 
-TEST_CASE("a sparse form's trace holds the chosen products, and its replay compares them", "[gpu][sparse]") {
+TEST_CASE("the trace of a sparse form contains the selected products, and a replay compares its results",
+          "[gpu][sparse]") {
     evidence::ProbeOptions options;
     evidence::Trace trace;
     options.record = [&](const evidence::Candidates& candidates) { trace = evidence::make_trace(candidates); };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recomputes, from the models, sums of hashes that a GPU gave for scalar operations.
+// Replays recorded sums of hashes. A recorded sum covers results of a scalar operation on a GPU. The tests recompute it
+// from the results of the model.
 #include "emulation/evidence/gpu/scalar/inputs.hpp"
 #include "emulation/evidence/gpu/scalar/replay.hpp"
 #include "emulation/evidence/traces/json_lines.hpp"
@@ -62,7 +63,7 @@ std::string text_of(const std::string& kind, const std::string& lines) {
 
 }  // namespace
 
-TEST_CASE("sums recorded on a GPU agree with the models", "[gpu][sums]") {
+TEST_CASE("sums of hashes that were recorded on a GPU agree with the models", "[gpu][sums]") {
     if (!evidence::has_zstd()) SKIP_TEST("this build reads no .zst");
     if (sums_files().empty()) SKIP_TEST("no sums are recorded below tests/traces");
     CHECK(replay_files({.sums = 2}, false) >= 6);
@@ -73,12 +74,12 @@ TEST_CASE("a recorded sum of every operation agrees with its model", "[gpu][sums
     CHECK(replay_files({}, true) > 0);
 }
 
-TEST_CASE("every night other recorded sums agree with the models", "[.][nightly]") {
+TEST_CASE("the recorded sums that the seed of the night selects agree with the models", "[.][nightly]") {
     const char* const seed = std::getenv("MACHEPS_NIGHTLY_SEED");
     CHECK(replay_files({.sums = 300, .seed = seed != nullptr ? std::strtoull(seed, nullptr, 10) : 1}, false) > 0);
 }
 
-TEST_CASE("a file of sums is judged line by line", "[gpu][sums]") {
+TEST_CASE("each line of a file of sums gets its own verdict", "[gpu][sums]") {
     const auto hash_of = [](std::uint64_t inputs, const auto& result) {
         std::uint64_t sum = 0;
         for (std::uint64_t i = 0; i < inputs; ++i) sum += hash_item(i, result(i));
@@ -108,7 +109,7 @@ TEST_CASE("a file of sums is judged line by line", "[gpu][sums]") {
     CHECK(rows[3].verdict == evidence::Verdict::recorded);
     CHECK(rows[3].note == "the first sum that differs is number 0, recorded against the model 'another'");
 
-    // Functions without a model are recorded, whatever their sums are.
+    // A function without a model gets the verdict `recorded` for any sums.
     const RecordedSums functions =
         parse_sums(text_of("scalar", line("tanh.approx.f16", any, "fp64 reference")), "here");
     CHECK(replay_all(functions, {.all = true})[0].verdict == evidence::Verdict::recorded);
@@ -119,7 +120,7 @@ TEST_CASE("an invalid file of sums is refused with an error that names the place
     const auto line = [](const std::string& trials, const std::string& sums) {
         return "{\"instruction\":\"cvt.f32.bf16\",\"model\":\"\",\"trials\":" + trials + ",\"sums\":[" + sums + "]}\n";
     };
-    /// Returns whether the text gives an error that contains `part`.
+    /// Returns whether reading `text` gives an error that contains `part`.
     const auto fails = [](const std::string& text, const std::string& part) {
         try {
             (void)parse_sums(text, "here");
@@ -141,8 +142,8 @@ TEST_CASE("an invalid file of sums is refused with an error that names the place
 }
 
 TEST_CASE("successive seeds recompute different sums, until each has been recomputed", "[gpu][sums]") {
-    // Sums of 2^17 results are not among those that every replay recomputes. The sums here are wrong, so the note of a
-    // row names the sum that was recomputed.
+    // Every replay recomputes all sums of at most 2^16 results, so this test uses sums of 2^17 results. The recorded
+    // sums are wrong, so the note of a row names the sum that was recomputed.
     std::string lines;
     const std::vector<std::string> names = {"__hadd(bfloat16)", "__hsub(bfloat16)", "__hmul(bfloat16)"};
     for (const std::string& name : names) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs `macheps verify --library torch.cuda.*` with a stand-in for PyTorch whose sums are those of scripts/gpu/sums.py.
+# Runs `macheps verify --library torch.cuda.*` with a fake PyTorch that computes sums with scripts/gpu/sums.py.
 #     torch_test.sh MACHEPS SOURCE_FOLDER SCRATCH_FOLDER
 set -u
 macheps=$1 source=$2 place=$3
@@ -8,7 +8,7 @@ python3 -c 'import numpy' 2> /dev/null || { echo "MACHEPS-SKIPPED: numpy is miss
 rm -rf "$place"
 mkdir -p "$place/torch"
 cat > "$place/torch/__init__.py" <<'PYTHON'
-"""Stands in for PyTorch on a GPU. SUMS names the sums: claimed, or another rule."""
+"""Fake PyTorch on a GPU. If the variable SUMS is not `claimed`, sums follow another rule than the claimed one."""
 import os
 import sys
 
@@ -72,7 +72,7 @@ class backends:
 
 
 def product(rule, a, b, out):
-    """Sums of finite numbers by sums.py. A sum with a NaN, or with infinities of both signs, is NaN."""
+    """Returns a matrix product. sums.py adds finite numbers. A sum with a NaN, or with infinities of both signs, is NaN."""
     x, y = a.values, b.values
     total = sums.product(rule, FORMATS[a.dtype], FORMATS[a.dtype], Tensor(np.where(np.isfinite(x), x, 0), a.dtype).codes(),
                          Tensor(np.where(np.isfinite(y), y, 0), b.dtype).t().codes(), out)
@@ -139,13 +139,13 @@ asks 0 torch.cuda.fp32 --shapes 1 --rule fp32.chain
 has '3 rows: 3 equal'
 asks 1 torch.cuda.scaled.row --shapes 1 --rule torch.rowwise.sm90
 has 'not torch.rowwise.sm90: .*equal to .*cublaslt.fp8.outer'
-# Sums of another rule refute the claim, whichever rule it is.
+# If the sums follow another rule than the claimed one, the verdict is `differs`.
 for case in tf32 scaled.tensor scaled.row; do
     SUMS=other asks 1 "torch.cuda.$case" --shapes 1
     has ' differs$'
     has '    not '
 done
-# A failing operation, a missing device, and unknown names.
+# Reports an operation that fails, a missing device, and unknown names.
 FAILS=1 asks 1 torch.cuda.bf16 --shapes 1
 has 'failed RuntimeError: the stand-in fails'
 NO_DEVICE=1 asks 0 torch.cuda.bf16

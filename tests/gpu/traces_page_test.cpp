@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// docs/gpu.md and docs/evidence.md report exactly the contents of tests/traces.
+// Tests that docs/gpu.md and docs/evidence.md report exactly the contents of tests/traces.
 #include "core/host/read_file.hpp"
 #include "emulation/evidence/gpu/matrix/sparse_forms.hpp"
 #include "emulation/evidence/gpu/scalar/replay.hpp"
@@ -38,17 +38,17 @@ std::string grouped(std::uint64_t n) {
     return text;
 }
 
-/// Contents of the files of one GPU.
+/// Summary of the files that were recorded on one GPU.
 struct Recorded {
     std::set<std::string> dates{};
     int traces = 0, sparse_traces = 0, sums_files = 0, operations = 0, without_model = 0, problems = 0, algorithms = 0,
         trees = 0, policies = 0;
     std::uint64_t outputs = 0, sparse_outputs = 0, results = 0, library_outputs = 0, tensors = 0;
-    std::map<std::string, int> operations_of{};  ///< by kind, those whose results all agree with a model
+    std::map<std::string, int> operations_of{};  ///< by kind; all results of these agree with a model
     std::set<std::string> libraries{};
 };
 
-/// Counts operations and results of a file of sums.
+/// Adds the operations and results of a file of sums to `all`.
 void count_sums(const std::string& text, Recorded& all) {
     ++all.sums_files;
     std::istringstream lines(text);
@@ -67,7 +67,7 @@ void count_sums(const std::string& text, Recorded& all) {
     }
 }
 
-/// Reads every file below tests/traces except those of CPUs, and returns the contents by GPU.
+/// Reads every file below tests/traces except recordings of CPUs, and returns a summary for each GPU.
 std::map<std::string, Recorded> recorded() {
     std::map<std::string, Recorded> gpus;
     std::map<std::string, std::string> folders;  // names of GPUs by folder
@@ -160,7 +160,7 @@ TEST_CASE("docs/gpu.md lists the existing traces by GPU and date", "[gpu][traces
     CHECK(said == rows);
 }
 
-TEST_CASE("docs/gpu.md claims no more than the traces show", "[gpu][traces]") {
+TEST_CASE("the counts that docs/gpu.md claims are those of the traces", "[gpu][traces]") {
     if (!evidence::has_zstd()) SKIP_TEST("this build reads no .zst");
     const std::map<std::string, Recorded> gpus = recorded();
     const Recorded& h100 = gpus.at("NVIDIA H100 80GB HBM3");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Training with the GPU's kernels, run on the host, writes the same bytes as the CPU's engine. Only the GPU itself can
-// show that its instructions do what the emulators do.
+// Tests that training with the GPU kernels, run on the host, writes the same bytes as training with the CPU backend.
+// The emulators of GPU instructions are not tested here, because that needs a GPU.
 #include "core/error.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/training/run/experiment.hpp"
@@ -71,7 +71,7 @@ std::string first_difference(const std::string& a, const std::string& b) {
 
 const std::atomic<bool> never{false};
 
-/// Returns the difference between the rows that two engines write.
+/// Trains with two backends. Returns the first difference between the files that they write, or an empty text.
 std::string difference(Backend& first, Backend& second, Experiment experiment) {
     const fs::path a = fresh_directory("first"), b = fresh_directory("second");
     experiment.directory = a;
@@ -89,7 +89,7 @@ std::string difference(Backend& first, Backend& second, Experiment experiment) {
 
 }  // namespace
 
-TEST_CASE("kernels on the host train as the CPU's engine does, with and without matrix instructions", "[gpu][train]") {
+TEST_CASE("GPU kernels on the host train like the CPU backend, with and without matrix instructions", "[gpu][train]") {
     const std::vector<std::string> plain{"fp32", "amp-fp16", "pure-bf16-sr", "fp8-tensorwise"};
     const std::vector<std::string> machines{"fp32",          "h100-tf32",     "h100-amp-fp16",
                                             "h100-amp-bf16", "h100-fp8-fast", "h100-fp8-promoted"};

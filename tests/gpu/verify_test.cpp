@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the probes of matrix instructions on the host: generators, layouts, kernels, questions and traces. The
-// instruction itself is emulated there, so the tests cover everything around it.
+// Tests the probes of matrix instructions on the host: generators, layouts, kernels, questions and traces. The matrix
+// instruction itself is emulated, so the tests cover everything else.
 #include "core/error.hpp"
 #include "core/host/read_file.hpp"
 #include "emulation/evidence/gpu/matrix/probe.hpp"
@@ -65,7 +65,8 @@ void check_forms(const std::function<bool(const InstructionForm&)>& takes) {
 }
 
 bool is_wide(const InstructionForm& form) { return form.n > 16; }
-/// Returns whether the quick tests run the variants of the form's types.
+/// Returns whether the quick test of wgmma runs this form, unless the form is wide. The quick test runs every plain
+/// form. It runs variants only if f16 operands give f32 results, or if e4m3 times e5m2 gives f32 results.
 bool is_frequent(const InstructionForm& form) {
     return form.is_plain() || (form.a == PtxType::f16 && form.d == PtxType::f32) ||
            (form.a == PtxType::e4m3 && form.b == PtxType::e5m2 && form.d == PtxType::f32);
@@ -83,19 +84,19 @@ FormData data_of(const InstructionForm& form) {
 
 }  // namespace
 
-TEST_CASE("every form of mma gives the model's bits through registers", "[gpu][verify]") {
+TEST_CASE("every form of mma gives the model's bits for operands in registers", "[gpu][verify]") {
     check_forms([](const InstructionForm& form) { return form.unit == Unit::mma; });
 }
 
-TEST_CASE("wgmma gives the model's bits through shared memory, registers and descriptors", "[gpu][verify]") {
+TEST_CASE("wgmma gives the model's bits for operands in registers and in shared memory", "[gpu][verify]") {
     check_forms([](const InstructionForm& f) { return f.unit == Unit::wgmma && !is_wide(f) && is_frequent(f); });
 }
 
-TEST_CASE("every other form of wgmma gives the model's bits", "[gpu][verify][slow]") {
+TEST_CASE("the forms of wgmma that the quick test leaves out give the model's bits", "[gpu][verify][slow]") {
     check_forms([](const InstructionForm& f) { return f.unit == Unit::wgmma && (is_wide(f) || !is_frequent(f)); });
 }
 
-TEST_CASE("with a wrong model every verdict is a difference", "[gpu][verify]") {
+TEST_CASE("a wrong model gives every row the verdict differs", "[gpu][verify]") {
     evidence::ProbeOptions options;
     options.fault = true;
     InstructionProbe<HostDevice> probe = host_probe({.outputs = 1 << 12, .max_tiles = 12});
@@ -119,7 +120,7 @@ TEST_CASE("with a wrong model every verdict is a difference", "[gpu][verify]") {
     }
 }
 
-TEST_CASE("questions have the answers that the models assume, and explain them", "[gpu][verify]") {
+TEST_CASE("questions have the answers that the models assume, and the notes explain them", "[gpu][verify]") {
     InstructionProbe<HostDevice> probe = host_probe();
     std::map<std::string, std::string> notes;
     for (const Question& question : instruction_questions()) {
@@ -167,13 +168,13 @@ TEST_CASE("a form that the device or the build lacks is declined, with the reaso
         CHECK(rows[0].verdict == evidence::Verdict::declined);
         CHECK(rows[0].note.find(c.why) != std::string::npos);
     }
-    // An A100 uses the machines of its own units if it has the form.
+    // If an A100 has the form, the probe uses the machines of the A100's units.
     InstructionProbe<HostDevice> a100 = host_probe({.outputs = 1, .max_tiles = 1}, {"sm_80", 80, 80, false});
     for (const evidence::ProbeResult& row : run_form(a100, "mma.m16n8k16.f32.f16.f16.f32"))
         CHECK(row.model == "sm80.mma.fp16");
 }
 
-TEST_CASE("elements have the places of the PTX ISA's figures", "[gpu][verify]") {
+TEST_CASE("elements are where the figures of the PTX ISA show them", "[gpu][verify]") {
     const struct {
         int m, thread, r, row, word;
         const char* why;
@@ -204,7 +205,7 @@ TEST_CASE("elements have the places of the PTX ISA's figures", "[gpu][verify]") 
     CHECK(shared_descriptor(0x400, 64) == (0x40 | std::uint64_t{1024 / 16} << 16 | std::uint64_t{128 / 16} << 32));
     CHECK(shared_offset(64, 9, 9, 2, false) == 1024 + 128 + 16 + 2);      // K-major
     CHECK(shared_offset(64, 9, 10, 2, true) == 1024 + 128 + 2 * 16 + 2);  // M-major: lines follow k
-    for (int i = 0; i < instruction_forms; ++i) {                         // every place once
+    for (int i = 0; i < instruction_forms; ++i) {                         // every place occurs once
         const InstructionForm& form = instruction_form(i);
         if (form.ptx() != form) continue;
         const int threads = form.unit == Unit::mma ? 32 : 128;
@@ -227,7 +228,7 @@ TEST_CASE("elements have the places of the PTX ISA's figures", "[gpu][verify]") 
     }
 }
 
-TEST_CASE("rows and columns of a tile differ, so that a wrong layout shows", "[gpu][verify]") {
+TEST_CASE("the rows and columns of a tile differ, so that a wrong layout is detected", "[gpu][verify]") {
     for (int i = 0; i < instruction_forms; ++i) {
         const InstructionForm& form = instruction_form(i);
         if (!form.is_plain() || form.n != 8) continue;
@@ -249,7 +250,7 @@ TEST_CASE("rows and columns of a tile differ, so that a wrong layout shows", "[g
                 for (int k = 0; k < form.k; ++k) codes.push_back(tile.b(k, column));
                 columns.insert(codes);
             }
-            CHECK(rows.size() == static_cast<std::size_t>(form.m + 1));  // and the empty one
+            CHECK(rows.size() == static_cast<std::size_t>(form.m + 1));  // and the empty row
             CHECK(columns.size() == static_cast<std::size_t>(form.n));
         }
     }
@@ -293,7 +294,7 @@ TEST_CASE("operands are the same on every computer, and finite unless their clas
 
 namespace {
 
-/// Returns the trace of a form on the host. `kept` receives the candidates.
+/// Runs a form on the host, and returns its trace. `kept` receives the candidate rows.
 evidence::Trace host_trace(const std::string& name, evidence::Candidates* kept = nullptr, std::uint64_t tiles = 128) {
     InstructionProbe<HostDevice> probe = host_probe({.outputs = 1 << 18, .max_tiles = tiles});
     evidence::ProbeOptions options;
@@ -310,7 +311,8 @@ evidence::Trace host_trace(const std::string& name, evidence::Candidates* kept =
     return trace;
 }
 
-/// Checks that every wrong model of the library and of the oracle is refuted 16 times, or that no input can refute it.
+/// Checks that at least 16 rows of the trace refute each wrong model. Wrong models of macheps may also have no such
+/// row. Wrong models of the oracle are skipped if no input can refute them.
 void check_refuted(const evidence::Trace& trace) {
     CAPTURE(trace.form.instr, trace.form.qual);
     REQUIRE(!trace.rows.empty());
@@ -342,9 +344,9 @@ std::string refuted_by(const evidence::Trace& trace, const std::string& mutant) 
 
 }  // namespace
 
-TEST_CASE("a trace refutes every wrong model 16 times", "[gpu][verify]") {
+TEST_CASE("a trace refutes every wrong model at least 16 times", "[gpu][verify]") {
     check_refuted(host_trace("mma.m16n8k16.f32.f16.f16.f32"));
-    // Some input can refute these wrong models, and the traces do.
+    // Inputs exist that refute the wrong models below. These traces contain such inputs.
     const evidence::Trace bf16 = host_trace("mma.m16n8k8.f32.bf16.bf16.f32"),
                           half = host_trace("mma.m16n8k8.f16.f16.f16.f16");
     check_refuted(bf16);
@@ -356,14 +358,14 @@ TEST_CASE("a trace refutes every wrong model 16 times", "[gpu][verify]") {
     CHECK(refuted_by(half, "normalises_addend") == "some");
 }
 
-TEST_CASE("the trace of every plain form refutes every wrong model 16 times", "[gpu][verify][slow]") {
+TEST_CASE("the trace of every plain form refutes every wrong model at least 16 times", "[gpu][verify][slow]") {
     for (int i = 0; i < instruction_forms; ++i) {
         const InstructionForm& form = instruction_form(i);
         if (form.is_plain() && form.n == 8) check_refuted(host_trace(form.name(), nullptr, 512));
     }
 }
 
-TEST_CASE("reading a trace gives what was written, its replay agrees, and changes are detected", "[gpu][verify]") {
+TEST_CASE("a trace that is read equals the written one, its replay agrees, and changes are detected", "[gpu][verify]") {
     const std::filesystem::path folder = test::disk_folder() / "verify";
     evidence::Candidates candidates;
     const evidence::Trace trace = host_trace("mma.m16n8k8.f32.f16.f16.f32", &candidates);
@@ -384,7 +386,7 @@ TEST_CASE("reading a trace gives what was written, its replay agrees, and change
     });
     CHECK(rows == trace.rows.size());
 
-    // No engine gives this result.
+    // No backend gives this changed result.
     evidence::Trace wrong = trace;
     wrong.rows[0].d ^= 1;
     int red = 0;
@@ -424,7 +426,7 @@ TEST_CASE("reading a trace gives what was written, its replay agrees, and change
         CAPTURE(c.why);
         try {
             (void)evidence::parse_trace(c.text, "t");
-            FAIL_CHECK("it was accepted");
+            FAIL_CHECK("the damaged file was accepted");
         } catch (const Error& error) {
             CAPTURE(error.what());
             CHECK(std::string(error.what()).find(c.what) != std::string::npos);
@@ -433,7 +435,7 @@ TEST_CASE("reading a trace gives what was written, its replay agrees, and change
         }
     }
 
-    // Damaged compressed files.
+    // Reads damaged compressed files.
     if (!evidence::has_zstd()) return;
     std::ifstream in(file, std::ios::binary);
     std::stringstream bytes;
@@ -448,7 +450,7 @@ TEST_CASE("reading a trace gives what was written, its replay agrees, and change
         CAPTURE(what);
         try {
             (void)evidence::read_trace(folder / "x.jsonl.zst");
-            FAIL_CHECK("it was accepted");
+            FAIL_CHECK("the damaged file was accepted");
         } catch (const Error& error) {
             CAPTURE(error.what());
             CHECK(std::string(error.what()).find(what) != std::string::npos);
@@ -458,7 +460,7 @@ TEST_CASE("reading a trace gives what was written, its replay agrees, and change
     std::filesystem::remove_all(folder);
 }
 
-TEST_CASE("differing outputs of a variant are judged from their file, and the judge names the cause", "[gpu][verify]") {
+TEST_CASE("differing outputs of a variant are replayed from a file, and the note names the cause", "[gpu][verify]") {
     const struct {
         const char *form, *cause;
     } cases[] = {{"wgmma.m64n8k16.f32.f16.f16+chain4",
@@ -482,7 +484,7 @@ TEST_CASE("differing outputs of a variant are judged from their file, and the ju
         for (const char* key : {"gpu", "driver", "toolkit", "date"}) header[key] = "host";
         REQUIRE(is_variant_capture(header));
         CHECK(variant_of(header, "t:1") == c.form);
-        // The judge's model and the outputs are right.
+        // The replay uses the right model, with which all recorded outputs agree.
         const auto replayed = [&](const std::string& lines) {
             std::vector<evidence::ProbeResult> rows;
             replay_variant(evidence::json_lines_text(header, lines), "t",
@@ -495,7 +497,7 @@ TEST_CASE("differing outputs of a variant are judged from their file, and the ju
             CHECK(row.verdict == evidence::Verdict::equal);
             CHECK(row.kind == "replay");
         }
-        // One output is changed.
+        // Changes one output.
         std::string changed = kept.front().lines;
         const std::size_t d = changed.find("\"d\":\"") + 5;
         changed.replace(d, changed.find('"', d) - d, "3f123456");
@@ -521,7 +523,7 @@ TEST_CASE("vector engines also compute the smaller shape of emulated fp8 in two 
     });
 }
 
-TEST_CASE("a line of the index says which machine a trace covers, on which device and when", "[gpu][verify]") {
+TEST_CASE("a line of the index gives the machine that a trace covers, the device and the date", "[gpu][verify]") {
     const struct {
         const char *line, *arch, *instr, *qual;
     } cases[] = {
@@ -573,7 +575,7 @@ TEST_CASE("recorded traces replay", "[gpu][verify]") {
             CAPTURE(row.instruction, row.operands, row.note);
             CHECK(row.verdict == evidence::Verdict::equal);
         });
-        // A wrong model is refuted by no row or by at least two.
+        // Each wrong model is refuted by no row or by at least two rows.
         for (const auto& [mutant, rows] : evidence::count_refuted(trace.form, trace.rows)) {
             CAPTURE(mutant, rows);
             if (evidence::is_sparse(trace.form)) continue;
@@ -584,11 +586,11 @@ TEST_CASE("recorded traces replay", "[gpu][verify]") {
     }
     if (!evidence::has_zstd()) SKIP_TEST("this build reads no .zst");
     CHECK(replayed == evidence::recorded_traces().size());
-    CHECK(replayed >= 131);  // 64 of an H100, 64 of an H200
+    CHECK(replayed >= 131);  // 64 of an H100, 64 of an H200, 3 of a CPU
     if (read_file(folder / "index.csv") == index + '\n') return;
     if (const char* file = std::getenv("MACHEPS_TRACE_INDEX")) std::ofstream(file, std::ios::binary) << index << '\n';
     FAIL_CHECK(
-        "tests/traces/index.csv is not the index of these traces; MACHEPS_TRACE_INDEX=FILE writes the right one");
+        "tests/traces/index.csv does not match the traces; MACHEPS_TRACE_INDEX=FILE writes the right index to FILE");
 }
 
 }  // namespace verify_test

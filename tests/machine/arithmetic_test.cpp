@@ -68,21 +68,22 @@ TEST_CASE("rounding and decoding agree with the processor's float and double", "
         const float nearest = static_cast<float>(x);
         const bool beyond = std::fabs(static_cast<double>(nearest)) > std::fabs(x);
         const float cut = beyond && std::isfinite(nearest) ? std::nextafter(nearest, 0.0f) : nearest;
-        // In the oracle, rounding towards zero still overflows to infinity from 2^128 on. Just below 2^128, the largest
-        // float is right.
+        // From 2^128 on, the oracle's rounding towards zero gives infinity, and so does `cut`. Just below 2^128 the
+        // right result is the largest float, but `cut` is infinite. Such numbers are skipped.
         const bool at_the_top = beyond && std::isinf(nearest) && std::fabs(x) < 0x1p128;
         if (!at_the_top) REQUIRE(ieee_code(real(number), f32, Rounding::toward_zero, 24, 0) == code_of(cut));
     }
 }
 
-TEST_CASE("a fused multiply-add rounds once, also where the exact sum is close to a tie", "[machine][oracle]") {
+TEST_CASE("a fused multiply-add rounds once, even if the exact sum is close to a tie", "[machine][oracle]") {
     std::mt19937_64 random(8);
     for (const auto& [name, format] :
          {std::pair{"f16", macheps::fp16}, {"bf16", macheps::bf16}, {"f32", macheps::fp32}}) {
         const Type &type = find_type(name), &f32 = find_type("f32");
         for (int i = 0; i < 20000; ++i) {
-            // c is a normal number. x y is half an ulp of c, or differs from it by a relative 2^-46 or so:
-            // (1 + d) (1 - d + e), where d and e are at most a few ulps of fp32.
+            // c is a normal number. x y is half an ulp of c times (1 + d) (1 - d + e), where d and e are at most a few
+            // ulps of fp32. With e = 0, the relative difference between x y and half an ulp of c is about 2^-46 or
+            // zero.
             const int field = 8 + static_cast<int>(random() % static_cast<unsigned>(type.max_field() - 16));
             const std::uint64_t c = static_cast<std::uint64_t>(field) << (type.precision - 1) |
                                     (random() & ((std::uint64_t{1} << (type.precision - 1)) - 1)) |
@@ -104,7 +105,8 @@ TEST_CASE("a fused multiply-add rounds once, also where the exact sum is close t
 TEST_CASE("rounding an exact sum uses its last bit, however far below the others that bit is", "[machine][oracle]") {
     const Type& f32 = find_type("f32");
     std::mt19937_64 random(9);
-    // Adds 2^top, an ulp in half of the cases, half an ulp, and one bit `far` places below that.
+    // The sum consists of 2^top, one ulp in half of the cases, half an ulp, and one bit that is `far` places below the
+    // half ulp.
     for (const int top : {-100, -3, 0, 31, 32, 33, 100}) {
         for (int far = 1; far <= top - 24 + 298; ++far) {
             macheps::ExactSum made;
@@ -126,7 +128,7 @@ TEST_CASE("rounding an exact sum uses its last bit, however far below the others
     }
 }
 
-TEST_CASE("CDNA2 agrees with plain fp32 arithmetic if nothing is subnormal", "[machine][oracle]") {
+TEST_CASE("CDNA2 agrees with plain fp32 arithmetic if no number is subnormal", "[machine][oracle]") {
     const Instruction in = find_instruction("CDNA2", "mfma", "f32_16x16x16bf16_1k");
     std::mt19937_64 random(8);
     int compared = 0;

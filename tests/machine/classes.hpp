@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One generator for each class of distributions.hpp.
+// Generators for the classes of operands that distributions.hpp defines.
 #pragma once
 #include "tests/machine/maker.hpp"
 

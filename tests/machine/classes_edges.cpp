@@ -7,12 +7,14 @@ namespace macheps::machine_oracle::classes {
 
 using Digits = Maker::Digits;
 
-/// Puts a term around the unit of a step whose largest exponent is t, or above that unit. Its low bits may be lost.
+/// Puts a zero or a small term into a slot. In a step whose largest exponent is t, the unit is 2^(t - F), at which
+/// terms are cut. The exponent of the small term is close to that of the unit or lies between the unit and t, so low
+/// bits of the term may be lost.
 static void put_small(Maker& m, int slot, int t) {
     const int f = std::max(m.in.fraction_bits, m.in.precision);
     if (m.chance(20)) return m.put_zero(slot);
     const int e = m.chance(70) ? t - f + m.between(-3, 3) : t - m.between(1, f);
-    if (e < m.least() - 1 && m.chance(85)) return m.put_zero(slot);  // the smallest product would hide C's last bits
+    if (e < m.least() - 1 && m.chance(85)) return m.put_zero(slot);  // even the smallest product hides C's last bits
     m.put({slot, m.chance(50), e, m.some_digits()});
 }
 
@@ -40,13 +42,13 @@ void swamp(Maker& m) {
     const auto [i, j] = m.two_slots();
     if (m.chance(50)) {
         for (int k = 0; k < m.slots(); ++k) put_small(m, k, t);
-    } else {  // few terms, so that a short significand shows each bit
+    } else {  // few terms, so that even a short significand shows every bit of the sum
         for (int k = 0; k < m.slots(); ++k) m.put_zero(k);
         for (int n = m.between(0, 3); n > 0; --n)
             put_small(m, m.chance(50) ? m.two_slots().first : (i ^ 1) % m.slots(), t);
     }
     small_c(m, t);
-    if (m.chance(35)) {  // a power of two, so that C cancels it exactly
+    if (m.chance(35)) {  // the large term is a power of two, so that C cancels it exactly
         const bool negative = m.chance(50);
         m.put_power({i, negative, t});
         m.put_c({!negative, t, Digits::none});
@@ -78,7 +80,8 @@ void near_one_and_four(Maker& m) {
         m.put_c({m.chance(50), t + m.between(-1, 2), Digits::any});
 }
 
-/// Puts C's exponent about F + 3 above (+1) or below (-1) the largest product.
+/// Chooses an exponent of C that is larger (`direction` 1) or smaller (-1) than that of the largest product, in most
+/// cases by about F + 3, where F is the number of fraction bits.
 void c_far(Maker& m, int direction) {
     const int f = m.in.fraction_bits > 0 ? m.in.fraction_bits : m.in.precision;
     const int t = m.leader(3);
@@ -101,18 +104,18 @@ void underflow(Maker& m) {
     for (int i = 0; i < m.slots(); ++i) m.put_zero(i);
     if (kind == 0) {  // sums around the smallest result
         for (int i = 0; i < m.slots(); ++i) m.put({i, m.chance(50), t - m.between(0, 6), Digits::any});
-    } else if (kind == 1) {  // one quantum of the result (or half of it), and a term that a zero's unit just loses
+    } else if (kind == 1) {  // one quantum of the result (or half of it), and a term around the unit of a zero
         const auto [i, j] = m.two_slots();
         const bool nearest = m.in.rounding == Rounding::nearest_even, negative = m.chance(50);
         m.put_power({j, nearest ? negative : !negative, unit - m.between(0, 1)});
         m.put_power({i, negative, nearest ? quantum - 1 : quantum});
         if (m.chance(15)) m.put({i, m.chance(50), quantum + m.between(-1, 3), Digits::few});
-    } else if (kind == 2) {  // many terms that lose all bits or none
+    } else if (kind == 2) {  // many terms around the unit of a zero, which lose all bits or none
         const bool sign = m.chance(50);
         const int e = unit + m.between(-3, 6);
         m.set_scales(e);
         for (int i = 0; i < m.slots(); ++i) m.put({i, sign, e + m.between(-1, 1), m.some_digits()});
-    } else if (kind == 3) {  // only terms that underflow, of one sign
+    } else if (kind == 3) {  // only terms of one sign that underflow
         const bool sign = m.chance(60);
         for (int n = m.between(1, 3); n > 0; --n)
             m.put({m.two_slots().first, sign, quantum - m.between(1, 8), m.some_digits()});
@@ -135,15 +138,15 @@ void tie(Maker& m) {
     for (int i = 0; i < m.slots(); ++i) m.put_zero(i);
     const auto [i, j] = m.two_slots();
     const Digits digits = m.chance(70) ? Digits::any : m.some_digits();
-    // Half an ulp of the result, and a term that just breaks the tie: a unit of the alignment, or 8 bits down (CDNA3's
-    // last floor).
+    // The sum consists of C, half an ulp of the result, and a small term that just breaks the tie. The small term is
+    // about one unit of the alignment, or lies 8 bits below the half ulp, where CDNA3 floors the sum.
     if (m.chance(70) && j != i)
         m.put_power({j, m.chance(50),
                      m.chance(50) ? half - 8 + (m.chance(70) ? 0 : m.between(-1, 1))
                                   : half + p - m.in.fraction_bits + m.between(-2, 1)});
     m.put_power({i, m.chance(50), half});
     m.put_c({m.chance(50), half + p, digits});
-    if (m.chance(30) && half + p <= m.greatest() && m.slots() > 2) {  // the leader is a product, and C breaks the tie
+    if (m.chance(30) && half + p <= m.greatest() && m.slots() > 2) {  // here C breaks the tie
         m.made.c = 0;
         for (int k = 0; k < m.slots(); ++k)
             if (k != i && k != j) {

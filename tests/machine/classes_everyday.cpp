@@ -19,7 +19,8 @@ void random_bits(Maker& m, bool finite) {
     m.made.c = m.chance(15) ? 0 : finite ? m.finite_code(m.in.c) : m.bits(m.in.c.bits);
 }
 
-/// Returns a code of nearly N(0, 4^e): a sum of twelve uniform numbers, without functions of the platform's library.
+/// Returns a code of an approximately normal random number, N(0, 4^e). It is the sum of twelve uniform integers,
+/// because functions of the platform's library could give other bits elsewhere.
 static std::uint64_t normal_code(Maker& m, const Type& type, int e) {
     std::int64_t x = -6 * 65536;
     for (int i = 0; i < 12; ++i) x += static_cast<std::int64_t>(m.bits(16));
@@ -144,7 +145,7 @@ void specials(Maker& m) {
 void integers(Maker& m, Class cls) {
     random_bits(m, true);
     if (cls != Class::overflow && cls != Class::c_dominant) return;
-    // The largest products of one sign, and C close to either end of the range.
+    // All factors have the largest magnitude, most products have the same sign, and C is close to one end of its range.
     const auto extreme = [&](const Type& type, bool low) {
         const std::uint64_t top = std::uint64_t{1} << (type.bits - 1);
         return type.bias == 1 ? 2 * top - 1 : low ? top : top - 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operands that distinguish models of a matrix unit, with one generator for each kind of hard case, for every
-// instruction. The same engine state gives the same case with every compiler and library.
+// Generates operands that distinguish models of a matrix unit. Each class of hard cases has a generator, which works
+// for every instruction. The same state of the random engine gives the same case with every compiler and library.
 #pragma once
 #include "tests/machine/oracle.hpp"
 
@@ -11,31 +11,31 @@
 
 namespace macheps::machine_oracle {
 
-/// What a case tests. The classes are named after those of published validation plans.
+/// Classes of cases. They are named after the classes of published validation plans. F is Instruction::fraction_bits.
 enum class Class {
-    random_bits,        ///< uniform codes: specials, the widest range
-    finite_bits,        ///< the same without inf and NaN
-    normal,             ///< everyday numbers, C of the size of the sum
-    close_exponents,    ///< one exponent +- 2, random significands and signs
+    random_bits,        ///< uniform codes, including infinities and NaN
+    finite_bits,        ///< uniform codes without infinities and NaN
+    normal,             ///< normally distributed operands, C about as large as the sum
+    close_exponents,    ///< exponents of products within +- 2, random significands and signs
     cancellation,       ///< pairs x, -x (1 + few ulps), C within a few ulps of -sum
-    alignment_edge,     ///< one leader, the rest around F bits below it
-    swamp,              ///< a leader cancelled by another one or by C; the rest lies around the unit
+    alignment_edge,     ///< one large term, the other terms around F bits below it
+    swamp,              ///< a large term that another term or C cancels, and terms around the unit
     subnormal,          ///< subnormal a, b or c, alone and times large numbers
     near_one_and_four,  ///< products of significands near 2 * 2 and 1 * 1, equal exponents
     mixed,              ///< exponents uniform over the whole range
-    c_dominant,         ///< C's exponent around F + 3 above the products
-    c_tiny,             ///< C's exponent around F + 3 below the products
+    c_dominant,         ///< C's exponent around F + 3 above that of the products
+    c_tiny,             ///< C's exponent around F + 3 below that of the products
     overflow,           ///< sums around the largest finite result, large products that cancel
-    underflow,          ///< sums around the smallest result, products below what a zero term reads
-    tie,                ///< half an ulp of the result, plus or minus a unit
+    underflow,          ///< sums around the smallest result, products below the unit of a zero term
+    tie,                ///< sums exactly or nearly half way between two results
     zeros,      ///< most operands are zeros of either sign, the others are large; a scale may be zero; C has any size
     specials,   ///< NaN of several kinds, infinities, zeros
-    near_miss,  ///< a case of a class above for which some wrong model gives other bits
+    near_miss,  ///< a case of another class for which some wrong model gives other bits
     count
 };
 [[nodiscard]] std::string_view name_of(Class cls);
 
-/// Codes of one element's operands, ready for `evaluate`.
+/// Codes of the operands for one element of the result, in the form that `evaluate` takes.
 struct Case {
     std::vector<std::uint64_t> a, b, sa, sb;
     std::uint64_t c = 0;
@@ -43,13 +43,13 @@ struct Case {
 
 [[nodiscard]] Case generate(const Instruction& instruction, Class cls, std::mt19937_64& random);
 
-/// Returns a case on which this wrong model gives other bits than the right one. It searches at most `attempts` cases
-/// of the classes that suit the model, and returns the last one tried if it finds none.
+/// Returns a case for which the wrong model `mutation` gives other bits than the right model. Tries at most `attempts`
+/// random cases of classes that suit the mutation. If none of them differs, returns the last of them.
 [[nodiscard]] Case generate_against(const Instruction& instruction, Mutation mutation, std::mt19937_64& random,
                                     int attempts = 200);
 
-/// Returns a code of that type with the given exponent (clamped to the type's range, subnormal below emin) and fraction
-/// bits. Exposed for hand-made cases.
+/// Returns a code of `type` with the given exponent and fraction bits. The exponent is clamped to the type's range;
+/// below emin the code is subnormal. Tests also use this function for hand-made cases.
 [[nodiscard]] std::uint64_t make_code(const Type& type, bool negative, int exponent, std::uint64_t fraction);
 
 }  // namespace macheps::machine_oracle

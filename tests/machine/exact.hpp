@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exact numbers for the oracle of matrix units: an integer of any size times a power of two. Nothing here rounds unless
-// its name says so, and nothing of macheps is used.
+// Exact numbers for the oracle of matrix units. A number is an integer of any size times a power of two. Only `cut`,
+// `floored` and `rounded` can lose bits. No code of macheps is used.
 #pragma once
 #include <boost/multiprecision/cpp_int.hpp>
 
@@ -10,7 +10,7 @@
 
 namespace macheps::machine_oracle {
 
-/// An unbounded integer; the first 256 bits need no allocation.
+/// An unbounded integer. Integers of up to 256 bits need no allocation.
 using Integer =
     boost::multiprecision::number<boost::multiprecision::cpp_int_backend<
                                       256, 0, boost::multiprecision::signed_magnitude, boost::multiprecision::unchecked,
@@ -27,28 +27,28 @@ struct Exact {
 [[nodiscard]] Exact product(const Exact& x, const Exact& y);
 /// Returns floor(log2 |x|). x must not be zero.
 [[nodiscard]] int leading_exponent(const Exact& x);
-/// Returns the integer x / 2^q, with its fraction cut off (towards zero).
+/// Returns x / 2^q, rounded to an integer towards zero.
 [[nodiscard]] Integer cut(const Exact& x, int q);
-/// Returns the integer x / 2^q, rounded towards minus infinity.
+/// Returns x / 2^q, rounded to an integer towards minus infinity.
 [[nodiscard]] Integer floored(const Exact& x, int q);
 
-/// The special codes of a format.
+/// Special codes of a format.
 enum class Specials {
-    ieee,     ///< largest exponent field: inf, NaN
-    e4m3fn,   ///< all ones: NaN; no inf
-    fnuz,     ///< minus zero's code: NaN; no inf
-    none,     ///< no inf and no NaN
-    integer,  ///< two's complement (or unsigned if `bias` is 1)
-    e8m0,     ///< 2^(code - 127), 0xff NaN, no sign and no zero
+    ieee,     ///< the largest exponent field means inf or NaN
+    e4m3fn,   ///< NaN is the magnitude with all bits set; no code is inf
+    fnuz,     ///< NaN has the code of minus zero; no code is inf
+    none,     ///< no code is inf or NaN
+    integer,  ///< an integer in two's complement (or unsigned if `bias` is 1)
+    e8m0,     ///< the value is 2^(code - 127), NaN is 0xff; no code is negative or zero
     ue4m3     ///< e4m3fn with an ignored sign bit
 };
 
 /// A type of operand, addend, result or scale.
 struct Type {
     std::string_view name;
-    int bits;       ///< of the container
-    int precision;  ///< significand bits with the leading one
-    int bias;       ///< of the exponent field
+    int bits;       ///< width of the container
+    int precision;  ///< significand bits, including the leading one
+    int bias;       ///< bias of the exponent field
     Specials specials;
     int ignored = 0;  ///< low container bits that the unit does not read
     [[nodiscard]] int emin() const { return 1 - bias; }
@@ -58,14 +58,14 @@ struct Type {
     [[nodiscard]] int emax() const;
 };
 
-/// Returns the type of that name (f64 f32 tf32 xf32 f16 bf16 e5m2 e4m3 fp8 bf8 e3m2 e2m3 e2m1 ue8m0 ue4m3 s8 u8 s4 u4
-/// s32). Throws std::invalid_argument.
+/// Returns the type with this name: f64, f32, tf32, xf32, f16, bf16, e5m2, e4m3, fp8, bf8, e3m2, e2m3, e2m1, ue8m0,
+/// ue4m3, s8, u8, s4, u4 or s32. Throws std::invalid_argument for any other name.
 [[nodiscard]] const Type& find_type(std::string_view name);
 
 enum class Kind { finite, infinite, nan };
 
-/// A decoded operand. A finite one is (-1)^negative * significand * 2^(exponent - precision + 1). Subnormals and zero
-/// keep exponent = emin: nothing is normalised.
+/// A decoded operand. A finite operand has the value (-1)^negative * significand * 2^(exponent - precision + 1), where
+/// precision is that of the type. Operands are not normalised: subnormals and zero have the exponent emin.
 struct Number {
     Kind kind = Kind::finite;
     bool negative = false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// IEEE 754 additions and products over exact numbers: rounding is a separate step, so that a fused multiply-add is a
-// product, a sum and one rounding.
+// IEEE 754 addition and multiplication of exact numbers. Rounding is a separate step. A fused multiply-add is therefore
+// a product, a sum and one rounding.
 #pragma once
 #include "tests/machine/exact.hpp"
 
@@ -27,7 +27,7 @@ struct Real {
     return {Kind::finite, negative, total};
 }
 
-/// Returns x y. inf * 0 is NaN. Signs multiply, also those of zeros.
+/// Returns x y. inf * 0 is NaN. The product of two signs is the sign of the result, even if the result is zero.
 [[nodiscard]] inline Real ieee_product(const Real& x, const Real& y) {
     const bool negative = x.negative != y.negative, infinite = x.kind == Kind::infinite || y.kind == Kind::infinite;
     if (x.kind == Kind::nan || y.kind == Kind::nan) return {Kind::nan, false, {}};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the parameters of an instruction from its name. Types and shapes are read from the qualifier, and a few rules
-// depend on the generation. The sources are those of oracle.hpp.
+// Derives the parameters of an instruction from its name. Types and shapes are read from the qualifier. A few rules
+// depend on the generation of the GPU. oracle.hpp lists the sources.
 #include "tests/machine/oracle.hpp"
 
 #include <algorithm>
@@ -39,7 +39,8 @@ int last_number(const std::string& shape) {
     return std::atoi(shape.c_str() + digits);
 }
 
-/// Returns the fraction bits of a 16-bit sum, which also determine the exponent of a zero term.
+/// Returns F, the number of fraction bits that are kept in sums of products of 16-bit operands. F also determines the
+/// exponent of a zero term.
 int fp16_fraction_bits(int sm) { return sm == 70 ? 23 : sm < 90 ? 24 : 25; }
 
 void set_output(Instruction& in) {
@@ -48,11 +49,11 @@ void set_output(Instruction& in) {
 }
 
 void set_scaled(Instruction& in, int sm, const std::string& blocks) {
-    if (sm < 100) refuse(in, "block scales begin with sm_100");
+    if (sm < 100) refuse(in, "only sm_100 and later have block scales");
     set_output(in);
     if (in.products == 32) {
         if (in.scale.name != "ue8m0" || blocks != "block32" || !is_narrow(in.a) || !is_narrow(in.b))
-            refuse(in, "K = 32 takes ue8m0 per 32 products");
+            refuse(in, "K = 32 needs one ue8m0 scale per 32 products");
         in.step = 32;
         in.fraction_bits = 25;
         in.zero_exponent = -133;
@@ -71,8 +72,8 @@ void set_nvidia(Instruction& in) {
     const bool is_mma = in.instr == "mma" || in.instr == "mma.block_scale",
                is_tcgen05 = in.instr.rfind("tcgen05.", 0) == 0;
     if (sm < 70 || (!is_mma && !is_tcgen05 && in.instr != "wgmma")) refuse(in, "no such instruction");
-    if (in.instr == "wgmma" && sm != 90) refuse(in, "wgmma is sm_90's");
-    if (is_tcgen05 && (sm < 100 || sm >= 120)) refuse(in, "tcgen05 is sm_100's");
+    if (in.instr == "wgmma" && sm != 90) refuse(in, "only sm_90 has wgmma");
+    if (is_tcgen05 && (sm < 100 || sm >= 120)) refuse(in, "only sm_100 to sm_119 have tcgen05");
 
     Words words = split(in.qual, '.');
     in.products = last_number(words[0]);
@@ -109,8 +110,8 @@ void set_nvidia(Instruction& in) {
     }
     set_output(in);
     in.fraction_bits = f0;
-    // The exponent of a zero term is 4 - F in a sum into fp16 (-133 for tcgen05), and -108 - F in every other sum. F is
-    // that of fp16.
+    // If C is not fp16, the exponent of a zero term is -108 - F. If C is fp16, the exponent is 4 - F, or -133 for
+    // tcgen05. F is always the value for 16-bit operands.
     in.zero_exponent = in.c.name != "f16" ? -108 - f0 : is_tcgen05 ? -133 : 4 - f0;
     int widest = 0;
     if (is_16_bit(in.a) && in.a.name == in.b.name) {
@@ -128,7 +129,7 @@ void set_nvidia(Instruction& in) {
     } else if (is_narrow(in.a) && is_narrow(in.b) && sm >= 100) {
         widest = 32;
     } else {
-        refuse(in, "no such types here");
+        refuse(in, "the instruction does not support these types");
     }
     in.step = std::min(widest, in.products);
 }
@@ -158,7 +159,7 @@ void set_amd(Instruction& in) {
 
     int widest = 0;
     if (in.a.name == in.d.name) {
-        if (in.a.name == "f64" && generation == 1) refuse(in, "f64 begins with CDNA2");
+        if (in.a.name == "f64" && generation == 1) refuse(in, "only CDNA2 and later have f64");
         in.model = Model::fma_chain;
         widest = in.products;
     } else if (is_16_bit(in.a) && generation == 1) {
@@ -176,7 +177,7 @@ void set_amd(Instruction& in) {
         in.fraction_bits = 24;
         widest = 16;
     } else {
-        refuse(in, "no such types here");
+        refuse(in, "the instruction does not support these types");
     }
     in.zero_exponent = -126;
     in.step = std::min(widest, in.products);

@@ -51,7 +51,7 @@ bool means_something(const Instruction& in, Mutation m) {
     const auto one_of = [m](std::initializer_list<M> list) {
         return std::find(list.begin(), list.end(), m) != list.end();
     };
-    switch (m) {  // for every model
+    switch (m) {  // rules for every model
         case M::split_groups:
             if (in.step < 2) return false;
             break;
@@ -113,7 +113,8 @@ int product_quantum(const Instruction& in) {
     return quantum(in.a) + quantum(in.b) + (in.scales > 0 ? 2 * quantum(in.scale) : 0);
 }
 
-/// Returns why no input shows the difference, or an empty text if some input does.
+/// Returns why no input can show the difference between the mutation and the right model, or an empty text if some
+/// input can.
 std::string_view why_invisible(const Instruction& in, Mutation m) {
     using M = Mutation;
     const int quantum = product_quantum(in), floor_unit = in.zero_exponent - in.fraction_bits;
@@ -133,9 +134,10 @@ std::string_view why_invisible(const Instruction& in, Mutation m) {
                 return "0 * 448 reads exponent -6, unit 2^-31; products of e4m3 end at 2^-18";
             break;
         case M::zero_reads_m126: {
-            if (in.model == Model::emulated_fp8) return "products of fp8 lie above 2^-126 * 448, and C is added apart";
+            if (in.model == Model::emulated_fp8)
+                return "products of fp8 lie above 2^-126 * 448, and C is added separately";
             if (!fused || quantum < floor_unit) break;  // wide products show the missing e_zero
-            if (in.c.name == "f16") return "an fp16 C and all products lie above what a zero operand reads";
+            if (in.c.name == "f16") return "an fp16 C and all other products have larger exponents than a zero product";
             const int zero = std::max(in.a.emax(), in.b.emax()) - 126 + (in.scales > 0 ? 2 * in.scale.emax() : 0);
             if (in.model == Model::fused && zero - in.fraction_bits <= -149)
                 return "C has no bits below the unit of 0 * max";

@@ -64,7 +64,7 @@ std::pair<int, int> Maker::two_slots() {
 
 int Maker::leader(int room) {
     const int low = std::max(least_, in.d.emin() - in.d.precision), high = std::min(greatest_, in.d.emax() - 1);
-    if (low + room > high - 6 && chance(60)) return high - between(0, 2);  // narrow types: only the top leaves room
+    if (low + room > high - 6 && chance(60)) return high - between(0, 2);  // narrow types only have room below the top
     if (chance(60)) return std::clamp(between(-12, 12), std::min(low + room, high), high);
     return low + room < high ? between(low + room, high) : between(low, high);
 }
@@ -164,7 +164,7 @@ void Maker::put_pair(Term term) {
     const int low_a = normal ? in.a.emin() : min_exponent(in.a), low_b = normal ? in.b.emin() : min_exponent(in.b);
     const int e = std::clamp(term.exponent, min_exponent(in.a) + min_exponent(in.b), in.a.emax() + in.b.emax());
     int low = std::max(low_a, e - in.b.emax()), high = std::min(in.a.emax(), e - low_b);
-    if (low > high) {  // only subnormals reach it
+    if (low > high) {  // only subnormals can have this exponent
         low = std::max(min_exponent(in.a), e - in.b.emax());
         high = std::min(in.a.emax(), e - min_exponent(in.b));
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks that the generators distinguish every wrong model from the right one. Otherwise agreement on them proves
-// nothing.
+// Checks that generated cases distinguish every wrong model from the right model. Otherwise agreement on these cases
+// would prove nothing.
 #include "tests/machine/distributions.hpp"
 #include "tests/machine/vectors.hpp"
 #include "tests/test.hpp"
@@ -35,7 +35,8 @@ std::vector<Mutation> wrong_models() {
 
 std::string name_of(const Instruction& in) { return in.arch + " " + in.instr + " " + in.qual; }
 
-/// Refutes every wrong model of these instructions `needed` times, and prints the models that remain and the counts.
+/// Checks that generated cases refute every wrong model of these instructions `needed` times, unless no input can
+/// refute it. Prints the wrong models for which this fails, and the counts.
 void refute(const std::vector<Instruction>& instructions) {
     std::size_t pairs = 0, invisible = 0, survivors = 0;
     for (const Instruction& in : instructions) {
@@ -62,7 +63,7 @@ void refute(const std::vector<Instruction>& instructions) {
 
 }  // namespace
 
-TEST_CASE("every wrong model of one instruction for each model is refuted 16 times", "[machine][oracle]") {
+TEST_CASE("cases refute every wrong model 16 times, for one instruction of each model", "[machine][oracle]") {
     std::vector<Instruction> some;
     struct Row {
         const char *arch, *instr, *qual;
@@ -82,7 +83,7 @@ TEST_CASE("every wrong model of one instruction for each model is refuted 16 tim
     refute(some);
 }
 
-TEST_CASE("every wrong model of every instruction is refuted 16 times", "[machine][oracle][slow]") {
+TEST_CASE("cases refute every wrong model 16 times, for every instruction", "[machine][oracle][slow]") {
     refute(all_instructions());
 }
 
@@ -99,7 +100,7 @@ TEST_CASE("the shared vectors refute the wrong models against which they were ma
                 if (judge(in, mutation).kind == Verdict::visible)
                     form.second[mutation] += !same_result(in, v.d, evaluate(in, v.a, v.b, v.c, v.sa, v.sb, mutation));
         }
-    std::map<Mutation, std::pair<int, int>> counts;  // the number of instructions that refute it, and of all
+    std::map<Mutation, std::pair<int, int>> counts;  // instructions whose vectors refute it; all
     for (const auto& [name, form] : forms)
         for (const auto& [mutation, refuted] : form.second) {
             counts[mutation].first += refuted > 0;
@@ -108,7 +109,8 @@ TEST_CASE("the shared vectors refute the wrong models against which they were ma
     for (const auto& [mutation, count] : counts)
         std::printf("%-22s refuted by the vectors of %d of %d instructions\n", std::string(name_of(mutation)).c_str(),
                     count.first, count.second);
-    // The near misses for which the vectors were made. The generators cover e_zero and details of AMD's units.
+    // The vectors contain near misses that were made for the following wrong models. Generated cases cover e_zero and
+    // details of AMD's units.
     for (const Mutation mutation : {Mutation::floor_terms, Mutation::fewer_fraction_bits, Mutation::more_fraction_bits,
                                     Mutation::product_renormalised, Mutation::full_output, Mutation::nearest_output,
                                     Mutation::native_fp8, Mutation::c_last}) {

@@ -12,7 +12,7 @@ namespace {
 
 using Codes = std::span<const std::uint64_t>;
 
-/// Returns the instruction with the parameters of a wrong model that differs only in parameters.
+/// Returns `in` with the parameters that `mutation` changes. Other mutations change how a step is computed.
 Instruction with(Instruction in, Mutation mutation) {
     switch (mutation) {
         case Mutation::fewer_fraction_bits:
@@ -79,7 +79,8 @@ std::uint64_t one_step(const Instruction& in, const Step& step, Mutation mutatio
     }
 }
 
-/// Evaluates fp8 through fp16: sums the products with k mod 4 in {0, 1}, adds those in {2, 3} to the sum, then adds C.
+/// Evaluates an fp8 instruction that is emulated in fp16. Adds the products with k mod 4 in {0, 1}, then the products
+/// with k mod 4 in {2, 3}, then C.
 std::uint64_t emulated(const Instruction& in, Codes a, Codes b, std::uint64_t c, Mutation mutation) {
     const Type& f16 = find_type("f16");
     const auto widen = [&f16](const Type& type, std::uint64_t code) {
@@ -129,7 +130,7 @@ std::uint64_t evaluate(const Instruction& right, Codes a, Codes b, std::uint64_t
             step.sa.push_back(decode(in.scale, sa[k * scales / products]));
             step.sb.push_back(decode(in.scale, sb[k * scales / products]));
         }
-        if (mutation == Mutation::descending_steps && steps == 1) {  // a chain of single products
+        if (mutation == Mutation::descending_steps && steps == 1) {  // a chain: reverse its products
             std::reverse(step.a.begin(), step.a.end());
             std::reverse(step.b.begin(), step.b.end());
         }

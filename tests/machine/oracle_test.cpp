@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares the oracle of matrix units with published vectors, silicon captures, worked examples and probes.
+// Compares the oracle of matrix units with published vectors, captures from hardware, worked examples and probes.
 #include "tests/machine/oracle.hpp"
 
 #include "tests/machine/vectors.hpp"
@@ -16,7 +16,7 @@ namespace {
 
 using Codes = std::vector<std::uint64_t>;
 
-/// Returns d for the given first operands, followed by zeros.
+/// Returns d for operands that begin with `a` and `b`. The remaining operands are zero.
 std::uint64_t padded(const Instruction& in, Codes a, Codes b, std::uint64_t c, Mutation mutation = Mutation::none) {
     const auto n = static_cast<std::size_t>(in.products);
     a.resize(n, 0);
@@ -45,7 +45,7 @@ void print_wrong(const char* file, const Vector& v, std::uint64_t d) {
 
 }  // namespace
 
-TEST_CASE("the oracle gives the bits of every shared vector and every silicon capture", "[machine][oracle]") {
+TEST_CASE("the oracle gives the bits of every shared vector and of every capture from hardware", "[machine][oracle]") {
     const auto folder = macheps::test::shared_folder();
     if (folder.empty()) SKIP_TEST("no folder of shared vectors");
     struct File {
@@ -64,7 +64,7 @@ TEST_CASE("the oracle gives the bits of every shared vector and every silicon ca
             if (agrees(in, v, d) || agrees_with_another_source(v, d)) continue;
             if (++wrong <= 10) print_wrong(file.name, v, d);
         }
-        std::printf("%s: %zu lines, %d wrong, %d disputed, of which %d as the sources we follow\n", file.name,
+        std::printf("%s: %zu lines, %d wrong, %d disputed, of which %d agree with the sources we follow\n", file.name,
                     vectors.size(), wrong, disputed, chosen);
         CHECK(wrong == 0);
         CHECK(vectors.size() >= file.lines);
@@ -72,7 +72,7 @@ TEST_CASE("the oracle gives the bits of every shared vector and every silicon ca
     }
 }
 
-TEST_CASE("if sources differ, the wrong model of that name gives the other source's bits", "[machine][oracle]") {
+TEST_CASE("if published sources differ, the oracle can also give the bits of the other source", "[machine][oracle]") {
     const auto folder = macheps::test::shared_folder();
     if (folder.empty()) SKIP_TEST("no folder of shared vectors");
     for (const Vector& v : read_vectors(folder / "vectors" / "tc_vectors_public.jsonl"))
@@ -80,7 +80,8 @@ TEST_CASE("if sources differ, the wrong model of that name gives the other sourc
             if (name == "both") continue;
             CAPTURE(v.line, name);
             const Instruction in = find_instruction(v.arch, v.instr, v.qual);
-            // For the sign of an underflow, an H100 agrees with the other source.
+            // For the sign of an underflow, the oracle follows the other source without a mutation, because an H100
+            // does.
             const Mutation mutation = name == "zero_m126" ? Mutation::zero_reads_m126 : Mutation::none;
             CHECK(evaluate(in, v.a, v.b, v.c, v.sa, v.sb, mutation) == other);
         }
@@ -110,7 +111,7 @@ TEST_CASE("the oracle gives the bits of the worked examples", "[machine][oracle]
     }
 }
 
-TEST_CASE("2^23 - 2^23 - 0.5 - 0.25 - 0.125 distinguishes the generations", "[machine][oracle]") {
+TEST_CASE("the sum 2^23 - 2^23 - 0.5 - 0.25 - 0.125 distinguishes the generations of GPUs", "[machine][oracle]") {
     // a = -2^13, -.5, -.25, -.125; b = 2^10, 1, 1, 1; C = 2^23, in fp16 and bf16.
     const Codes a16{0xf000, 0xb800, 0xb400, 0xb000}, b16{0x6400, 0x3c00, 0x3c00, 0x3c00};
     const Codes abf{0xc600, 0xbf00, 0xbe80, 0xbe00}, bbf{0x4480, 0x3f80, 0x3f80, 0x3f80};
@@ -138,7 +139,7 @@ TEST_CASE("2^23 - 2^23 - 0.5 - 0.25 - 0.125 distinguishes the generations", "[ma
         CAPTURE(row.arch, row.qual);
         CHECK(padded(find_instruction(row.arch, row.instr, row.qual), row.a, row.b, 0x4b000000) == row.d);
     }
-    // fp8 with F = 13: -2^13 = -256 * 32 in e5m2, and the small terms are cut.
+    // The same operands in e5m2. With F = 13, the small terms are cut off.
     const Instruction fp8 = find_instruction("sm_90", "wgmma", "m64n8k32.f32.e5m2.e5m2");
     CHECK(padded(fp8, {0xf0, 0xb8, 0xb4, 0xb0}, {0x64, 0x3c, 0x3c, 0x3c}, 0x4b000000) == 0);
     const Instruction f64 = find_instruction("sm_90", "mma", "m16n8k4.f64.f64.f64.f64");
@@ -151,7 +152,7 @@ TEST_CASE("2^23 - 2^23 - 0.5 - 0.25 - 0.125 distinguishes the generations", "[ma
                  bits(0x1p23)) == bits(-.875));
 }
 
-TEST_CASE("the oracle answers the probes of open questions as the sources we follow", "[machine][oracle]") {
+TEST_CASE("for the probes of open questions, the oracle agrees with the sources we follow", "[machine][oracle]") {
     const Instruction bf16 = find_instruction("sm_90", "mma", "m16n8k16.f32.bf16.bf16.f32");
     CHECK(padded(bf16, {0, 0x3f80}, {0x7f00, 0x3080}, 0) == 0x30800000);
     CHECK(padded(bf16, {0, 0x3f80}, {0x7f00, 0x3080}, 0, Mutation::zero_reads_emin) == 0);

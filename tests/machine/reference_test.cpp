@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares macheps's matrix units with the oracle, which shares no code with them, and the vector engines with the
-// scalar reference, on every class of operands.
+// Compares the scalar matrix units of macheps with the oracle, which shares no code with them, and the vector engines
+// of macheps with the scalar units. All comparisons use every class of operands.
 #include "emulation/cpu/matmul/machine/machine_kernel.hpp"
 #include "emulation/machine/instruction.hpp"
 #include "emulation/machine/table.hpp"
@@ -22,7 +22,7 @@ namespace oracle = macheps::machine_oracle;
 
 namespace {
 
-/// A form of an instruction that both sides know.
+/// An instruction form, as the oracle (`theirs`) and macheps (`ours`) describe it.
 struct Form {
     oracle::Instruction theirs;
     Instruction ours;
@@ -55,7 +55,7 @@ struct Count {
     std::string first;
 };
 
-/// Compares the two results of one case.
+/// Generates one case and compares the result of macheps with that of the oracle.
 void compare(const Form& form, oracle::Class cls, std::mt19937_64& random, Count& count) {
     const oracle::Case x = oracle::generate(form.theirs, cls, random);
     const std::uint64_t want = oracle::evaluate(form.theirs, x.a, x.b, x.c, x.sa, x.sb);
@@ -69,8 +69,8 @@ void compare(const Form& form, oracle::Class cls, std::mt19937_64& random, Count
     count.first = form.ours.name + " " + std::string(oracle::name_of(cls)) + ": " + text;
 }
 
-/// Cases of one class as a matmul of one instruction. Rows of a belong to columns of b, with a few factors of the
-/// columns exchanged between the cases. The addends come from the cases.
+/// Cases of one class, arranged as a matmul of one instruction. Row i of a comes from case i. Column j of b comes from
+/// case j % rows, except a few factors that come from another case. The addends come from the same cases.
 struct Grid {
     std::vector<float> a, b, c, sa, sb;
     Matmul args;
@@ -118,7 +118,7 @@ struct Grid {
     }
 };
 
-/// Compares every engine with the definition on one grid.
+/// Compares the engine of each SIMD level with the scalar reference on one grid.
 void compare_engines(const Form& form, oracle::Class cls, std::mt19937_64& random, std::int64_t columns,
                      std::array<Count, 3>& counts) {
     const Grid grid(form, cls, random, 8, columns);
@@ -191,7 +191,7 @@ TEST_CASE("the scalar reference agrees with the oracle on every class of operand
     CHECK(count.wrong == 0);
 }
 
-TEST_CASE("some form reaches every machine with an instruction", "[machine]") {
+TEST_CASE("every machine that has an instruction is covered by a form of the oracle", "[machine]") {
     const auto share = forms_per_machine();
     for (const Machine* machine : all_machines) {
         INFO(machine->name);

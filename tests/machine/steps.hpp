@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One step of each model. oracle.cpp decodes the operands before a step, and chains the steps.
+// Functions that evaluate one step of each model. oracle.cpp decodes the operands before a step, and chains the steps.
 #pragma once
 #include "tests/machine/oracle.hpp"
 
@@ -7,7 +7,8 @@
 
 namespace macheps::machine_oracle {
 
-/// Operands of one step. `sa`, `sb` hold the scales of the products' blocks, one entry for each product, or nothing.
+/// Operands of one step. If the instruction has scales, `sa` and `sb` have one entry for each product, the scale of its
+/// block. Otherwise they are empty.
 struct Step {
     std::vector<Number> a, b, sa, sb;
     Number c;
@@ -16,7 +17,8 @@ struct Step {
 
 [[nodiscard]] std::uint64_t nan_code(const Instruction& in);
 
-/// Returns NaN or infinity if an operand, inf * 0 or infinities of both signs force it, otherwise nothing.
+/// Returns NaN or infinity if special operands decide the result: a NaN, inf * 0, or infinities. Otherwise returns
+/// nothing. If `great_products_are_infinite`, products of 2^128 or more count as infinities.
 [[nodiscard]] std::optional<std::uint64_t> special_result(const Instruction& in, const Step& step,
                                                           bool great_products_are_infinite);
 
@@ -24,12 +26,12 @@ struct Step {
 [[nodiscard]] std::uint64_t grouped_step(const Instruction& in, const Step& step, Mutation mutation);
 [[nodiscard]] std::uint64_t exact_step(const Instruction& in, const Step& step, Mutation mutation);
 [[nodiscard]] std::uint64_t pairwise_step(const Instruction& in, const Step& step, Mutation mutation);
-/// Evaluates a step of CDNA3. `parities` is 1 (all products in one sum) or 2 (even and odd ones in separate sums, and a
-/// tiny C is dropped).
+/// Evaluates a step of CDNA3. If `parities` is 1, all products are in one sum. If it is 2, even and odd products are in
+/// separate sums, and a tiny C is dropped.
 [[nodiscard]] std::uint64_t truncated_step(const Instruction& in, const Step& step, int parities, Mutation mutation);
 [[nodiscard]] std::uint64_t fma_step(const Instruction& in, const Step& step, Mutation mutation);
 [[nodiscard]] std::uint64_t integer_step(const Instruction& in, const Step& step);
-/// Evaluates the wrong model of fp32 products and a tree of fp32 additions, with C last.
+/// Evaluates the mutation pairwise_fp32: fp32 products, then a tree of fp32 additions, then the addition of C.
 [[nodiscard]] std::uint64_t pairwise_fp32_step(const Instruction& in, const Step& step);
 
 }  // namespace macheps::machine_oracle

@@ -8,11 +8,11 @@
 namespace macheps::machine_oracle {
 namespace {
 
-/// Sum of products 0, 2, 4 ..., of products 1, 3, 5 ... or of all products. Each is cut towards zero 24 bits below the
-/// largest exponent among those that are not zero.
+/// Sum of the products 0, 2, 4 ..., of the products 1, 3, 5 ..., or of all products. Each product is cut towards zero
+/// 24 bits below the largest exponent of the nonzero products in the sum.
 struct Part {
     Exact sum;
-    int top = INT_MIN;  ///< INT_MIN: all products are zero
+    int top = INT_MIN;  ///< largest exponent, or INT_MIN if all products are zero
 };
 
 Part cut_products(const Instruction& in, const Step& step, std::size_t first, std::size_t stride, Mutation mutation) {

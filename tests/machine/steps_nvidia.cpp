@@ -8,14 +8,14 @@
 namespace macheps::machine_oracle {
 namespace {
 
-/// A summand before it is aligned to the common unit.
+/// A term of a sum before it is aligned to the common unit.
 struct Term {
     Exact value;
-    int exponent;  ///< the exponent for the alignment; not normalised
-    bool is_zero;  ///< reads Instruction::zero_exponent instead
+    int exponent;  ///< exponent for the alignment, not normalised
+    bool is_zero;  ///< the alignment uses Instruction::zero_exponent instead
 };
 
-/// Returns an operand's exponent, or the one that wrong models read for a zero.
+/// Returns the exponent of an operand. With the mutation zero_reads_m126, a zero has the exponent -126.
 int read_exponent(const Number& x, Mutation mutation) {
     return mutation == Mutation::zero_reads_m126 && x.is_zero() ? -126 : x.exponent;
 }
@@ -24,7 +24,7 @@ Term c_term(const Step& step, Mutation mutation) {
     return {step.c.value, read_exponent(step.c, mutation), step.c.is_zero()};
 }
 
-/// Returns the sum of all terms, each cut at 2^(largest exponent - F), after one rounding.
+/// Cuts each term at 2^(largest exponent - F), adds the terms exactly, and returns the code of the rounded sum.
 std::uint64_t aligned_sum(const Instruction& in, const std::vector<Term>& products, const Term& c, Mutation mutation) {
     const bool zeros_count = mutation == Mutation::zero_reads_emin || mutation == Mutation::zero_reads_m126;
     const bool c_last = mutation == Mutation::c_last;
@@ -57,7 +57,7 @@ std::uint64_t aligned_sum(const Instruction& in, const std::vector<Term>& produc
         if (dot.kind == Kind::finite) d = rounded(sum(dot.value, c.value), in.d, in.rounding, in.precision);
     }
     const std::uint64_t minus_zero = std::uint64_t{1} << (in.d.bits - 1);
-    return mutation != Mutation::underflow_minus_zero && d == minus_zero ? 0 : d;  // as in traces of an H100
+    return mutation != Mutation::underflow_minus_zero && d == minus_zero ? 0 : d;  // +0, as in traces of an H100
 }
 
 }  // namespace

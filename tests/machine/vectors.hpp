@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shared vectors of matrix units (JSON Lines): one line is one element of one instruction.
+// Reads the shared test vectors of matrix units (JSON Lines). Each line describes one element of the result of one
+// instruction.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -9,15 +10,16 @@
 
 namespace macheps::machine_oracle {
 
-/// One line, numbers as codes. `d` is a code unless `any_nan` or `any_zero` says that several are right.
+/// One line, with numbers as codes. If `any_nan` or `any_zero` is set, any NaN or any zero is right, and `d` is not
+/// used.
 struct Vector {
     std::string arch, instr, qual, cls, status, gpu;
-    int row = 0;   ///< captures: row of the original file
-    int line = 0;  ///< of the file, from 1
+    int row = 0;   ///< row in the original file of a capture
+    int line = 0;  ///< number of the line, from 1
     std::vector<std::uint64_t> a, b, sa, sb;
     std::uint64_t c = 0, d = 0;
     bool any_nan = false, any_zero = false;
-    std::map<std::string, std::uint64_t> alt;  ///< result under each other published behaviour
+    std::map<std::string, std::uint64_t> alt;  ///< results by other published models
 };
 
 /// Returns all lines of a file. Throws std::runtime_error that names file and line.

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Second implementation of every result of core/arithmetic.hpp, for formats of at most 24 significand bits. The two
-// share only the names of operations and modes.
+// implementations share only the names of operations and modes.
 //
-// Why it is exact: operands are doubles. MPFR gives the result to 53 bits, rounded towards zero, and reports whether
-// that was exact. If it was not, the last bit is set (round to odd). Rounding such a number to p <= 51 bits in any
-// direction gives the same result as rounding the exact number, and its first 53 - p discarded bits are right (Boldo
-// and Melquiond 2008). Stochastic rounding with 32 bits is therefore right for p <= 19. The search of
-// rounding_oracle.hpp then rounds the number to the format. Flags come from rounding with an unbounded exponent, which
-// is what MPFR does.
+// The oracle is exact for the following reason. Operands are doubles. MPFR computes the result to 53 bits, rounded
+// towards zero, and reports whether the result is exact. If it is not, the last bit is set (round to odd). Rounding
+// this number to p <= 51 bits in any direction gives the same result as rounding the exact number. Its first 53 - p
+// discarded bits are right (Boldo and Melquiond 2008), so stochastic rounding with 32 bits is right for p <= 19. Then
+// the search of rounding_oracle.hpp rounds the number to the format. Flags are computed with an unbounded exponent, as
+// in MPFR.
 #pragma once
 #include "core/arithmetic.hpp"
 #include "tests/oracle/rounding_oracle.hpp"
@@ -97,7 +97,8 @@ class ArithmeticOracle {
                                                                                             << (row.fraction_bits - 1);
     }
 
-    /// Returns the exact result of finite operands, rounded to odd in 53 bits. Zeros have the sign that `mode` gives.
+    /// Returns the result for finite operands, rounded to odd in 53 bits. If an exact result is zero, `mode` may decide
+    /// its sign.
     double to_odd(Operation operation, double x, double y, double z, Round mode) {
         mpfr_set_d(x_, x, MPFR_RNDN);
         mpfr_set_d(y_, y, MPFR_RNDN);
@@ -147,8 +148,7 @@ class ArithmeticOracle {
             result.flags.underflow = result.flags.inexact && size < min_normal_;
             return result;
         }
-        // Rounds with an unbounded exponent. MPFR has no round to odd and no stochastic rounding; for those the
-        // neighbours decide.
+        // Rounds with an unbounded exponent.
         const double unbounded = std::fabs(round_unbounded(exact, mode, random));
         result.flags.overflow = unbounded > rounding_.largest();
         if (result.flags.overflow) result.flags.inexact = true;
@@ -172,6 +172,7 @@ class ArithmeticOracle {
             case Round::down:
                 mpfr_set(rounded_, x_, MPFR_RNDD);
                 break;
+            // mpfr_set does not support these modes, so the code chooses one of the two neighbours.
             case Round::nearest_away:
             case Round::to_odd:
             case Round::stochastic: {
@@ -182,8 +183,8 @@ class ArithmeticOracle {
                 if (low == high) return low;
                 const double fraction = (exact - low) / (high - low);
                 if (mode == Round::nearest_away) return fraction >= 0.5 ? high : low;
-                // Of the two neighbours, also just below a power of two, the odd one is not a multiple of twice the
-                // step.
+                // The odd neighbour is the one that is not a multiple of twice the step. This also holds just below a
+                // power of two.
                 if (mode == Round::to_odd) return std::fmod(low, 2 * (high - low)) != 0 ? low : high;
                 return std::floor(std::ldexp(fraction, random.bits)) + random.value >= std::ldexp(1.0, random.bits)
                            ? high

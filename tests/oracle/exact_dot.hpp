@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of products without rounding (Boost.Multiprecision integers), and one rounding if a test asks for it. This is
-// the oracle of every machine that sums exactly or by a chain of fused multiply-adds. It includes nothing of macheps.
+// Sums of products without rounding, in integers of Boost.Multiprecision. A test may round such a sum once. This is the
+// oracle for every machine that sums exactly or by a chain of fused multiply-adds. It includes nothing of macheps.
 #pragma once
 #include <boost/multiprecision/cpp_int.hpp>
 #include <cmath>
@@ -33,8 +33,8 @@ inline Exact operator+(const Exact& a, const Exact& b) {
     return {(a.significand << (a.exponent - b.exponent)) + b.significand, b.exponent};
 }
 
-/// Rounds once to fp32, to nearest even. Subnormals are kept, and a result of 2^128 or more is infinite (IEEE 754-2019
-/// 4.3.1, 7.4). A nonzero number that rounds to zero keeps its sign; zero itself is +0.
+/// Returns x, rounded once to fp32, to nearest even. Subnormals are kept, and a result of 2^128 or more is infinite
+/// (IEEE 754-2019 4.3.1, 7.4). A nonzero number that rounds to zero keeps its sign; zero itself is +0.
 inline float round_exact_to_fp32(const Exact& x) {
     using boost::multiprecision::cpp_int;
     if (x.significand == 0) return 0.0f;
@@ -51,7 +51,7 @@ inline float round_exact_to_fp32(const Exact& x) {
         const cpp_int rest = magnitude - (kept << dropped), half = cpp_int(1) << (dropped - 1);
         if (rest > half || (rest == half && bit_test(kept, 0))) ++kept;
     }
-    // At most 2^24 ulps, so a double holds it exactly unless it is out of range.
+    // The magnitude has at most 2^24 ulps, so a double holds it exactly unless it is out of range.
     const double value = leading > 128 ? std::numeric_limits<double>::infinity()
                                        : std::ldexp(static_cast<double>(static_cast<long long>(kept)), ulp);
     const float rounded = value >= 0x1p128 ? std::numeric_limits<float>::infinity() : static_cast<float>(value);
@@ -71,8 +71,8 @@ inline float fma_exact(float a, float b, float c) {
     }
     if (std::isinf(c)) return c;
     const Exact sum = exact(a) * exact(b) + exact(c);
-    // Two zeros of one sign keep that sign. Every other zero sum, exact cancellation included, is +0 under nearest
-    // even.
+    // The sum of two zeros of the same sign keeps that sign. With rounding to nearest even, every other sum that is
+    // zero is +0, also after exact cancellation.
     if (sum.significand == 0) return (a == 0 || b == 0) && product_negative && std::signbit(c) ? -0.0f : 0.0f;
     return round_exact_to_fp32(sum);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks the exact oracle with std::fma and the conversion from double, which are both correctly rounded.
+// Compares the exact oracle with std::fma and with the conversion from double to float. Both are correctly rounded.
 #include "tests/oracle/exact_dot.hpp"
 
 #include "tests/test.hpp"
@@ -18,7 +18,7 @@ namespace {
 
 std::uint32_t bits(float x) { return std::isnan(x) ? 0x7fc00000u : std::bit_cast<std::uint32_t>(x); }
 
-/// Returns the numbers at which rounding changes direction, with both signs.
+/// Returns numbers near which rounding changes its direction, and special values, with both signs.
 std::vector<float> hard_values() {
     std::vector<float> values;
     for (const float x : {0.0f,
@@ -62,7 +62,7 @@ struct Mismatches {
         if (bits(expected) == bits(found)) return;
         if (count++ < 10)
             UNSCOPED_INFO(std::hexfloat << "fma(" << a << ", " << b << ", " << c << ") = " << expected
-                                        << " but exact says " << found);
+                                        << " but fma_exact gives " << found);
     }
 };
 
@@ -106,9 +106,9 @@ TEST_CASE("the exact fma agrees with std::fma on random and on nearly cancelling
     for (int i = 0; i < 50000; ++i) {
         const float a = any(), b = any();
         mismatches.compare(a, b, any());
-        // -a b and its neighbours, so that the sum is the tail of the product.
+        // c is -a b or a number next to it, so that only the low bits of the product remain.
         mismatches.compare(a, b, std::bit_cast<float>(bits(-a * b) + static_cast<std::uint32_t>(random() % 5) - 2));
-        // Products among the subnormals.
+        // These products are subnormal or tiny.
         const float tiny = std::ldexp(a, -std::ilogb(a == 0 || !std::isfinite(a) ? 1.0f : a) - 70);
         const float small =
             std::ldexp(b, -std::ilogb(b == 0 || !std::isfinite(b) ? 1.0f : b) - 60 - static_cast<int>(random() % 24));
@@ -127,7 +127,7 @@ TEST_CASE("rounding an exact number agrees with the conversion from double", "[o
         const float expected = static_cast<float>(value);
         overflows += std::isinf(expected);
         subnormals += expected != 0 && std::fabs(expected) < 0x1p-126f;
-        // The same number with trailing zeros, because its representation must not matter.
+        // x is the same number with trailing zeros, because its representation must not matter.
         const Exact one{1LL << i % 60, -(i % 60)};
         const Exact x = Exact{i % 2 ? significand : -significand, exponent} * one;
         wrong += expected != round_exact_to_fp32(x) || std::signbit(expected) != std::signbit(round_exact_to_fp32(x));
@@ -137,7 +137,7 @@ TEST_CASE("rounding an exact number agrees with the conversion from double", "[o
     CHECK(subnormals > 1000);
 }
 
-TEST_CASE("the chain rounds after every term, the dot product never", "[oracle][exact]") {
+TEST_CASE("the chain rounds after every term, and the exact dot product never rounds", "[oracle][exact]") {
     const std::vector<float> ones{1, 1, 1};
     const std::vector<float> lost{0x1p100f, 1, -0x1p100f};
     CHECK(chain_fma_exact(lost, ones) == 0);
@@ -146,7 +146,7 @@ TEST_CASE("the chain rounds after every term, the dot product never", "[oracle][
     CHECK(bits(round_exact_to_fp32(dot_exact({}, {}))) == 0);
 
     std::mt19937 random(3);
-    std::vector<float> a, b;  // |a| < 2 down to the subnormals
+    std::vector<float> a, b;  // a: |a| < 2, including subnormals
     for (int k = 0; k < 500; ++k) {
         a.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(random()) & 0xbfffffffu));
         b.push_back(std::ldexp(static_cast<float>(random()), -static_cast<int>(random() % 64)));

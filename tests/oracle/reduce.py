@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Third implementation of the all-reduces of docs/ranks.md, in another language: by ring, tree and gather, per element.
+"""Third implementation of the all-reduces of docs/ranks.md (ring, tree and gather), in Python, element by element.
 
-reduce.py CASES START: each case is a line `order wire ranks count`, then a line of hexadecimal fp32 codes for each rank; prints a line
-of codes for each case. START is the rank at which the first chunk of a ring begins (docs/ranks.md: 1).
+    reduce.py CASES START
+
+CASES is a file. Each case is a line `order wire ranks count`, followed by a line of hexadecimal fp32 codes for each
+rank. The script prints a line of codes for each case. START is the rank at which the first chunk of a ring begins
+(docs/ranks.md: 1).
 """
 import struct
 import sys
@@ -20,7 +23,8 @@ def code_of(x):
 
 
 def rounded(x, wire):
-    """Rounds to nearest, ties to even. A double has room for every sum of two fp32 numbers that is rounded here."""
+    """Rounds to nearest, ties to even. x may be the sum, product or quotient of two fp32 numbers, rounded to a double. This
+    first rounding does not change the result, because 53 >= 2 * 24 + 2 (Figueroa 1995)."""
     bits, least, greatest = WIRES[wire]
     if x == 0 or x != x or abs(x) == float("inf"):
         return x
@@ -30,7 +34,7 @@ def rounded(x, wire):
     while mantissa < 1:
         mantissa, exponent = mantissa * 2, exponent - 1
     ulp = 2.0 ** (max(exponent, least) - bits + 1)
-    value = round(abs(x) / ulp) * ulp  # round() takes ties to even
+    value = round(abs(x) / ulp) * ulp  # round() rounds ties to even
     value = float("inf") if value > greatest else value
     return value if x > 0 else -value
 
@@ -50,7 +54,7 @@ def tree(parts, first, leaves, wire):
 
 def reduced(order, wire, parts, chunk, start):
     ranks = len(parts)
-    share = rounded(1.0 / ranks, "fp32")  # DDP multiplies by it before it sends
+    share = rounded(1.0 / ranks, "fp32")  # DDP multiplies by this factor before it sends
     sent = [rounded(x, wire) for x in parts]
     if ranks > 1:
         sent = [rounded(rounded(x * share, "fp32"), wire) for x in sent]

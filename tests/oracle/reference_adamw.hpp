@@ -11,9 +11,9 @@
 
 namespace macheps::oracle {
 
-/// Learning rate of `step` (from 0). While step < warmup, it is base (step + 1) / warmup. Then it follows half a cosine
-/// from base at step = warmup down to min_lr at the last step, steps - 1, and stays at min_lr. A run without room for
-/// the cosine (steps <= warmup + 1) stays at base.
+/// Learning rate of `step` (from 0). While step < warmup, the rate is base (step + 1) / warmup. Then it follows half a
+/// cosine from base at step = warmup down to min_lr at the last step, steps - 1. After that it stays at min_lr. In a
+/// run that is too short for the cosine (steps <= warmup + 1), the rate stays at base.
 struct Schedule {
     double base = 1e-3, min_lr = 1e-4;
     long warmup = 20, steps = 300;

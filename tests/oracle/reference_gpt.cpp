@@ -30,7 +30,7 @@ S gelu(const S& x, bool by_tanh) {
     return x * (erf(x * std::sqrt(0.5)) + 1.0) * 0.5;
 }
 
-/// Computes causal self-attention of one sample. qkv holds one row of 3C for every position.
+/// Computes causal self-attention of one sample. qkv has a row of 3C numbers for every position, where C is the width.
 template <class S>
 std::vector<Row<S>> attend(const GptShape& shape, const std::vector<Row<S>>& qkv) {
     const std::size_t width = static_cast<std::size_t>(shape.width), heads = static_cast<std::size_t>(shape.heads);
@@ -61,7 +61,7 @@ std::vector<Row<S>> attend(const GptShape& shape, const std::vector<Row<S>>& qkv
 
 }  // namespace
 
-/// Returns the logits of one sample, a row of V for every position.
+/// Returns the logits of one sample: a row of V numbers for every position, where V is the size of the vocabulary.
 template <class S>
 static std::vector<Row<S>> forward_of(const GptShape& shape, const Named<S>& p, std::span<const int> tokens) {
     const std::size_t width = static_cast<std::size_t>(shape.width);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Second implementation of the GPT-2 style model, in fp64 and as plain as possible, with which the trained model is
-// compared. It shares no code with macheps, and includes none of it.
+// Second implementation of the GPT-2 style model, in fp64 and as plain as possible. Tests compare macheps's model with
+// it. It shares no code with macheps, and includes none of it.
 #pragma once
 #include "tests/oracle/reference_model.hpp"
 
@@ -15,17 +15,22 @@ namespace macheps::oracle {
 
 struct GptShape {
     int layers = 2, width = 8, heads = 2, context = 5, vocabulary = 11;
-    bool tied = true;        ///< lm_head uses embed.token.weight, and there is no lm_head.weight
+    bool tied = true;        ///< lm_head uses embed.token.weight instead of lm_head.weight
     bool gelu_tanh = false;  ///< the tanh approximation of GELU instead of erf
 };
 
-/// Parameters are row-major. T = context, C = width, V = vocabulary; a linear is torch's [out, in].
-///   embed.token.weight [V,C], embed.position.weight [T,C]
-///   block.<i>.norm1.{weight,bias} [C], block.<i>.attn.qkv.weight [3C,C] .bias [3C] (rows: q, then k, then v; in each
-///   of the three, head h is the rows h C/H .. (h+1) C/H), block.<i>.attn.proj.weight [C,C] .bias [C],
-///   block.<i>.norm2.{weight,bias} [C], block.<i>.mlp.up.weight [4C,C] .bias [4C], block.<i>.mlp.down.weight [C,4C]
-///   .bias [C] final_norm.{weight,bias} [C], lm_head.weight [V,C] unless tied
-/// Returns the number of entries of each parameter.
+/// Returns the number of entries of each parameter. Parameters are row-major. T = context, C = width, V = vocabulary
+/// and H = heads. As in PyTorch, the weight of a linear layer has the shape [out, in]. The parameters are
+/// - embed.token.weight [V,C] and embed.position.weight [T,C],
+/// - block.<i>.norm1.{weight,bias} [C],
+/// - block.<i>.attn.qkv.weight [3C,C] and .bias [3C]. The rows are q, then k, then v. In each of q, k and v, head h has
+///   the rows h C/H .. (h+1) C/H,
+/// - block.<i>.attn.proj.weight [C,C] and .bias [C],
+/// - block.<i>.norm2.{weight,bias} [C],
+/// - block.<i>.mlp.up.weight [4C,C] and .bias [4C],
+/// - block.<i>.mlp.down.weight [C,4C] and .bias [C],
+/// - final_norm.{weight,bias} [C],
+/// - lm_head.weight [V,C], unless the model is tied.
 std::map<std::string, std::size_t> parameter_sizes(const GptShape& shape);
 
 /// Returns parameters that are uniform in (-spread, spread), with norm weights around 1. They are the same on every

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the oracle itself: by finite differences, by closed forms, and by laws that hold for any GPT-2.
+// Tests the reference model itself with finite differences, closed forms, and laws that hold for any GPT-2.
 #include "tests/oracle/reference_gpt.hpp"
 
 #include "tests/oracle/reference_adamw.hpp"
@@ -16,7 +16,7 @@ namespace {
 
 constexpr int batch = 2;
 
-/// Returns tokens of a small vocabulary without a pattern.
+/// Returns tokens of a small vocabulary in an irregular order.
 std::vector<int> some_tokens(const GptShape& shape, int samples, int seed) {
     std::vector<int> tokens;
     for (int i = 0; i < samples * shape.context; ++i)
@@ -36,7 +36,8 @@ Setting setting(GptShape shape = {}, std::uint64_t seed = 1) {
 
 double loss(const Setting& s) { return macheps::oracle::loss(s.shape, s.parameters, s.tokens, s.targets, batch); }
 
-/// Two ways to compute the same fp64 loss differ only by rounding. The oracle assumes 64 units of roundoff for one way.
+/// Relative tolerance for two ways to compute the same fp64 loss, which differ only by rounding. For comparison, the
+/// oracle assumes 64 units of roundoff for one way.
 constexpr double loss_rounding = 256 * 0x1p-53;
 
 double greatest(const std::vector<double>& values) {
@@ -82,7 +83,7 @@ TEST_CASE("finite_difference does not change the parameters", "[oracle]") {
     CHECK(s.parameters == before);
 }
 
-TEST_CASE("uniform logits cost log V at every token", "[oracle]") {
+TEST_CASE("uniform logits give the loss log V at every token", "[oracle]") {
     for (const int vocabulary : {2, 11, 64}) {
         const GptShape shape{.vocabulary = vocabulary, .tied = false};
         Setting s = setting(shape);
@@ -93,7 +94,7 @@ TEST_CASE("uniform logits cost log V at every token", "[oracle]") {
 }
 
 // Every vector in this model is a multiple of p = (1,-1,1,-1), so the whole forward pass can be written by hand.
-TEST_CASE("a model whose vectors all have one direction has the loss of its closed form", "[oracle]") {
+TEST_CASE("a model whose vectors are all parallel has the loss of its closed form", "[oracle]") {
     const bool by_tanh = GENERATE(false, true);
     const GptShape shape{
         .layers = 1, .width = 4, .heads = 2, .context = 2, .vocabulary = 2, .tied = false, .gelu_tanh = by_tanh};
@@ -125,7 +126,7 @@ TEST_CASE("a model whose vectors all have one direction has the loss of its clos
     CHECK(losses[1] == Approx(std::log(1 + std::exp(logit1))).epsilon(loss_rounding));
 }
 
-TEST_CASE("a later token does not change the losses before it", "[oracle]") {
+TEST_CASE("a token does not change the losses at earlier positions", "[oracle]") {
     Setting s = setting();
     const auto before = token_losses(s.shape, s.parameters, s.tokens, s.targets, batch);
     for (std::size_t changed = 0; changed < s.tokens.size(); ++changed) {
@@ -151,7 +152,7 @@ TEST_CASE("the samples of a batch are independent", "[oracle]") {
     std::rotate(losses.begin(), losses.begin() + half, losses.end());
     CHECK(losses == token_losses(s.shape, s.parameters, swapped.tokens, swapped.targets, batch));
     CHECK(loss(s) == Approx(loss(swapped)).epsilon(loss_rounding));
-    // Two samples: their sum commutes exactly.
+    // With two samples, the sum over samples does not depend on their order.
     CHECK(gradient(s.shape, s.parameters, s.tokens, s.targets, batch) ==
           gradient(s.shape, s.parameters, swapped.tokens, swapped.targets, batch));
 }
@@ -170,14 +171,14 @@ TEST_CASE("renumbering hidden units and heads does not change the loss", "[oracl
         }
         renumbered.parameters["block.1.mlp.up.bias"][to] = s.parameters.at("block.1.mlp.up.bias")[u];
     }
-    for (std::size_t r = 0; r < 3 * width; ++r) {  // the two heads change places in q, k and v
+    for (std::size_t r = 0; r < 3 * width; ++r) {  // exchanges the two heads in q, k and v
         const std::size_t to = r / width * width + (r + 4) % width;
         for (std::size_t c = 0; c < width; ++c)
             renumbered.parameters["block.0.attn.qkv.weight"][to * width + c] =
                 s.parameters.at("block.0.attn.qkv.weight")[r * width + c];
         renumbered.parameters["block.0.attn.qkv.bias"][to] = s.parameters.at("block.0.attn.qkv.bias")[r];
     }
-    CHECK(loss(s) != Approx(loss(renumbered)).epsilon(1e-6));  // proj still reads the heads where they were
+    CHECK(loss(s) != Approx(loss(renumbered)).epsilon(1e-6));  // proj still reads the heads in the old order
     for (std::size_t o = 0; o < width; ++o)
         for (std::size_t c = 0; c < width; ++c)
             renumbered.parameters["block.0.attn.proj.weight"][o * width + (c + 4) % width] =
@@ -206,14 +207,14 @@ TEST_CASE("gradients obey the model's symmetries", "[oracle]") {
         for (std::size_t v = 0; v < 11; ++v) column += g.at("lm_head.weight")[v * width + c];
         CHECK(std::fabs(column) < 1e-15);
     }
-    // LayerNorm removes the mean of the channels wherever the residual stream is read.
+    // Every reader of the residual stream is a LayerNorm, which subtracts the mean of the channels.
     for (const char* bias : {"block.0.attn.proj.bias", "block.0.mlp.down.bias", "block.1.mlp.down.bias"}) {
         const auto& values = g.at(bias);
         CHECK(std::fabs(std::accumulate(values.begin(), values.end(), 0.0)) < 1e-14 * greatest(values) * 8 + 1e-15);
     }
 }
 
-TEST_CASE("a tied model's gradient is the sum over both uses", "[oracle]") {
+TEST_CASE("the gradient of a tied weight is the sum of the gradients of both uses", "[oracle]") {
     const Setting tied = setting();
     Setting untied = tied;
     untied.shape.tied = false;
@@ -264,7 +265,7 @@ TEST_CASE("clipping scales the global norm down to its bound, never up", "[oracl
     CHECK(g.at("b")[0] == Approx(-4 / (5 + 1e-6)).epsilon(1e-14));
 }
 
-TEST_CASE("AdamW's first steps have closed forms", "[oracle]") {
+TEST_CASE("the first two steps of AdamW agree with closed forms", "[oracle]") {
     Parameters p{{"x.weight", {1, 1, 1}}, {"norm1.weight", {1}}, {"x.bias", {1}}};
     const Parameters g{{"x.weight", {0.5, -2, 0}}, {"norm1.weight", {1e-8}}, {"x.bias", {-3}}};
     AdamW adamw{.weight_decay = 0.1};

@@ -24,7 +24,7 @@ S silu(const S& x) {
     return x / (exp(x * -1.0) + 1.0);
 }
 
-/// Rotates each pair of channels i and i + D/2 of a head, as a complex number, by position * theta^(-2i/D).
+/// Rotates each pair of channels i and i + D/2 of a head, as a complex number, by the angle position * theta^(-2i/D).
 template <class S>
 Row<S> rotate(const Row<S>& x, std::size_t position, double theta) {
     const std::size_t half = x.size() / 2;
@@ -38,7 +38,8 @@ Row<S> rotate(const Row<S>& x, std::size_t position, double theta) {
     return out;
 }
 
-/// Computes causal self-attention of one sample. qkv holds one row of C + 2KD for every position.
+/// Computes causal self-attention of one sample. qkv has a row of C + 2KD numbers for every position (see
+/// reference_llama.hpp).
 template <class S>
 std::vector<Row<S>> attend(const LlamaShape& shape, const std::vector<Row<S>>& qkv) {
     const auto width = static_cast<std::size_t>(shape.width), heads = static_cast<std::size_t>(shape.heads),
@@ -71,7 +72,7 @@ std::vector<Row<S>> attend(const LlamaShape& shape, const std::vector<Row<S>>& q
 
 }  // namespace
 
-/// Returns the logits of one sample, a row of V for every position.
+/// Returns the logits of one sample: a row of V numbers for every position, where V is the size of the vocabulary.
 template <class S>
 static std::vector<Row<S>> forward_of(const LlamaShape& shape, const Named<S>& p, std::span<const int> tokens) {
     const auto width = static_cast<std::size_t>(shape.width);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Second implementation of the Llama style model, in fp64 and as plain as possible, like the GPT-2 style one in
+// Second implementation of the Llama style model, in fp64 and as plain as possible, like the GPT-2 style model in
 // reference_gpt.hpp. It shares no code with macheps, and includes none of it.
 #pragma once
 #include "tests/oracle/reference_model.hpp"
@@ -16,16 +16,21 @@ namespace macheps::oracle {
 struct LlamaShape {
     int layers = 2, width = 8, heads = 2, kv_heads = 2, hidden = 12, context = 5, vocabulary = 11;
     double rope_theta = 10000;
-    bool tied = false;  ///< lm_head uses embed.token.weight, and there is no lm_head.weight
+    bool tied = false;  ///< lm_head uses embed.token.weight instead of lm_head.weight
 };
 
-/// Parameters are row-major. T = context, C = width, V = vocabulary, F = hidden, D = C / heads, K = kv_heads; a linear
-/// is torch's [out, in], and has no bias.
-///   embed.token.weight [V,C], block.<i>.norm1.weight [C], block.<i>.attn.qkv.weight [C + 2KD,C] (rows: q, head after
-///   head, then k, then v), block.<i>.attn.proj.weight [C,C], block.<i>.norm2.weight [C], block.<i>.mlp.gate.weight
-///   [F,C], block.<i>.mlp.up.weight [F,C], block.<i>.mlp.down.weight [C,F], final_norm.weight [C], lm_head.weight [V,C]
-///   unless tied. Query head h reads the keys and values of head h K / heads.
-/// Returns the number of entries of each parameter.
+/// Returns the number of entries of each parameter. Parameters are row-major. T = context, C = width, V = vocabulary,
+/// F = hidden, D = C / heads and K = kv_heads. As in PyTorch, the weight of a linear layer has the shape [out, in].
+/// Linear layers have no bias. The parameters are
+/// - embed.token.weight [V,C],
+/// - block.<i>.norm1.weight [C],
+/// - block.<i>.attn.qkv.weight [C + 2KD,C]. The rows are q, head after head, then k, then v. Query head h reads the
+///   keys and values of head h K / heads,
+/// - block.<i>.attn.proj.weight [C,C],
+/// - block.<i>.norm2.weight [C],
+/// - block.<i>.mlp.gate.weight [F,C], block.<i>.mlp.up.weight [F,C] and block.<i>.mlp.down.weight [C,F],
+/// - final_norm.weight [C],
+/// - lm_head.weight [V,C], unless the model is tied.
 std::map<std::string, std::size_t> parameter_sizes(const LlamaShape& shape);
 
 /// Returns parameters that are uniform in (-spread, spread), with norm weights around 1. They are the same on every

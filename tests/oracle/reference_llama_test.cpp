@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the oracle itself: by finite differences, by a closed form, and by laws that hold for any Llama.
+// Tests the reference model itself with finite differences, a closed form, and laws that hold for any Llama.
 #include "tests/oracle/reference_llama.hpp"
 
 #include "tests/test.hpp"
@@ -33,7 +33,8 @@ Setting setting(LlamaShape shape = {}) {
 
 double loss(const Setting& s) { return macheps::oracle::loss(s.shape, s.parameters, s.tokens, s.targets, batch); }
 
-/// Two ways to compute the same fp64 loss differ only by rounding. The oracle assumes 64 units of roundoff for one way.
+/// Relative tolerance for two ways to compute the same fp64 loss, which differ only by rounding. For comparison, the
+/// oracle assumes 64 units of roundoff for one way.
 constexpr double loss_rounding = 256 * 0x1p-53;
 
 }  // namespace
@@ -66,7 +67,8 @@ TEST_CASE("the llama tape's gradient agrees with the finite difference", "[oracl
     }
 }
 
-// Width 2, one head, one block. With q = k = v = the normed input (s, s) or (-s, s), everything can be written by hand.
+// This model has width 2, one head and one block. q, k and v are equal to the normed input, which is (s, s) or (-s, s).
+// Therefore the whole forward pass can be written by hand.
 TEST_CASE("a llama of two channels has the loss of its closed form", "[oracle]") {
     const LlamaShape shape{
         .layers = 1, .width = 2, .heads = 1, .kv_heads = 1, .hidden = 1, .context = 2, .vocabulary = 2};
@@ -81,9 +83,9 @@ TEST_CASE("a llama of two channels has the loss of its closed form", "[oracle]")
     p["block.0.mlp.down.weight"] = {0.5, -0.25};
     p["lm_head.weight"] = {1, 0, 0, 1};
 
-    // Position 0 sees only itself. At position 1 the angle is one radian, because the first frequency is 1 for every
-    // theta. There q = k = (-s, s) rotated by 1; the key of position 0 is (s, s), not rotated. Their angles are 135
-    // degrees plus 1 radian, and 45 degrees.
+    // Position 0 sees only itself. Position 1 rotates by one radian, because the first frequency is 1 for every theta.
+    // So the query and key of position 1 are (-s, s) rotated by one radian, at an angle of 135 degrees plus one radian.
+    // The key of position 0 is (s, s) without rotation, at 45 degrees.
     const double s = 1 / std::sqrt(1 + 1e-5), length2 = 2 * s * s, pi = std::acos(-1.0);
     const double score0 = length2 * std::cos(pi / 2 + 1) / std::sqrt(2.0), score1 = length2 / std::sqrt(2.0);
     const double first = 1 / (1 + std::exp(score1 - score0));
@@ -93,7 +95,7 @@ TEST_CASE("a llama of two channels has the loss of its closed form", "[oracle]")
         const double x = stream[t][0], y = stream[t][1], size = std::sqrt((x * x + y * y) / 2 + 1e-5);
         const double gate = x / size, hidden = gate / (1 + std::exp(-gate)) * (2 * y / size);
         const double u = x + 0.5 * hidden, v = y - 0.25 * hidden, last = std::sqrt((u * u + v * v) / 2 + 1e-5);
-        const double margin = (t == 0 ? v - u : u - v) / last;  // the other logit less the target's
+        const double margin = (t == 0 ? v - u : u - v) / last;  // the other logit minus the target's
         CHECK(losses[t] == Approx(std::log1p(std::exp(margin))).epsilon(loss_rounding));
     }
 }
@@ -104,8 +106,8 @@ TEST_CASE("scores depend on positions, but not on a common rotation of queries a
     Setting slower = s;
     slower.shape.rope_theta = 1e300;  // only the first pair rotates
     CHECK(turning != Approx(loss(slower)).epsilon(1e-9));
-    // Rotates each pair of channels of queries and keys by its own angle at every position, which does not change any
-    // score.
+    // Rotates each pair of channels of queries and keys by an angle that is the same at every position. This does not
+    // change any score.
     Setting turned = s;
     auto& qkv = turned.parameters["block.0.attn.qkv.weight"];
     const std::size_t c = 8, half = 2;
@@ -123,7 +125,7 @@ TEST_CASE("scores depend on positions, but not on a common rotation of queries a
     CHECK(turning == Approx(loss(turned)).epsilon(loss_rounding));
 }
 
-TEST_CASE("a later token does not change the losses of a llama before it", "[oracle]") {
+TEST_CASE("in a llama, a token does not change the losses at earlier positions", "[oracle]") {
     Setting s = setting({.heads = 4, .kv_heads = 1});
     const auto before = token_losses(s.shape, s.parameters, s.tokens, s.targets, batch);
     for (std::size_t changed = 0; changed < s.tokens.size(); ++changed) {
@@ -138,7 +140,7 @@ TEST_CASE("a later token does not change the losses of a llama before it", "[ora
     }
 }
 
-TEST_CASE("grouped queries equal as many heads with repeated keys and values", "[oracle]") {
+TEST_CASE("grouped queries give the same loss as separate heads with repeated keys and values", "[oracle]") {
     const Setting grouped = setting({.heads = 4, .kv_heads = 2});
     Setting repeated = grouped;
     repeated.shape.kv_heads = 4;

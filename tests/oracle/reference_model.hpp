@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts that the reference models share: basic functions over doubles or over scalars of a tape, and the ways from a
-// model's forward pass to losses, gradients and finite differences. A model is a Shape with `context` and `vocabulary`,
-// and two functions that are found by its type: parameter_sizes(shape), and forward_of<S>(shape, parameters, tokens of
-// one sample), which returns a row of logits for every position.
+// Code that the reference models share: basic functions of doubles or of scalars on a tape, and functions that compute
+// losses, gradients and finite differences from the forward pass of a model. A model is a type Shape with the members
+// `context` and `vocabulary`, and two functions that are overloaded for this type. parameter_sizes(shape) returns the
+// sizes of the parameters. forward_of<S>(shape, parameters, tokens) returns a row of logits for every position of one
+// sample.
 #pragma once
 #include "tests/oracle/tape.hpp"
 
@@ -61,8 +62,8 @@ Row<S> linear(const Row<S>& x, const Row<S>& weight, const Row<S>* bias) {
     return out;
 }
 
-/// Subtracting a constant from all of x does not change the softmax. The maximum is such a constant: no derivative goes
-/// through it.
+/// Returns the softmax of x. Subtracting a constant from all entries of x does not change the softmax. Therefore the
+/// maximum is subtracted as a constant, without a derivative.
 template <class S>
 Row<S> softmax(const Row<S>& x) {
     using std::exp;
@@ -133,7 +134,7 @@ Row<S> token_losses_of(const Shape& shape, const Named<S>& p, std::span<const in
 
 template <class Shape>
 Parameters random_parameters(const Shape& shape, std::uint64_t seed, double spread) {
-    std::mt19937_64 random(seed);  // its bits are fixed by the standard; those of the distributions are not
+    std::mt19937_64 random(seed);  // the C++ standard fixes its bits, but not those of distributions
     Parameters parameters;
     for (const auto& [name, size] : parameter_sizes(shape)) {
         const bool is_norm_weight = name.find("norm") != std::string::npos && name.ends_with(".weight");
@@ -207,8 +208,9 @@ double finite_difference(const Shape& shape, Parameters& parameters, std::span<c
     };
     const double noise = 64 * 0x1p-53 * (1.0 + at(centre));
 
-    // table[i][j] has step 2^-(3+i), and the terms h^2 .. h^(2j) are removed. Removing a term weighs the new row by 4^j
-    // / (4^j - 1), so the noise grows by less than a factor of 2 in all.
+    // table[i][j] belongs to the step h = 2^-(3+i). Its error terms h^2 .. h^(2j) have been removed. Removing term j
+    // multiplies the value of the smaller step by 4^j / (4^j - 1), so the noise grows by less than a factor of 2 in
+    // total.
     std::array<std::array<double, rows>, rows> table{};
     double best = 0, best_error = std::numeric_limits<double>::infinity(), step = 0.125;
     for (std::size_t i = 0; i < rows; ++i, step /= 2) {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Second implementation of every all-reduce of docs/ranks.md: one element at a time, in doubles, with each rounding by
-// search in the list of a format's values. It shares nothing with training/run/optimizer/all_reduce.cpp, and reads its
-// settings as the words of a policy file.
+// Second implementation of every all-reduce of docs/ranks.md. It computes one element at a time, in doubles. To round
+// to the format of the wire, it searches the list of the format's values. It shares nothing with
+// experiments/training/run/optimizer/all_reduce.cpp, and gets its settings as the words of a policy file.
 //
-// Why fp32 arithmetic may be done in doubles: the sum, product or quotient of two fp32 numbers, rounded to 53 bits and
-// then to 24, equals the one that is rounded to 24 at once, because 53 >= 2 * 24 + 2 (Figueroa 1995).
+// fp32 arithmetic may be done in doubles for the following reason. If the sum, product or quotient of two fp32 numbers
+// is rounded to 53 bits and then to 24 bits, the result is the same as with one rounding to 24 bits, because
+// 53 >= 2 * 24 + 2 (Figueroa 1995).
 #pragma once
 #include "tests/oracle/rounding_oracle.hpp"
 
@@ -20,8 +21,8 @@ namespace macheps::oracle {
 
 class ReferenceReduce {
   public:
-    /// Takes the words of [reduce]. Words that are missing have the defaults of docs/ranks.md. `wire` is a format's
-    /// name.
+    /// Takes the settings of the section [reduce] of a policy, as text. Missing settings have the defaults of
+    /// docs/ranks.md. `wire` is the name of a format.
     explicit ReferenceReduce(std::map<std::string, std::string> words) : words_(std::move(words)) {
         for (const auto& [key, text] : std::map<std::string, std::string>{{"wire", "fp32"},
                                                                           {"order", "ring"},

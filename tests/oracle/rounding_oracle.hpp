@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Second implementation of every code: a search in the list of a format's values. It shares only the names of the modes
-// with core/codec.hpp, and neither shifts nor masks a significand.
+// Second implementation of rounding to a format. It searches the list of the format's values. It shares only the names
+// of the modes with core/codec.hpp, and neither shifts nor masks a significand.
 //
-// Why it is exact: all arithmetic is on doubles. The values of a format with at most 24 significand bits, their
-// midpoints and their differences are doubles. So is |x| - low if low <= |x| <= 2 low (Sterbenz) or low = 0, and no
-// other differences are taken. Comparisons and scalings by powers of two are exact.
+// The search is exact for the following reason. All arithmetic is on doubles. The values of a format with at most 24
+// significand bits, their midpoints and their differences are doubles. The difference |x| - low is exact if
+// low <= |x| <= 2 low (Sterbenz) or low = 0, and no other differences are computed. Comparisons and scalings by powers
+// of two are exact.
 #pragma once
 #include "core/format_table.hpp"
 #include "core/rounding.hpp"
@@ -19,17 +20,17 @@
 
 namespace macheps::oracle {
 
-/// The two values of a format around a magnitude, and their codes. Beyond the largest finite value the grid continues
-/// with the same step, and `high` is the first value that the format does not have.
+/// The two values of a format that enclose a magnitude |x|, and the code of the lower value. Above the largest finite
+/// value, `high` is the first value that the format does not have: the values continue there with the same step.
 struct Neighbours {
     double low = 0, high = 0;
     std::uint64_t low_code = 0;
-    double fraction = 0;     ///< (|x| - low) / (high - low): exact
+    double fraction = 0;     ///< (|x| - low) / (high - low), which is exact
     bool beyond = false;     ///< |x| >= the first value that the format does not have
-    bool below_all = false;  ///< |x| < the smallest value: only if there is no zero
+    bool below_all = false;  ///< |x| < the smallest value; only in a format without zero
 };
 
-/// One row of the parameter table, typed in again: fields of `Format` are not used.
+/// Parameters of one format. They are typed in again, so that no field of `Format` is used.
 struct Row {
     std::string_view name;
     int width, exponent_bits, fraction_bits, bias;
@@ -54,20 +55,20 @@ class RoundingOracle {
         for (const auto& row : rows) {
             if (row.name == name) row_ = row;
         }
-        if (row_.width > 19) return;  // fp32 and fp64: float and double are the list
+        if (row_.width > 19) return;  // fp32 and fp64 need no list, because float and double have their values
         const int count = row_.kind == Row::scale ? 256 : 1 << (row_.width - 1);
         for (int code = 0; code < count && is_number(code); ++code) values_.push_back(value_of(code));
     }
 
     const Row& row() const { return row_; }
-    /// Returns the format's values >= 0 in the order of their codes; empty for fp32 and fp64.
+    /// Returns the values >= 0 of the format in the order of their codes, or an empty list for fp32 and fp64.
     const std::vector<double>& values() const { return values_; }
     double largest() const {
         if (row_.width == 64) return std::numeric_limits<double>::max();
         return row_.width == 32 ? double{std::numeric_limits<float>::max()} : values_.back();
     }
 
-    /// Returns the neighbours of `x`, a finite number.
+    /// Returns the neighbours of a finite number `x`.
     Neighbours find(double x) const {
         const double size = std::fabs(x);
         Neighbours n;
@@ -107,7 +108,7 @@ class RoundingOracle {
         return n;
     }
 
-    /// Returns the container of `x`, given its neighbours.
+    /// Returns the bits of the container for `x`, whose neighbours are `n`.
     std::uint64_t code(double x, const Neighbours& n, Round mode, Overflow overflow, std::uint32_t random = 0,
                        int random_bits = 32) const {
         const bool negative = std::signbit(x);

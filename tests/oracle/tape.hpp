@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A reverse-mode tape over double scalars. It knows only the derivatives of + - * / sqrt exp log erf tanh, so no
-// hand-derived backward pass of a layer can hide in it.
+// A reverse-mode tape of double scalars. It has only the derivatives of + - * / sqrt exp log erf tanh and of dot
+// products. Therefore it contains no backward pass of a layer that was derived by hand.
 #pragma once
 #include <cmath>
 #include <cstddef>
@@ -33,8 +33,8 @@ class Tape {
         edges_.push_back({b.index, db});
         return node(value);
     }
-    /// Returns the sum of a[i] b[i]. Only the two indices of a term are kept, because either partial derivative is the
-    /// other's value.
+    /// Returns the sum of a[i] b[i]. Only the two indices of a term are kept, because the partial derivative for one
+    /// factor is the value of the other factor.
     Var dot(std::span<const Var> a, std::span<const Var> b) {
         double sum = 0;
         for (std::size_t i = 0; i < a.size(); ++i) {
@@ -74,7 +74,7 @@ class Tape {
     };
     struct Node {
         double value;
-        std::size_t end_edge, end_product;  // this node's parents are between the previous node's ends and these
+        std::size_t end_edge, end_product;  // a node's parents start at the end of the previous node and end here
     };
 
     Var node(double value) {

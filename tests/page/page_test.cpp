@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opens the report page in a browser and checks clicks, themes, widths and contrast. The page must cause no error and
-// no request. Skipped without a browser.
+// no request. The tests are skipped without a browser.
 #include "reports/pages/html.hpp"
 #include "reports/rows/sha256.hpp"
 #include "tests/json.hpp"
@@ -42,7 +42,7 @@ std::string contents(const std::filesystem::path& path) {
     return text.str();
 }
 
-/// Adds the contents of the <`tag`> elements of `part` to the Content-Security-Policy of `page`.
+/// Allows the <`tag`> elements of `part` in the Content-Security-Policy of `page`.
 void allow(std::string& page, const std::string& part, const std::string& tag) {
     for (std::size_t at = part.find("<" + tag + ">"); at != std::string::npos;
          at = part.find("<" + tag + ">", at + 1)) {
@@ -52,7 +52,8 @@ void allow(std::string& page, const std::string& part, const std::string& tag) {
     }
 }
 
-/// Returns `page` with `head` at the beginning and `tail` at the end, both of which may run.
+/// Returns `page` with `head` inserted at the beginning and `tail` at the end. The page's security policy allows the
+/// scripts and styles of both.
 std::string with_scripts(std::string page, const std::string& head, const std::string& tail) {
     page.insert(page.find("<title>"), head);
     page.insert(page.rfind("</body>"), tail);
@@ -92,7 +93,7 @@ const saved = [];
 HTMLAnchorElement.prototype.click = function () { saved.push([this.download, this.href.slice(0, 22), this.href.length]); };
 document.querySelectorAll(".save").forEach(b => b.click());
 outcome.saved = saved;
-// By keyboard: the text of each chart when its points are visited, and the heat map row by row.
+// Uses the keyboard: reads the text of each chart at its points, and goes through the heat map row by row.
 const at = id => document.getElementById(id), press = (id, key) => at(id).dispatchEvent(new KeyboardEvent("keydown", {key, cancelable: true}));
 const told = () => at("told").textContent;
 outcome.walked = Object.fromEntries([...ids, "exp"].map(id => {
@@ -105,7 +106,7 @@ at("heat-all").click(); at("heat").focus(); press("heat", "Home");
 for (let last = ""; told().split("\n")[0] !== last && rows.length < 200; press("heat", "ArrowDown")) { last = told().split("\n")[0]; rows.push(last.split(" (")[0]); }
 outcome.rows = rows; outcome.cell = told();
 press("heat", "Escape"); outcome.tip = at("tip").hidden; at("heat").blur(); at("heat-all").click();
-// Without colour: lines differ in dashes or marks, bars in patterns.
+// Without colour, lines differ in their dashes or marks, and bars in their patterns.
 const lines = Chart.getChart("loss").data.datasets.filter(d => d.policy !== undefined);
 outcome.styles = new Set(lines.map(d => JSON.stringify([d.borderDash, d.pointStyle]))).size === lines.length;
 outcome.ends = lines.every(d => d.end === d.label);
@@ -117,13 +118,13 @@ const right = document.body.getBoundingClientRect().right + 1;
 outcome.verdicts = [...document.querySelectorAll("#summary td.verdict")].filter(e => e.getBoundingClientRect().right > right).length;
 outcome.conclusion = at("conclusion").getBoundingClientRect().top;
 outcome.sentences = [...document.querySelectorAll("#conclusion dd")].map(e => e.textContent);
-// On paper.
+// Compares the printed page with the screen.
 const paper = () => getComputedStyle(document.documentElement).getPropertyValue("--paper").trim(), shows = e => e.getClientRects().length > 0;
 const state = () => [paper(), shows(document.querySelector(".save")), shows(at("heat-controls")), shows(document.querySelector(".said"))];
 const screen = state();
 dispatchEvent(new Event("beforeprint")); outcome.paper = state(); outcome.ink = Chart.getChart("loss").data.datasets[0].borderColor;
 dispatchEvent(new Event("afterprint")); outcome.screen = JSON.stringify(state()) === JSON.stringify(screen);
-// Without the policies whose scale changes, a sentence replaces the chart.
+// If all policies whose scale changes are hidden, a sentence replaces the chart.
 const moving = names.map((name, i) => i).filter(i => all.scale.includes(names[i]));
 moving.forEach(i => chip(i).click());
 outcome.flat = [shows(at("scale")), at("scale-said").textContent];
@@ -179,8 +180,8 @@ struct Seen {
     std::string console;
 };
 
-/// Opens `page` in a window of `width`. Returns nothing if the browser cannot start here (in a container that lacks
-/// something that it needs).
+/// Opens `page` in a window of `width`. Returns an empty result if the browser cannot start, for example in a container
+/// that lacks a feature that the browser needs.
 Seen open_page(const std::filesystem::path& page, const TemporaryFolder& folder, int width, bool dark) {
     const std::string root = geteuid() == 0 ? " --no-sandbox" : "";
     const std::string command =
@@ -200,7 +201,7 @@ Seen open_page(const std::filesystem::path& page, const TemporaryFolder& folder,
 
 }  // namespace
 
-TEST_CASE("in a browser, the clicks, themes, widths and contrasts of the page are right", "[page]") {
+TEST_CASE("in a browser, the page reacts to clicks, fits its window and has enough contrast in both themes", "[page]") {
     if (browser().empty()) SKIP_TEST("no Chromium or Chrome on PATH, nor in MACHEPS_BROWSER");
     const TemporaryFolder folder;
     std::vector<test::SamplePolicy> policies = test::sample_policies();
@@ -234,7 +235,7 @@ TEST_CASE("in a browser, the clicks, themes, widths and contrasts of the page ar
         CHECK(o["dark"] == c.dark);
         REQUIRE(o["names"].size() == policies.size());
         CHECK(o["names"].back() == long_name);
-        // Every policy has a curve that a click can hide in the charts of loss, lost updates and update efficiency.
+        // In the charts of loss, lost updates and update efficiency, every policy has a curve that a click can hide.
         for (const char* chart : {"loss", "lost", "eff"}) CHECK(o["labels"][chart].size() >= policies.size());
         for (std::size_t i = 0; i < policies.size(); ++i) {
             const nlohmann::json& click = o["clicks"][i];
@@ -251,7 +252,7 @@ TEST_CASE("in a browser, the clicks, themes, widths and contrasts of the page ar
             CHECK_FALSE(walk[1].get<std::string>().empty());
             CHECK(walk[1] != walk[2]);
         }
-        // The rows are in reverse order: the last block comes before the first, and in a block,
+        // The rows of the heat map are in reverse order: the last block comes before the first, and in a block,
         // gradients come before the forward pass.
         const auto place = [&](const char* name) {
             return std::find(o["rows"].begin(), o["rows"].end(), name) - o["rows"].begin();
@@ -281,8 +282,8 @@ TEST_CASE("in a browser, the clicks, themes, widths and contrasts of the page ar
         CHECK(o["ink"] == "#1d2330");
         CHECK(o["screen"] == true);
         CHECK(o["flat"] == nlohmann::json{false, "None of the shown policies used a loss scale."});
-        // WCAG 2.2 requires a contrast of 4.5 for text (1.4.3), and of 3 for the meaningful
-        // parts of a graphic (1.4.11).
+        // WCAG 2.2 requires a contrast of 4.5 for text (1.4.3), and of 3 for the meaningful parts of a graphic
+        // (1.4.11).
         CHECK(o["text"][0] >= 4.5);
         CHECK(o["ticks"] >= 4.5);
         CHECK(o["curves"][0] >= 3.0);
@@ -466,8 +467,8 @@ TEST_CASE("in a browser, the charts of matrix products show bounds, hide curves 
         CHECK(o["chips"] == nlohmann::json{"stalls </script><b>", "fp32.chain", "exact"});
         CHECK(o["sets"] == 2);
         CHECK(o["types"] == nlohmann::json{"logarithmic", "logarithmic"});
-        // Two curves of five points (the exact machine has none, because its errors are zero), and two
-        // bounds for each of three machines.
+        // Two machines have a curve of five points. The exact machine has no curve, because its errors are zero. Each
+        // of the three machines has two bounds.
         REQUIRE(o["curves"].size() == 2 + 2 * 3);
         for (const nlohmann::json& curve : o["curves"]) CHECK(curve[1] == 5);
         CHECK(o["curves"][2][0] == "stalls </script><b>, certain bound");
@@ -485,7 +486,7 @@ TEST_CASE("in a browser, the charts of matrix products show bounds, hide curves 
         CHECK(o["stalled"] == nlohmann::json{0.0625, 0.25, 1, 4, 4});
         for (const nlohmann::json& shown : o["training"]) CHECK(shown == false);
         CHECK(o["overflow"] <= 0);
-        // WCAG 2.2, 1.4.11.
+        // WCAG 2.2 requires a contrast of 3 for the meaningful parts of a graphic (1.4.11).
         CHECK(o["contrast"] >= 3.0);
     }
 }

@@ -9,8 +9,8 @@
     forward and backward, with autograd under torch.autocast. These results must be equal bit for bit: the output of every
     linear and the gradients of its input and weight, both products of attention with their gradients, additions, scalings
     and the embedding. For softmax, GELU, the loss and sums over rows, PyTorch uses its own vector functions and orders of
-    summation. The script prints how many of their numbers are equal, and requires nothing. The same holds for layer norms,
-    which macheps sums in a different order. torch_norm.py sums them in PyTorch's order, and must give PyTorch's bits from
+    summation. The script prints how many of these numbers are equal, but does not require equality. The same holds for layer
+    norms, which macheps sums in a different order. torch_norm.py sums them in PyTorch's order, and must give PyTorch's bits from
     the same operands, forward and backward.
   - The whole step: PyTorch trains its own model from the same weights and tokens, and every number is compared with the dump.
 On a CPU with AMX the comparison runs twice, because ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 makes oneDNN ignore AMX. --write FILE
@@ -35,7 +35,7 @@ CLAIMED = ("linear", "attention", "addition", "scaling", "embedding", "layer nor
 
 
 class Table:
-    """Rows of (operation, result): how many numbers, how many are equal bit for bit, and the largest distance in ulp."""
+    """A row for each result of an operation: how many numbers, how many are equal bit for bit, and the largest distance in ulp."""
 
     def __init__(self):
         self.rows = {}
@@ -91,7 +91,7 @@ def compare_linear(table, dump, site):
 
 
 def of_heads(tensor):
-    """Returns [batch, heads, context, width] as a view of an array of all channels, as in a model."""
+    """Returns bf16 [batch, heads, context, width] as a view of an array [batch, context, heads, width], as in a model."""
     return low(tensor).transpose(1, 2).contiguous().transpose(1, 2).requires_grad_()
 
 
@@ -146,12 +146,13 @@ def compare_norm(table, dump, site, x):
 
 
 def norms_are_described():
-    """Returns whether the order of the layer norm is known for this version of PyTorch and the kernels that it uses here."""
+    """Returns whether the summation order of layer norms is known for this version of PyTorch and the kernels it uses here."""
     return torch_norm.described(torch.__version__) and torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512")
 
 
 def compare_norm_lengths(table):
-    """Compares rows of other lengths than the model's. They need several chunks and several levels of the cascade."""
+    """Compares layer norms of rows whose lengths do not occur in the model. Long rows need several chunks and several levels
+    of the cascade."""
     if not norms_are_described():
         kernels = torch.backends.cpu.get_cpu_capability()
         print(f"layer norm in PyTorch's order: not compared, the order of {torch.__version__} with {kernels} kernels is not known")
@@ -310,8 +311,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("peer", choices=["torch"])
     parser.add_argument("--macheps", default="build/quick/experiments/macheps")
-    parser.add_argument("--policy", help="the policy of this process's instruction set; both that the CPU can show when left out")
-    parser.add_argument("--write", metavar="FILE", help="PyTorch's step as an .npz")
+    parser.add_argument("--policy", help="policy to compare in this process; default: every policy that the CPU supports, each in a separate process")
+    parser.add_argument("--write", metavar="FILE", help="write PyTorch's step to this .npz file")
     arguments = parser.parse_args()
     global torch, torch_norm
     torch = training.torch = peer.need("torch")

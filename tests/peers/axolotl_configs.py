@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares Axolotl's validators, its resolve_dtype and its builder's precision settings with `macheps policy import`.
 
-Both get the device as an argument. Axolotl takes the device's capabilities, which it would ask torch for, as a dictionary.
+Both programs get the device as an argument. Axolotl gets a dictionary of the device's capabilities, which it would
+otherwise request from torch.
 """
 import contextlib
 import copy
@@ -16,15 +17,15 @@ import types
 from importing import WORK, Comparison, errors, field, function_of, imported, letter, published
 from peer import need
 
-# Rules for errors that are raised later than in the code that runs here: in the training loop, in Accelerate, or when a
-# file is opened.
+# Rules of macheps for errors that Axolotl raises only in code that does not run here: in the training loop, in
+# Accelerate, or when a file is opened.
 LATER_RULES = {"unscale-low-gradients", "fp8-cpu-ram-efficient-loading", "missing-file"}
 
-# Reasons to refuse a published config that have nothing to do with its numbers.
+# Words of errors with which Axolotl refuses a published config for a reason that does not concern precision.
 OTHER_REASONS = ("ring_flash_attn", "mistral-common", "flash_attn_rms_norm", "early_stopping_patience", "EBFT", "warmup_steps", "save_strategy",
                  "output_dir", "RLHF training")
 
-# Parts of the warnings of Axolotl's validators about precision, and the rules of macheps that report the same.
+# Parts of the warnings of Axolotl's validators about precision, and the rules of macheps for the same problems.
 WARNINGS = {
     "torch_compile is strongly recommended for FP8": "fp8-without-compile",
     "FP8 + FSDP2 + activation checkpointing": "fp8-activation-checkpointing",
@@ -43,8 +44,8 @@ SAMPLES = ("{base_model: my/model, bf16: auto, tf32: auto, fp8: true, fp8_enable
 
 
 def capabilities(device):
-    """Returns what gpu_capabilities() of axolotl/cli/config.py returns on a device: fp8 from compute capability 9.0 on, tf32
-    only on NVIDIA."""
+    """Returns the result of gpu_capabilities() of axolotl/cli/config.py on a device. fp8 needs compute capability 9.0 or
+    higher, and tf32 needs an NVIDIA GPU."""
     capability = {"v100": (7, 0), "t4": (7, 5), "a100": (8, 0), "l40": (8, 9), "h100": (9, 0), "b200": (10, 0), "mi300x": (9, 4)}.get(device)
     is_nvidia = capability is not None and device != "mi300x"
     return {"bf16": device != "cpu", "fp8": capability is not None and capability >= (9, 0), "tf32": is_nvidia and capability >= (8, 0), "n_gpu": 1,
@@ -93,7 +94,7 @@ class Axolotl:
         self.validation.is_torch_npu_available = lambda: device == "npu"
         cfg = self.dictionary(self.yaml.safe_load(text))
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-            self.config.prepare_plugins(cfg)  # it prints a traceback for a plugin whose package is missing, and continues
+            self.config.prepare_plugins(cfg)  # prints a traceback for a plugin without its package, and continues
         torch_version = "2.11.0"  # the oldest that Axolotl 0.18 supports; the installed version does not matter for the numbers
         cfg = self.config.validate_config(cfg, copy.deepcopy(self.device), {"torch_version": torch_version})
         self.set_environment(cfg)
@@ -108,7 +109,8 @@ class Axolotl:
 
 
 def cases():
-    """Yields random combinations of good and bad values for the keys that decide precision, the same in every run."""
+    """Yields random combinations of good and bad values for the keys that decide precision. They are the same in every
+    run."""
     choices = {
         "bf16": [None, None, "auto", True, True, False, "full", '"false"', "t", 1],
         "fp16": [None, None, None, True, False, '"no"'],
@@ -146,7 +148,7 @@ def cases():
     }
     rng = random.Random(11)
     for _ in range(2500):
-        # A few keys at a time: with all of them, nearly every config is refused.
+        # A case has only a few keys, because nearly every config with all keys is refused.
         keys = rng.sample(sorted(choices), rng.randint(2, 8))
         lines = []
         for key in keys:
@@ -192,13 +194,14 @@ def compare_axolotl(options):
 
 
 def misjudged(was_auto, device):
-    """Returns the rules whose validator in Axolotl does not see the settings that run, whereas macheps does."""
+    """Returns the rules that are not compared, because Axolotl's validator judges settings that change later. macheps
+    judges the final settings."""
     # This validator runs before the defaults are filled in, and warns about fp32 if bf16 was left at auto.
     rules = {"q-galore-precision"}
     if device in ("v100", "t4"):
         rules.add("bf16-unused")  # torch counts emulated bf16 as supported
     if was_auto:
-        rules.add("fp16-packing-without-flash")  # for the validator `auto` is not false, but fp16 overrides it
+        rules.add("fp16-packing-without-flash")  # fp16 overrides `auto`, which the validator does not count as false
     return rules
 
 
@@ -222,7 +225,7 @@ def compare_resolved(done, what, ours, cfg, arguments, device):
         quantised = {"qlora": cfg.load_in_4bit and (cfg.bnb_config_kwargs or {}).get("bnb_4bit_quant_type", "nf4"), "lora": cfg.load_in_8bit and "int8"}
         base = quantised.get(cfg.adapter)
         if not (cfg.gptq or cfg.model_quantization_config):
-            # prepare_model_for_kbit_training casts weights that are not quantised to fp32.
+            # If weights are not quantised, prepare_model_for_kbit_training casts them to fp32.
             is_upcast = cfg.adapter in ("lora", "qlora") and not base and (cfg.load_in_4bit or cfg.load_in_8bit)
             done.same(f"{what} store", field(ours, "store")["kind"], base or ("F" if is_upcast else loaded))
         if not cfg.adapter:

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares `macheps policy import` with the parsers of the frameworks: both must refuse the same configs, and the values
-that the parsed config contains must be the same.
+of the parsed configs must be the same.
 
 usage: configs.py deepspeed|transformers|accelerate|axolotl|llamafactory --macheps PATH [--configs DIR]
 
 DIR contains published configs of projects (deepspeed/*.json, accelerate/*.yaml, axolotl/*, llamafactory/*). Without it,
-only the cases written here are compared. No GPU is needed: both assume a CPU, or get the name of the same device.
+only the cases written here are compared. No GPU is needed, because both programs assume a CPU or get the name of the
+same device.
 """
 import argparse
 import copy
@@ -26,13 +27,14 @@ from peer import Failure, need
 
 # DeepSpeed
 
-# Rules for errors that DeepSpeedConfig itself raises. The engine's own assertions need a model and a process group.
+# Rules of macheps for errors that DeepSpeedConfig itself raises. Assertions of DeepSpeed's engine are not compared,
+# because they need a model and a process group.
 PARSER_RULES = {"fp16-and-bf16", "loss-scale", "loss-scale-window", "min-loss-scale", "fp16-masters", "bf16-masters", "communication-dtype",
                 "sequence-communication-dtype", "unknown-key", "key-of-other-version", "wrong-type"}
 
 
 def deepspeed_cases():
-    """Yields random combinations of good and bad values for every key, the same in every run."""
+    """Yields random combinations of good and bad values for every key. They are the same in every run."""
     choices = {
         "fp16.enabled": [None, True, False, "false", "auto"],
         "fp16.loss_scale": [None, 0, 128, 0.5, -1, True],
@@ -69,8 +71,8 @@ def deepspeed_cases():
 
 
 def concrete(config):
-    """Returns the config as a program that fills in \"auto\" passes it on: with a batch size, and without \"auto\" where only a
-    launcher knows the value."""
+    """Returns the config as a program that fills in \"auto\" passes it to DeepSpeed. It has a batch size. Keys are removed
+    if they are \"auto\" and only a launcher knows the value."""
     config = copy.deepcopy(config)
     for key in ("train_batch_size", "gradient_accumulation_steps"):
         config.pop(key, None)
@@ -119,14 +121,14 @@ def compare_deepspeed(options):
 
 
 def both_auto(config):
-    """Returns whether a switch is \"auto\". For DeepSpeed 0.16.5, \"auto\" is true, so it refuses \"auto\" in both switches.
-    macheps only warns, because \"auto\" is meant for another program."""
+    """Returns whether the switch of fp16 or of bf16 is \"auto\". DeepSpeed 0.16.5 reads \"auto\" as true, so it refuses
+    configs in which both are \"auto\". macheps only warns, because another program replaces \"auto\"."""
     return any(config.get(section, {}).get("enabled") == "auto" for section in ("fp16", "bf16"))
 
 
 def parsers_of_engine(typed):
     # In 0.16.5, the parser checks fp16 master weights against the ZeRO stage, and the engine checks them against the CPU
-    # optimiser. Nothing checks the window.
+    # optimiser. Neither of them checks the window of the loss scale.
     return set() if typed else {"fp16-masters", "loss-scale-window"}
 
 
@@ -221,7 +223,7 @@ def compare_arguments(done, options, transformers, versions, arguments):
 
 
 def compare_filling(done, options, versions, is_5):
-    """Compares how HfTrainerDeepSpeedConfig fills in \"auto\", and what it reports as a mismatch."""
+    """Compares the values that HfTrainerDeepSpeedConfig fills in for \"auto\", and the mismatches that it reports."""
     from transformers.integrations.deepspeed import HfTrainerDeepSpeedConfig
     switches = ["auto", True, False, None]
     for fp16, bf16, full_eval, in_fp16, in_bf16, clip, norm in itertools.product([False, True], [False, True], [False, True], switches, switches, ["auto", 1.0, 0.5], [1.0, 0.5]):
@@ -252,7 +254,8 @@ def compare_filling(done, options, versions, is_5):
 
 # Accelerate
 
-# Rules for errors that the launcher itself raises. The Accelerator's own errors need a device and the packages of fp8.
+# Rules of macheps for errors that the launcher itself raises. Errors of the Accelerator are not compared, because they
+# need a device and the packages for fp8.
 LAUNCHER_RULES = {"mixed-precision", "bare-no", "sync-module-states", "unknown-key", "key-of-other-version"}
 
 
@@ -266,7 +269,7 @@ def accelerate_cases():
 
 
 def launched(version, path):
-    """Returns the environment in which the launcher would start processes, or None under DeepSpeed, whose file decides."""
+    """Returns the environment in which the launcher would start processes, or None for DeepSpeed, whose file decides."""
     from accelerate.commands import launch
     from accelerate.utils import launch as environment
     parser = launch.launch_command_parser()
@@ -292,7 +295,7 @@ def compare_accelerate(options):
     os.environ.pop("ACCELERATE_MIXED_PRECISION", None)
     texts = [(name, pathlib.Path(name).read_text()) for name in published(options, "accelerate/*.yaml")]
     texts += [(f"case {text!r}", text) for text in accelerate_cases()]
-    sys.modules["accelerate.utils.launch"].is_fp8_available = lambda: True  # installed packages do not matter
+    sys.modules["accelerate.utils.launch"].is_fp8_available = lambda: True  # installed packages do not matter here
     for name, text in texts:
         path = WORK / "launch.yaml"
         path.write_text(text)

@@ -4,10 +4,11 @@
 
     build/peers/torch/bin/python tests/peers/ddp.py torch --macheps build/quick/experiments/macheps
 
-`macheps train --config FILE --ranks 2 --dump-step` writes the gradients of each rank, the vectors that they are put into, and
-the reduced gradients. Two processes with the same parameters get the same gradients from their backward passes, and DDP
-reduces them. Two things are compared, in fp32 and in bf16: the vectors with the order of their parameters (DDP calls them
-buckets, and rebuilds them in the order in which gradients become ready), and every reduced gradient bit for bit.
+`macheps train --config FILE --ranks 2 --dump-step` writes the gradients of each rank, the buckets in which macheps
+reduces them, and the reduced gradients. This script starts two DDP processes with the same parameters, makes their
+backward passes produce the gradients of the two ranks, and lets DDP reduce them. DDP rebuilds its buckets in the order
+in which gradients become ready. In fp32 and in bf16, the order of the parameters in each bucket must be the same, and
+every reduced gradient must be equal bit for bit.
 Exit codes: 0 all agree, 1 they do not, 2 usage, 77 torch cannot be imported.
 """
 import argparse
@@ -24,7 +25,7 @@ torch = None
 
 
 def module_of(tensors, names, rank, dtype):
-    """Returns a module whose backward pass gives the rank's gradients, those of the last parameters first."""
+    """Returns a module whose backward pass yields the rank's gradients, starting with the last parameter."""
 
     class Module(torch.nn.Module):
         def __init__(self):
@@ -42,7 +43,7 @@ def module_of(tensors, names, rank, dtype):
 
 
 def work(folder, rank, ranks, dtype):
-    """Runs one process of DDP, which writes the reduced gradients and the names in each bucket."""
+    """Runs one DDP process. Rank 0 writes the reduced gradients and the parameter names of each bucket to ddp.pt."""
     import torch.distributed as dist
     from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
     from torch.nn.parallel import DistributedDataParallel
@@ -85,7 +86,7 @@ def compare(program, word, ranks):
                    for rank in range(ranks)]
         codes = [worker.wait(timeout=300) for worker in workers]
         if any(codes):
-            raise peer.Failure(f"{word}: a process of DDP ended with {codes}")
+            raise peer.Failure(f"{word}: a DDP process failed: exit codes {codes}")
         theirs = torch.load(os.path.join(folder, "ddp.pt"))
     ours = json.loads(metadata["buckets"])
     if ours != theirs["buckets"]:
@@ -96,7 +97,7 @@ def compare(program, word, ranks):
             raise peer.Failure(f"{word}: {differ} of {count} gradients of {name} differ, by {far} ulp at most")
     moved = sum(int((tensors[name + ":grad.rank0"] != tensors[name + ":grad.rank1"]).sum()) for name in theirs["reduced"])
     if len(ours) < 2 and dtype == torch.float32 or moved == 0:
-        raise peer.Failure(f"{word}: {len(ours)} buckets and {moved} gradients that differ between ranks compare nothing")
+        raise peer.Failure(f"{word}: the comparison proves nothing with {len(ours)} buckets and {moved} gradients that differ between ranks")
     print(f"DDP of {ranks} processes, {word}: {len(ours)} buckets of {[len(bucket) for bucket in ours]} parameters in the same order, "
           f"{len(theirs['reduced'])} gradients equal by bits")
     return len(theirs["reduced"]) + len(ours)

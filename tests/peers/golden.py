@@ -5,9 +5,10 @@
     build/peers/torch/bin/python tests/peers/golden.py > tests/golden/torch_cpu/intel-amx.json
     ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 build/peers/torch/bin/python tests/peers/golden.py > tests/golden/torch_cpu/intel-avx512-bf16.json
 
-The operands are made from hashed integers, which the tests compute again. Each number of a stream has a sign, a significand of
-eight bits and one of thirteen exponents. The products cancel: the second half of k contains the terms of the first half,
-negated and in another order, so that each result consists of rounding errors.
+The operands are made from hashed integers, so the tests can compute the same operands. Each number of a stream has a
+sign, a significand of eight bits and one of thirteen exponents. The exact result of each product is zero, because the
+second half of k contains the terms of the first half, negated and in another order. Each computed result therefore
+consists of rounding errors.
 """
 import json
 import os
@@ -20,7 +21,7 @@ torch = None
 
 
 def words(stream, count):
-    """Returns Murmur's finaliser of `count` counters."""
+    """Returns `count` hashed 32-bit integers: MurmurHash3's finaliser, applied to the counters of a stream."""
     x = (numpy.arange(count, dtype=numpy.uint64) * numpy.uint64(0x9E3779B1) + numpy.uint64(stream * 0x85EBCA6B)) & numpy.uint64(0xFFFFFFFF)
     for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
         x = ((x ^ (x >> numpy.uint64(shift))) * numpy.uint64(factor)) & numpy.uint64(0xFFFFFFFF)
@@ -34,7 +35,8 @@ def numbers(stream, count):
 
 
 def operands(stream, m, n, k):
-    """Returns a [m, k] and b [k, n]. With h = k / 2, term h + p is term 7 p mod h (or p, if 7 divides h), negated."""
+    """Returns a [m, k] and b [k, n]. With h = k / 2, the term h + p of each product is the negated term 7 p mod h, or
+    the negated term p if 7 divides h."""
     half = k // 2
     a, b = numbers(2 * stream, m * k).reshape(m, k).copy(), numbers(2 * stream + 1, k * n).reshape(k, n).copy()
     twin = numpy.arange(half) * 7 % half if half % 7 else numpy.arange(half)
@@ -59,7 +61,7 @@ def main():
                                                         ("bf16", 40, 24, 256, True), ("fp16", 64, 48, 256, False), ("fp32", 24, 40, 1000, False))):
         a, b = (x.to(kinds[word]) for x in operands(stream, m, n, k))
         row = {"format": word, "m": m, "n": n, "k": k, "stream": stream, "bias": has_bias}
-        if has_bias:  # small numbers, so that the last bits of the sum matter
+        if has_bias:  # a small bias, so that the last bits of the sum matter
             bias = torch.from_numpy(numbers(100 + stream, n) / 512).to(kinds[word])
             out = torch.nn.functional.linear(a, b.t().contiguous(), bias)
         else:

@@ -17,7 +17,7 @@ atexit.register(shutil.rmtree, WORK, ignore_errors=True)
 
 
 def imported(program, framework, version, path, extra=(), device="cpu"):
-    """Returns the result of macheps for a file: the object of --json."""
+    """Imports a config file with macheps and returns the parsed output of --json."""
     done = subprocess.run([program, "policy", "import", str(path), "--json", "--framework", framework, "--framework-version", version,
                            "--device-profile", device, *extra], capture_output=True, text=True)
     if done.returncode not in (0, 1):
@@ -26,12 +26,12 @@ def imported(program, framework, version, path, extra=(), device="cpu"):
 
 
 def errors(result):
-    """Returns the rules of the findings that are errors, without the framework's name."""
+    """Returns the rule names of all findings with severity "error", without the prefix "FRAMEWORK/"."""
     return {f["rule"].split("/", 1)[1] for f in result["findings"] if f["severity"] == "error"}
 
 
 def field(result, name):
-    """Returns an object with a field's word as `kind`, and with its parameters if it has any."""
+    """Returns a resolved field as a dictionary. A field without parameters becomes {"kind": value}."""
     value = result["resolved"].get(name, {}).get("value")
     return value if isinstance(value, dict) else {"kind": value}
 
@@ -62,8 +62,8 @@ def letter(dtype):
 
 
 def function_of(package, module, name, **names):
-    """Returns a function or method of a module, compiled alone: importing the module would need the packages of the whole
-    training stack."""
+    """Returns a function or method of a module without importing the module, because the import would need the packages
+    of the whole training stack. Only the source of the function is compiled."""
     path = pathlib.Path(need(package).__file__).parent / module
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.FunctionDef) and node.name == name:

@@ -5,9 +5,10 @@
     build/peers/torch/bin/python tests/peers/kernels.py --macheps build/quick/experiments/macheps
     ... --write docs/check-judges.md        writes the table of judges for the documentation
 
-Each kernel runs on random shapes under the declaration that its documentation allows, and must not fail. Its wrong variants,
-called twins (a dropped tail, another eps, an inner step in bf16, a stale element), must fail. Customary judges get the same
-outputs: torch.testing.assert_close and allclose(1e-2) compare with an fp64 result that is rounded once to the output's format;
+Each kernel runs on random shapes. `macheps check` gets the options that the kernel's documentation allows and must not
+fail the output. Each kernel also has wrong variants, called twins (a dropped tail, another eps, an inner step in bf16,
+a stale element); `macheps check` must fail their outputs. Customary tests, called judges, get the same outputs:
+torch.testing.assert_close and allclose(1e-2) compare with an fp64 result that is rounded once to the output's format;
 calc_diff, 25 dB of SQNR and a cosine of 0.99 compare with the fp64 result itself.
 Exit codes: 0 all as required, 1 not, 2 usage, 77 a peer cannot be imported.
 """
@@ -35,10 +36,10 @@ EPS = 1e-5
 
 
 class Kernel:
-    """`make(rng, trial)` returns the arrays by role, in the kernel's dtype, and `run(arrays)` the output. `exact(arrays)` is the
-    fp64 result with which judges compare. `twins` are wrong kernels by name. `declares` are the options that the documentation
-    allows. `known(arrays)` is the output, bit for bit, of a right kernel that is known to compute something else than its
-    operation: an output that fails and equals it is explained."""
+    """`make(rng, trial)` returns the arrays by role, in the kernel's dtype, and `run(arrays)` the output.
+    `exact(arrays)` is the fp64 result with which judges compare. `twins` are wrong kernels by name. `declares` are the
+    options that the documentation allows. `known(arrays)` models a kernel that is known to deviate from the declared
+    operation: if an output fails the check but equals `known(arrays)` bit for bit, the failure counts as explained."""
 
     def __init__(self, name, op, dtype, make, run, exact, twins, declares=(), known=None):
         self.name, self.op, self.dtype, self.make, self.run = name, op, dtype, make, run
@@ -58,7 +59,7 @@ def stale(run):
         if flat.numel() < 2:
             return None
         at = flat.numel() // 2
-        # If the two are nearly equal, nobody can tell them apart. Take the next output that differs.
+        # If two neighbouring outputs are nearly equal, no test can detect the copy. Choose a pair that differs clearly.
         for _ in range(flat.numel() - 1):
             if abs(float(flat[at]) - float(flat[at - 1])) > 0.1 * abs(float(flat[at])):
                 flat[at] = flat[at - 1]
@@ -70,7 +71,7 @@ def stale(run):
 
 
 def chunked_in_bf16(a, b):
-    """Returns the product as sums of 16 terms in fp32 that are added in bf16."""
+    """Returns a @ b: sums of 16 terms are computed in fp32 and then added in bf16."""
     out = torch.zeros(a.shape[0], b.shape[1])
     for at in range(0, a.shape[1], 16):
         out = (out + a[:, at:at + 16].float() @ b[at:at + 16].float()).bfloat16().float()
@@ -106,7 +107,8 @@ def matmuls():
 
 
 def rows(name, op, function, twins, declares=(), arrays=("x",), shape=(64, 2048), draw=None, known=None, dtypes=tuple(FORMATS)):
-    """Yields a kernel on rows for each dtype. `function` in fp64 is the reference. `declares` may be a function of the dtype."""
+    """Yields a row-wise kernel for each dtype, with `function` in fp64 as reference. `declares` may depend on the
+    dtype."""
     for dtype in dtypes:
         def make(rng, trial, dtype=dtype):
             height, width = int(rng.integers(1, shape[0] + 1)), int(rng.integers(2, shape[1] + 1))
@@ -130,7 +132,7 @@ def rows(name, op, function, twins, declares=(), arrays=("x",), shape=(64, 2048)
 
 
 def in_fp32(function):
-    """Returns a twin that computes like the kernel, in fp32, except for one fault, and stores in the kernel's dtype."""
+    """Returns a twin that computes the faulty `function` in fp32 and rounds the result to the kernel's dtype."""
 
     def twin(x, _):
         out = function({role: value.float() if value.is_floating_point() else value for role, value in x.items()})
@@ -145,7 +147,8 @@ def sum_without_last(x):
 
 
 def sum_in_bf16(values):
-    """Adds the sums of 8 values each in a chain whose every step is rounded to bf16."""
+    """Sums groups of 8 values in fp32 and adds the group sums one after another, rounding to bf16 after each
+    addition."""
     total = torch.zeros(values.shape[:-1])
     for at in range(0, values.shape[-1], 8):
         total = (total + values[..., at:at + 8].sum(-1)).bfloat16().float()
@@ -203,7 +206,7 @@ def cross_entropies():
 
     def without_last(x):
         e = (x["x"] - x["x"].amax(-1, keepdim=True)).exp()
-        # One class of many is below the last rounding of a 16-bit loss, but a quarter of the classes is not.
+        # Dropping one class of many may not change a loss that is rounded to 16 bits. Drop a quarter of the classes.
         loss = e[..., : -(e.shape[-1] // 4 or 1)].sum(-1).log() + x["x"].amax(-1)
         return loss - x["x"].gather(-1, x["target"][:, None])[:, 0]
 
@@ -213,7 +216,8 @@ def cross_entropies():
         return loss if x["x"].shape[-1] >= 64 else None
 
     def rounds_sum_and_logarithm(x):
-        """PyTorch's log_softmax on the CPU keeps the sum of a row, and then its logarithm, in the input's format."""
+        """Models log_softmax of PyTorch on a CPU: the sum of a row and its logarithm are rounded to the input's
+        format."""
         dtype = x["x"].dtype
         shifted = x["x"].float() - x["x"].float().amax(-1, keepdim=True)
         logarithm = shifted.exp().sum(-1, keepdim=True).to(dtype).float().log().to(dtype).float()
@@ -242,7 +246,8 @@ def activations():
         return x["x"] * torch.sigmoid(x["x"]).bfloat16().float()
 
     size = {"shape": (32, 512)}
-    # oneDNN documents no accuracy of its erf. In gelu(3.5) it is off by 7e-7, which is more than the 2 ulp of CUDA's erf.
+    # oneDNN does not document the accuracy of its erf. In gelu(3.5), its error is 7e-7, more than the 2 ulp of CUDA's
+    # erf.
     yield from rows("gelu", "gelu", erf_form, {"tanh form": in_fp32(tanh_form), "bf16 inner step": in_fp32(narrow_gelu)},
                     ["--functions", "cuda,erf=8"], **size)
     yield from rows("gelu, tanh form", "gelu_tanh", tanh_form, {"erf form": in_fp32(erf_form)}, **size)
@@ -300,7 +305,7 @@ JUDGES = {"assert_close": assert_close,
 
 
 def stored(tensor):
-    """Returns the tensor as an array that NumPy can save: bf16 as codes."""
+    """Returns the tensor as a NumPy array. NumPy has no bf16, so bf16 values become 16-bit codes."""
     return tensor.contiguous().view(torch.uint16).numpy() if tensor.dtype is torch.bfloat16 else tensor.contiguous().numpy()
 
 
@@ -309,7 +314,7 @@ class Judge:
         self.program, self.file = program, folder / "kernel.npz"
 
     def verdict(self, kernel, arrays, out):
-        """Returns the verdict (pass, weak or fail), the reasons, and rho."""
+        """Returns the verdict of `macheps check` (pass, weak or fail), its reasons, and its rho."""
         np.savez(self.file, out=stored(out), **{role: stored(value) for role, value in arrays.items()})
         command = [self.program, "check", str(self.file), "--op", kernel.op, "--require", "null", "--json", *kernel.declares]
         for role, value in {**arrays, "out": out}.items():
@@ -325,7 +330,7 @@ class Judge:
 
 def known_operations(program):
     text = subprocess.run([program, "check", "--help"], capture_output=True, text=True).stdout
-    return set(re.search(r"--op TEXT:\{([^}]*)\}", text).group(1).split(","))
+    return set(re.search(r"--op OP .*?one of ([^;)]*)", text, re.DOTALL).group(1).replace(",", " ").split())
 
 
 # --- the comparison
@@ -352,7 +357,7 @@ def compare(kernel, judge, shapes, wrong_shapes, seed, say):
             cases.update(kernel.twins)
         for what, run in cases.items():
             out = run(arrays)
-            # A twin that happens to give the ideal output is not wrong.
+            # Skip a twin whose output happens to equal the ideal output.
             if out is None or (what != "right" and torch.equal(out, ideal)):
                 continue
             if what == "wrong eps" and trial % 2 == 1:
@@ -390,7 +395,7 @@ def table(results):
 
 
 def summary(results):
-    """Returns a table of how many right outputs each judge fails, and how many wrong ones it lets pass."""
+    """Returns a table of how many right outputs each judge fails, and how many wrong outputs it lets pass."""
     right = sum(tally.right for _, tally in results)
     wrong = sum(sum(tally.twins.values()) for _, tally in results)
     lines = [f"| judge | right outputs that it fails, of {right} | wrong outputs that it lets pass, of {wrong} |", "|---|---|---|"]
@@ -404,38 +409,45 @@ def summary(results):
 
 def explained(results):
     """Returns sentences about the outputs that fail because the kernel is known to compute something else."""
-    return "".join(f"\n{tally.explained} outputs of {kernel.name} in {FORMATS[kernel.dtype]} fail, and should. This kernel keeps a row's sum and its logarithm in "
-                   f"the format of the input, where other kernels use fp32; the outputs equal those of such a kernel bit for bit. If this is declared, they pass "
-                   f"(see the rows with the inner format below).\n"
+    return "".join(f"\n{tally.explained} right outputs of {kernel.name} in {FORMATS[kernel.dtype]} fail, and they should fail. This kernel rounds a row's sum\n"
+                   f"and its logarithm to the format of the input, where other kernels use fp32. The outputs equal those of such a\n"
+                   f"kernel bit for bit. With a declaration of the rounding, they pass (see the rows with `inner format declared` below).\n"
                    for kernel, tally in results if tally.explained)
 
 
 PAGE = """# Comparison of judges of kernels
 
-For readers who want to compare `macheps check` with customary tests. `tests/peers/kernels.py --write docs/check-judges.md`
-wrote this page with {versions}, on one machine.
+For readers who want to compare `macheps check` with customary tests. The page shows how many right and wrong outputs
+each test (judge) lets pass. `tests/peers/kernels.py --write docs/check-judges.md` wrote the page on one machine.
+The versions are {versions}.
 
-The kernels are those of NumPy (OpenBLAS) and PyTorch (MKL, oneDNN and its own). Each ran on {shapes} random shapes with N(0, 1)
-inputs. On the first {wrong_shapes} shapes, wrong variants of it also ran:
+The kernels are those of NumPy (OpenBLAS) and of PyTorch (MKL, oneDNN and PyTorch's own kernels). Each kernel ran on
+{shapes} random shapes with N(0, 1) inputs; its outputs are called right. On the first {wrong_shapes} shapes, wrong
+variants of the kernel also ran; their outputs are called wrong. The variants are:
 
 | wrong variant | error |
 |---|---|
-| dropped tail | the last term is missing; for cross_entropy, a quarter of the classes. (One class of a thousand is below the last rounding of a 16-bit loss: one such variant of ten passed.) |
-| wrong eps | a tenth of the right eps, on rows with an rms of 2^-9, where the eps matters |
-| bf16 inner step | partial sums are joined in bf16, from 64 terms on (256 for sum and mean), or a factor is rounded to bf16 |
-| stale element | one output holds the value of the one before it, where the two differ by more than a tenth |
-| tanh form, erf form | the other form of gelu |
+| dropped tail | the last term is missing; for cross_entropy, the last quarter of the classes is missing. (A single class of a thousand contributes less than the last rounding of a 16-bit loss: with one missing class, one variant of ten passed.) |
+| wrong eps | eps is a tenth of the right eps; the rows have an rms of 2^-9, so that eps matters |
+| bf16 inner step | partial sums are added in bf16 if there are at least 64 terms (for sum and mean, 256), or a factor is rounded to bf16 |
+| stale element | one output has the value of the output before it; the right values of the two differ by more than a tenth |
+| tanh form, erf form | gelu is computed with the other of its two formulas |
 
-A variant whose output equals the ideal one is not counted.
+The ideal output is the fp64 result, rounded once to the output's format. A variant is not counted if its output equals
+the ideal output.
 
-`macheps check` judged each output under the declaration that the kernel's documentation allows. For gelu, this is an erf within 8 ulp,
-because oneDNN promises no accuracy; with the 2 ulp of CUDA, 65 of 100 fp32 and 6 of 100 fp16 outputs fail. The other
-judges compare with an fp64 result: `torch.testing.assert_close` and `allclose` (1e-2) after it is rounded once to the output's format;
-`calc_diff` (1e-5; for fp32 1e-10), an SQNR of 25 dB and a cosine of 0.99 without rounding.
+`macheps check` judged each output with a declaration that follows the kernel's documentation. oneDNN promises no
+accuracy for gelu, so the declaration allows errors of 8 ulp in erf. With the 2 ulp of CUDA, 65 of 100 fp32 outputs and
+6 of 100 fp16 outputs of gelu fail.
+
+The other judges compare an output with a reference. For `torch.testing.assert_close` and `allclose` (1e-2), the
+reference is the ideal output. For `calc_diff` (limit 1e-5; for fp32 1e-10), an SQNR of 25 dB and a cosine of 0.99, the
+reference is the fp64 result.
 
 {summary}
 {explained}
-The table below shows how many outputs each judge lets pass. It should be all right outputs and no wrong ones.
+The table below shows how many outputs each judge lets pass. A perfect judge lets all right outputs pass, and no wrong
+output.
 
 {table}
 """
@@ -445,9 +457,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--macheps", default="build/quick/experiments/macheps", help="the program")
     parser.add_argument("--shapes", type=int, default=100, help="random shapes for each kernel")
-    parser.add_argument("--wrong-shapes", type=int, default=10, help="of these also run by the wrong twins")
+    parser.add_argument("--wrong-shapes", type=int, default=10, help="number of these shapes that the wrong variants also run on")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", default="", help="kernels whose name holds this")
+    parser.add_argument("--only", default="", help="run only kernels whose name contains this text")
     parser.add_argument("--write", type=pathlib.Path, help="write the page of judges here")
     options = parser.parse_args()
     torch.manual_seed(options.seed)
@@ -467,7 +479,7 @@ def main():
             blind = sum(tally.twins_passed.values())
             failed += tally.right_failed + blind
             print(f"{kernel.name} {FORMATS[kernel.dtype]}: {tally.right_failed} of {tally.right} right outputs fail "
-                  f"({tally.explained} more do, and are known to; {tally.weak} weak, largest rho {tally.rho:.3f}); wrong ones that do not: "
+                  f"({tally.explained} more fail for a known reason; {tally.weak} weak, largest rho {tally.rho:.3f}); wrong outputs that do not fail: "
                   + ", ".join(f"{twin} {tally.twins_passed[twin]} of {count}" for twin, count in tally.twins.items()), flush=True)
     if skipped:
         print(f"this macheps does not check {', '.join(sorted(skipped))}")

@@ -2,7 +2,8 @@
 """Compares LLaMA-Factory's get_train_args with `macheps policy import`: both must refuse the same configs, and macheps must
 report LLaMA-Factory's own warnings.
 
-Both get the device as an argument. The number of ranks follows from the config, as in macheps: several with DeepSpeed or FSDP.
+Both programs get the device as an argument. Both derive from the config whether there are several ranks: a config with
+DeepSpeed or FSDP has several.
 """
 import json
 import logging
@@ -15,15 +16,17 @@ import types
 from importing import WORK, Comparison, errors, field, function_of, imported, letter, published
 from peer import need
 
-# Rules for errors that are raised later than in the parser, or only by macheps: a missing file, weights in another format than
-# the products. If an option has a list of choices, the parser still accepts any word, and the code that uses the word raises.
-# The Trainer refuses DeepSpeed with FSDP.
+# macheps reports errors under these rules although LLaMA-Factory's parser accepts the config. LLaMA-Factory raises some
+# of the errors later: its parser accepts any word for an option with a list of choices, and the Trainer refuses
+# DeepSpeed with FSDP. Other errors exist only in macheps, such as a missing file, or weights in another format than the
+# products.
 LATER_RULES = {"pure-bf16-fp16-checkpoint", "fp8-msamp", "missing-file", "no-such-choice", "deepspeed-and-fsdp"}
 
-# Reasons to refuse a published config that have nothing to do with its numbers.
+# Parts of LLaMA-Factory's error messages that are not about precision. A config that fails with one of them is not
+# compared.
 OTHER_REASONS = ("Please provide `model_name_or_path`",)
 
-# Parts of LLaMA-Factory's warnings, and the rules of macheps that report the same.
+# Maps part of each LLaMA-Factory warning to the macheps rule that reports the same problem.
 WARNINGS = {
     "We recommend enable `upcast_layernorm`": "recommend-upcast-layernorm",
     "We recommend enable mixed precision": "recommend-mixed-precision",
@@ -47,7 +50,7 @@ class Factory:
         self.torch = need("torch")
         transformers = need("transformers")
         omegaconf = need("omegaconf")
-        datasets = types.ModuleType("datasets")  # evaluation_args.py uses one of its enumerations
+        datasets = types.ModuleType("datasets")  # evaluation_args.py uses one enumeration of this package
         datasets.DownloadMode = type("DownloadMode", (), {"REUSE_DATASET_IF_EXISTS": "reuse_dataset_if_exists"})
         sys.modules.setdefault("datasets", datasets)
         self.parser = need("llamafactory.hparams.parser")
@@ -80,8 +83,8 @@ class Factory:
             lambda arguments: parallel.DISTRIBUTED if arguments.deepspeed or arguments.fsdp else parallel.NOT_PARALLEL)
 
     def parse(self, path, device, checkpoint):
-        """Returns the result of get_train_args, the rules of its warnings, and how the base is quantised. Raises the errors of
-        LLaMA-Factory."""
+        """Returns the result of get_train_args, the macheps rules of its warnings, and the quantisation config of the
+        base model. Raises the errors of LLaMA-Factory."""
         self.has_bf16, self.has_tf32 = device != "cpu", device in ("a100", "h100")
         self.warned.clear()
         self.deepspeed.unset_hf_deepspeed_config()
@@ -98,7 +101,8 @@ class Factory:
         return parsed, rules, loading.get("quantization_config")
 
     def compute_dtype(self, model_args, device, checkpoint):
-        """Returns patch_config's compute dtype: that of the flags, or the one that the device allows for the checkpoint's."""
+        """Returns the compute dtype that patch_config chooses: the dtype of the flags if they set one, and otherwise
+        the dtype that the device allows for the checkpoint's dtype."""
         if model_args.compute_dtype is not None:
             return model_args.compute_dtype
         self.misc._is_bf16_available, self.misc._is_fp16_available = device != "cpu", device != "cpu"
@@ -106,7 +110,8 @@ class Factory:
 
 
 def cases():
-    """Yields random combinations of good and bad values for the keys that decide precision, the same in every run."""
+    """Yields random combinations of good and bad values for the keys that decide precision. Every run yields the same
+    cases."""
     choices = {
         "do_train": [True, True, True, True, False, None],
         "finetuning_type": [None, "lora", "full", "full", "freeze", "oft", "qlora"],
@@ -190,7 +195,7 @@ def compare_llamafactory(options):
 
 
 def with_engines(options, text):
-    """Returns the config with the paths that its DeepSpeed files have here."""
+    """Replaces the paths of DeepSpeed files in the config by the paths of the local copies."""
     return text.replace("examples/deepspeed/", f"{options.configs}/deepspeed/llama-factory__deepspeed__")
 
 
@@ -222,5 +227,6 @@ def compare_parsed(done, what, ours, parsed, quantised, device, checkpoint):
     if not training.deepspeed:
         done.same(f"{what} clip", field(ours, "clip").get("max", 0), training.max_grad_norm)
     done.same(f"{what} checkpointing", field(ours, "ckpt")["kind"], not model.disable_gradient_checkpointing)
-    # Transformers 5 has already fixed the precision when LLaMA-Factory sets the environment variable for fp8.
+    # When LLaMA-Factory sets the environment variable for fp8, Transformers 5 has already fixed the precision. So fp8
+    # is off.
     done.same(f"{what} fp8", field(ours, "fp8")["kind"], "none")

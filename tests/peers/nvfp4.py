@@ -4,13 +4,14 @@
 
     build/peers/transformer-engine-2.20.2/bin/python tests/peers/nvfp4.py --macheps build/quick/experiments/macheps
 
-There are two comparisons: block scales and codes of random tensors, bit for bit, in blocks of 1 x 16 along either axis and of
-16 x 16, through `macheps convert --to`; and the Hadamard transform before the weight gradient, by an operand of the weight
-gradient in the dump of a training step under te-nvfp4. Known differences are counted and printed:
-  - The reference gives -0 the code of +0. The instruction with which kernels convert keeps the sign, and so does macheps.
-  - The reference multiplies bf16 matrices in torch's order of summation. A sum near the midpoint of two bf16 numbers may round
-    to the other one.
-Only that file and its two helpers are loaded from the wheel, without the package around them, which needs CUDA.
+There are two comparisons. The first compares the block scales and codes that `macheps convert --to` writes for random
+tensors, bit for bit, in blocks of 1 x 16 along either axis and of 16 x 16. The second compares the Hadamard transform
+before the weight gradient: it reads an operand of the weight gradient from the dump of a training step under te-nvfp4.
+Known differences are counted and printed:
+  - The reference gives -0 the code of +0. macheps keeps the sign, like the conversion instruction that kernels use.
+  - The reference multiplies bf16 matrices in torch's order of summation. A sum near the midpoint of two bf16 numbers
+    may therefore round to the other neighbour.
+Only reference_nvfp4.py and its two helpers are loaded from the wheel, because importing the whole package needs CUDA.
 Exit codes: 0 all agree except for known differences, 1 not, 2 usage, 77 torch or Transformer Engine is missing.
 """
 import argparse
@@ -27,7 +28,8 @@ import peer
 
 
 def load_reference():
-    """Returns the module reference_nvfp4 of the installed wheel, in an empty package of the wheel's name."""
+    """Loads the module reference_nvfp4 from the installed wheel. Empty stand-ins replace the packages that contain
+    it."""
     spec = importlib.util.find_spec("transformer_engine")
     if spec is None or not spec.submodule_search_locations:
         peer.skip("transformer_engine is not installed: scripts/peers installs it")
@@ -38,7 +40,7 @@ def load_reference():
         package = types.ModuleType(name)
         package.__path__ = []
         sys.modules[name] = package
-    # The base classes only store which data a quantiser must make. Nothing else in them is needed here.
+    # The reference needs its base classes only to store which layouts (rowwise, columnwise) a quantiser must produce.
     base = types.ModuleType("transformer_engine.pytorch.quantized_tensor")
 
     class Quantizer:
@@ -137,7 +139,7 @@ def compare_casts(torch, reference, program, folder, count, comparison):
                     found_codes = found_codes.T
                     found_scales = ours["scale_codes"].reshape(x.shape[0] // 16, x.shape[1]).T.reshape(-1)
                 if tile == (16, 16):
-                    wanted_scales = wanted_scales[::16]  # the reference has one for each row of the tile
+                    wanted_scales = wanted_scales[::16]  # the reference repeats the scale for each row of the tile
                 comparison.bytes(what, found_scales, wanted_scales.reshape(-1))
                 comparison.codes(what, found_codes, unpacked(codes))
 
@@ -157,7 +159,8 @@ def safetensors(path):
 
 
 def compare_hadamard(torch, reference, program, folder, comparison):
-    """Compares the activations of a weight gradient: mixed along the tokens, then cast with the amax of the mixed values."""
+    """Compares the activation operand of weight gradients. The Hadamard transform mixes the activations along the
+    tokens, and the cast uses the amax of the mixed values."""
     import numpy as np
 
     done = subprocess.run([program, "train", "--policy", "te-nvfp4", "--size", "tiny", "--steps", "1", "--seeds", "0", "--dump-step", "0",
@@ -186,7 +189,7 @@ def compare_hadamard(torch, reference, program, folder, comparison):
             raise peer.Failure(f"block {block}: {int(different.sum())} of {different.size} mixed values differ, {int(far.sum())} of them by "
                                "more than a code")
     comparison.compared += total
-    print(f"  hadamard: {total - rounded_otherwise} of {total} mixed values agree; {rounded_otherwise} sums round to the other number of bf16")
+    print(f"  hadamard: {total - rounded_otherwise} of {total} mixed values agree; {rounded_otherwise} differ because a bf16 sum rounds to the other neighbour")
 
 
 def main():
@@ -206,7 +209,7 @@ def main():
     except peer.Failure as failure:
         print(f"FAILED {failure}")
         return 1
-    print(f"  -0 has a code of its own here in {comparison.negative_zeros} places")
+    print(f"  macheps keeps the sign of -0 in {comparison.negative_zeros} places where the reference does not")
     print(f"nvfp4: {comparison.compared} numbers agree with Transformer Engine's reference")
     return 0
 

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions for comparisons with other programs: skip without the program, and call macheps."""
+"""Functions for comparisons with other programs: they call macheps, and skip a comparison if the other program is
+missing."""
 import csv
 import importlib
 import io
 import subprocess
 import sys
 
-SKIPPED = 77  # the exit code that ctest takes for a skipped test
+SKIPPED = 77  # ctest counts a test with this exit code as skipped
 
 
 def skip(why):

@@ -4,12 +4,13 @@
 
     build/peers/torchao-0.18.0/bin/python tests/peers/recipes.py --macheps build/quick/experiments/macheps
 
-Decode scales and codes of `macheps convert --to` are compared bit for bit, for float8 (tensorwise, and rowwise with any scales
-and with powers of two) and for MX blocks of 32 (floor, ceil, even, rceil). Elements that differ for a known reason are counted
-and printed. In torchao 0.18:
-  - rceil takes a logarithm, and gives a wrong scale for an amax that is 1 to 2 ulps above a boundary.
-  - A block with the scale byte 0 is multiplied by 2^126, or by 1 with rceil.
-  - An infinite amax gives finite bytes, whereas torchao 0.19 gives the scale NaN. No infinite amax is drawn here.
+Decode scales and codes of `macheps convert --to` are compared bit for bit. Two families are covered: float8
+(tensorwise, and rowwise with any scales and with powers of two) and MX blocks of 32 (floor, ceil, even, rceil). The
+script counts and prints elements that differ for a known reason. In torchao 0.18:
+  - rceil computes a logarithm, so its scale is wrong for an amax that is 1 or 2 ulps above the boundary of two scales.
+  - A block with the scale byte 0 is multiplied by 2^126, or by 1 with rceil. Such blocks are not compared.
+  - An infinite amax gives finite bytes, whereas torchao 0.19 gives the scale NaN. No random tensor has an infinite
+    amax.
 Emulated matmuls of torchao divide codes by the scale, and macheps multiplies by its reciprocal. The differences are counted.
 Exit codes: 0 all agree except for known differences, 1 not, 2 usage, 77 torchao cannot be imported.
 """
@@ -24,7 +25,8 @@ import peer
 
 
 def import_torchao(torch):
-    """Returns torchao. Defines the names of newer releases of torch that torchao imports but no CPU path calls."""
+    """Imports torchao. Before that, it defines the names that torchao imports from newer releases of torch. Nothing on
+    a CPU calls them."""
     functional = torch.nn.functional
     for name in ("ScalingType", "SwizzleType"):
         if not hasattr(functional, name):
@@ -36,7 +38,7 @@ def import_torchao(torch):
 
 
 def convert(program, folder, x, fmt, rule, granularity):
-    """Returns the arrays that `macheps convert` writes for the array."""
+    """Runs `macheps convert` on the array `x` and returns the arrays that it writes."""
     import numpy as np
 
     source, target = folder / "in.npy", folder / "out.npz"
@@ -105,7 +107,7 @@ def compare_mx(torch, program, folder, count):
             for fmt, dtype in (("e4m3fn", torch.float8_e4m3fn), ("e5m2", torch.float8_e5m2)):
                 x = tensor.clone()
                 if index % 2 == 1:
-                    # Amaxes at a boundary, and one to four ulps above it.
+                    # Set the amax of each block to a boundary of two scales, or to one to four ulps above the boundary.
                     blocks = x.view(-1, 32)
                     ulps = torch.arange(blocks.shape[0]) % 5
                     blocks[:, 0] = torch.finfo(dtype).max * blocks.abs().amax().log2().ceil().exp2() * (1 + ulps * 2.0**-23)
@@ -114,7 +116,7 @@ def compare_mx(torch, program, folder, count):
                 found = convert(program, folder, x.numpy(), fmt, rule, "mx32")
                 ours = found["scale_codes"].reshape(-1)
                 usual = ours == theirs
-                # The logarithm falls on the boundary although the amax is an ulp or two above it.
+                # With rceil, torchao's logarithm falls on the boundary although the amax is slightly above it.
                 amax = x.reshape(-1, 32).abs().amax(dim=1).numpy()
                 largest = np.float32(torch.finfo(dtype).max)
                 edge = np.ldexp(largest, theirs.astype(np.int32) - 127)
@@ -126,12 +128,12 @@ def compare_mx(torch, program, folder, count):
                 tiny += int((usual & (ours == 0)).sum())
                 mine = found["codes"].reshape(-1, 32)[held]
                 compared += same_bits(f"{rule} {fmt} codes", mine, data.view(torch.uint8).reshape(-1, 32).numpy()[held]) + ours.size
-    print(f"  mx: torchao's logarithm misses {near} amaxes just above a boundary, where ours are right; {tiny} blocks with the byte 0 left out")
+    print(f"  mx: torchao's logarithm gives {near} wrong scales for an amax just above a boundary; {tiny} blocks with the scale byte 0 not compared")
     return compared
 
 
 def compare_emulated(torch, program, folder, count):
-    """Compares codes divided by the scale (torchao's emulate mode) with codes times the decode scale."""
+    """Compares codes divided by the scale (torchao's emulate mode) with codes times the decode scale (macheps)."""
     from torchao.float8.float8_utils import amax_to_scale, to_fp8_saturated
 
     different = total = 0

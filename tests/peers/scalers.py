@@ -19,7 +19,7 @@ import peer
 
 
 def pattern(rng, steps):
-    """Returns the steps that overflow, counted from 1: rare ones, frequent ones, and runs."""
+    """Returns random steps that overflow, counted from 1. Depending on the draw, they are rare, frequent or in runs."""
     rate = rng.choice([0.0, 0.02, 0.1, 0.3, 0.6, 0.95])
     length = rng.choice([1, 1, 2, 5])
     chosen = set()
@@ -35,10 +35,10 @@ def number(x):
 
 
 class Case:
-    """One scaler of the peer, and the arguments for the same scaler of macheps.
+    """A loss scaler of the peer, and the command-line arguments for the same scaler in macheps.
 
-    `step(overflow)` makes the peer's step and returns (skipped, raised). `scale()`, `tracker()` and `hysteresis()` return its
-    state; `hysteresis()` returns None if the scaler has none.
+    `step(overflow)` makes one step with the peer's scaler and returns (skipped, raised). `scale()`, `tracker()` and
+    `hysteresis()` return the state of that scaler. `hysteresis()` returns None if the scaler has no hysteresis.
     """
 
     def __init__(self, arguments, step, scale, tracker, hysteresis=lambda: None):
@@ -46,7 +46,8 @@ class Case:
 
 
 def compare(program, case, overflows, steps):
-    """Runs both and returns the number of steps compared. Raises peer.Failure at the first difference."""
+    """Runs the peer's scaler and that of macheps, and returns the number of compared steps. Raises peer.Failure at the
+    first difference."""
     expected, raised = [], False
     for step in range(1, steps + 1):
         used = case.scale()
@@ -187,7 +188,8 @@ def deepspeed_cases():
                     lambda: scaler.cur_iter - scaler.last_overflow_iter - 1, lambda: scaler.cur_hysteresis)
 
     def of_optimizer(module, name):
-        """Returns a maker of cases for the update of an optimiser. The method needs only these attributes of an optimiser."""
+        """Returns a function that makes cases for the method _update_scale of an optimiser class. The method runs on a
+        stand-in that has only the attributes that it needs."""
         import types
 
         def make(rng):
@@ -196,7 +198,7 @@ def deepspeed_cases():
                                           scale_factor=2.0, scale_window=window, min_loss_scale=least)
             optimizer = types.SimpleNamespace(verbose=False, loss_scale_config=state, **vars(state))
             update = getattr(module, name)._update_scale
-            # Older versions keep the state in the optimiser itself, newer ones in its loss_scale_config.
+            # Older versions keep the state in the optimiser itself, newer versions in its loss_scale_config.
             holder = state if "loss_scale_config" in update.__code__.co_names else optimizer
 
             def step(overflow):
@@ -221,7 +223,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("peer", choices=["torch", "deepspeed"])
     parser.add_argument("--macheps", default="build/quick/experiments/macheps", help="the program")
-    parser.add_argument("--steps", type=int, default=10000, help="compared at least, for each scaler")
+    parser.add_argument("--steps", type=int, default=10000, help="compare at least this many steps of each scaler")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     version, groups = torch_cases() if options.peer == "torch" else deepspeed_cases()

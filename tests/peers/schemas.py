@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Validates SARIF and JUnit XML of `macheps check` with published schemas, which are downloaded and not kept here.
+"""Validates SARIF and JUnit XML of `macheps check` with published schemas, which the script downloads when it runs.
 
     build/peers/schemas/bin/python tests/peers/schemas.py --macheps build/quick/experiments/macheps
 
-The schema of SARIF 2.1.0 is published by OASIS. JUnit XML has no standard. The strictest schema in use is that of Jenkins'
-xunit plugin. It does not allow properties of a test case (pytest and GitLab do), so they are removed before the validation.
+The schema of SARIF 2.1.0 is published by OASIS. JUnit XML has no standard. The strictest schema in use is that of
+Jenkins' xunit plugin. That schema does not allow properties of a test case, although pytest and GitLab use them, so the
+script removes them before the validation.
 Exit codes: 0 valid, 1 not, 77 no network.
 """
 import argparse
@@ -44,7 +45,7 @@ op = "attention"; files = "none.npz"
 
 
 def text_of(source):
-    """Returns a schema from a file or an address."""
+    """Returns the text of a schema from a file or a URL."""
     if pathlib.Path(source).exists():
         return pathlib.Path(source).read_text()
     try:
@@ -68,7 +69,7 @@ def write_inputs(folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--macheps", default="build/quick/experiments/macheps", help="the program")
-    parser.add_argument("--sarif", default=SARIF, help="the schema's file or address")
+    parser.add_argument("--sarif", default=SARIF, help="file or URL of the schema")
     parser.add_argument("--junit", default=JUNIT)
     options = parser.parse_args()
     sarif_schema, junit_schema = json.loads(text_of(options.sarif)), xmlschema.XMLSchema(text_of(options.junit))
@@ -91,7 +92,7 @@ def main():
         faults += [error.reason for error in junit_schema.iter_errors(document)]
     results = len(log["runs"][0]["results"])
     if results < 3 or cases != 4:
-        faults.append(f"{results} results and {cases} test cases, where there should be 3 or more, and 4")
+        faults.append(f"{results} results and {cases} test cases, not at least 3 results and exactly 4 test cases")
     print(f"SARIF: {results} results, JUnit: {cases} test cases, {len(faults)} faults")
     for fault in faults:
         print(f"  {fault}")

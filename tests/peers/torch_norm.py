@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """PyTorch's fp32 layer norm on a CPU, forward and backward, with its orders of summation. acid.py compares it with PyTorch.
 
-The orders are those of aten/src/ATen/native/cpu/layer_norm_kernel.cpp and moments_utils.h. The multiply-adds that the compiler
-fused were inferred from results. The kernels are those for AVX2, which PyTorch uses on every CPU with AVX2 and FMA, with one
-thread. A row consists of v whole vectors of 8 elements, n = 8 v. u(a b + c) is rounded once. Versions differ in how pairs of
-vectors join: `JOINS` has a row for each version that was run. With ATEN_CPU_CAPABILITY=default, PyTorch uses other kernels,
-which are not described here; avx2 and avx512 give the same bits.
+The orders are those of aten/src/ATen/native/cpu/layer_norm_kernel.cpp and moments_utils.h. The multiply-adds that the
+compiler fused were inferred from results. The kernels are those for AVX2, which PyTorch uses on every CPU with AVX2 and
+FMA, with one thread. A row consists of v whole vectors of 8 elements, n = 8 v. u(a b + c) is a fused multiply-add,
+rounded once. Versions differ in how pairs of vectors join; `JOINS` has an entry for each version that was run. With
+ATEN_CPU_CAPABILITY=default, PyTorch uses other kernels, which are not described here; avx2 and avx512 give the same
+bits.
 
 Mean and variance of a row: each lane runs Welford's update over 16 vectors, with rounded reciprocals r_i of the counts:
     d = x - mean;  mean = u(d r_i + mean);  squares = u(d (x - mean) + squares)
@@ -29,13 +30,14 @@ LANES, CHUNK = 8, 16
 
 
 def fma(a, b, c):
-    """Returns a b + c, rounded once: to odd in fp64, then to fp32."""
+    """Returns the fp32 fused multiply-add a b + c. The fp64 sum is rounded to odd, so the rounding to fp32 is
+    correct."""
     product, addend = a.astype(np.float64) * b.astype(np.float64), np.asarray(c, np.float64)
     total = product + addend
     part = total - product
     lost = (product - (total - part)) + (addend - part)
     bits = total.view(np.int64)
-    # A sum that was rounded away from zero goes back by one ulp. The last bit then records that bits were lost.
+    # If the sum was rounded away from zero, move it back by one ulp. If bits were lost, set the last bit.
     back = (lost != 0) & (np.signbit(lost) != np.signbit(total))
     odd = np.where(lost != 0, (bits - back) | 1, bits)
     return odd.view(np.float64).astype(F)
@@ -46,7 +48,7 @@ def _spread(value, like):
 
 
 def _join(left, right):
-    """Joins `left` and `right`, each of which is (count, mean, squares)."""
+    """Joins `left` and `right` as PyTorch 2.9.1 does. Each is (count, mean, squares)."""
     (na, mean_a, squares_a), (nb, mean_b, squares_b) = left, right
     share = _spread(F(na) / F(na + nb), mean_b)
     d = mean_a - mean_b
@@ -54,19 +56,20 @@ def _join(left, right):
 
 
 def _join_rounded(left, right):
-    """Joins `left` and `right`. The product of share and difference is rounded once for both results."""
+    """Joins `left` and `right` as PyTorch 2.15.0 does: mean and squares use the same rounded product of share and
+    difference."""
     (na, mean_a, squares_a), (nb, mean_b, squares_b) = left, right
     d = mean_a - mean_b
     moved = _spread(F(na) / F(na + nb), mean_b) * d
     return na + nb, mean_b + moved, fma(moved, d * _spread(nb, mean_b), squares_a + squares_b)
 
 
-# How vectors join in each version of PyTorch that was run.
+# The function that joins two vectors of (count, mean, squares), for each version of PyTorch that was run.
 JOINS = {"2.9.1": _join, "2.15.0": _join_rounded}
 
 
 def described(version):
-    """Returns whether this version of PyTorch ("2.15.0+cu132") has a row."""
+    """Returns whether `JOINS` has an entry for this version of PyTorch, such as "2.15.0+cu132"."""
     return version.split("+")[0] in JOINS
 
 

@@ -4,17 +4,19 @@
 
     build/peers/torch/bin/python tests/peers/training.py torch --macheps build/quick/experiments/macheps
 
-`macheps train --config FILE --dump-step` writes the numbers before and after one optimiser step. torch makes the same step
-from them on the CPU. The comparisons, and the known reasons for different bits:
+`macheps train --config FILE --dump-step` writes the state before and after one optimiser step. torch makes the same
+step from the same state on the CPU. The comparisons, and the known reasons for different bits:
   - One step of AdamW (single-tensor, foreach, fused) on fp32 and bf16 parameters, with the CPU kernels `single-cpu`,
-    `foreach-cpu` and `fused-cpu`: moments and weights must be equal bit for bit, except for some fp32 weights of single-tensor
-    and foreach. There torch calls MKL's vmsSqrt, which returns a neighbour of the nearest root for one number in 150. With the
-    nearest roots instead, the rest of torch's step gives our bits for these weights, too.
-  - clip_grad_norm_ and GradScaler's unscale_: The orders of the sums of squares differ, so the norms must agree to 1e-6. The
-    results for the same norm must be equal bit for bit.
-  - The dtype of each operation of a GPT-2 and a Llama block with their losses: under CPU autocast to bf16, under CUDA autocast
-    to bf16 and fp16 (forward only, on fake tensors, because PyTorch's dispatcher needs no GPU), and in models cast to bf16 and
-    fp16. The dtypes must be those of `macheps policy explain`.
+    `foreach-cpu` and `fused-cpu`. Moments and weights must be equal bit for bit, except for some fp32 weights of
+    single-tensor and foreach. For these two kernels, torch calls MKL's vmsSqrt. One root in 150 is not correctly
+    rounded but a neighbour of the nearest number. With correctly rounded roots, the rest of torch's step must give the
+    same weights as macheps.
+  - clip_grad_norm_: The orders of the sums of squares differ, so the norms must agree to 1e-6. The gradients that are
+    clipped with the same norm must be equal bit for bit.
+  - GradScaler's unscale_: The unscaled gradients must be equal bit for bit.
+  - The dtype of each operation of a GPT-2 and a Llama block with their losses. The blocks run under CPU autocast to
+    bf16, under CUDA autocast to bf16 and fp16 (forward only, on fake tensors, because PyTorch's dispatcher needs no
+    GPU), and as models cast to bf16 and fp16. The dtypes must be those of `macheps policy explain`.
 Exit codes: 0 all agree, 1 they do not, 2 usage, 77 torch cannot be imported.
 """
 import argparse
@@ -49,7 +51,8 @@ def load_all(path):
 
 
 def dump_all(program, folder, config, *more):
-    """Returns the fourth step of a tiny model under the config as tensors and metadata. Writes FOLDER/step.safetensors."""
+    """Trains a tiny model under the config and dumps its fourth step to FOLDER/step.safetensors. Returns the tensors
+    and the metadata of that file."""
     with open(os.path.join(folder, "config.yaml"), "w") as file:
         file.write(config)
     sizes = {"--layers": "1", "--width": "32", "--vocabulary": "32"}
@@ -72,7 +75,8 @@ def parameters(tensors):
 
 
 def ulps(a, b, dtype):
-    """Returns the largest distance of two tensors in ulps of dtype, how many elements differ, and how many there are."""
+    """Returns the largest difference of two tensors in ulps of dtype, the number of elements that differ, and the
+    number of elements."""
     kind = torch.int16 if dtype == torch.bfloat16 else torch.int32
     codes = [x.to(dtype).contiguous().view(kind).to(torch.int64) for x in (a, b)]
     ordered = [torch.where(c < 0, -(c & (0x7FFF if kind == torch.int16 else 0x7FFFFFFF)), c) for c in codes]
@@ -99,7 +103,8 @@ def nearest_root(x):
 
 
 def behind_roots(tensors, name, root):
-    """Returns the weight after the last lines of torch's single-tensor fp32 step, which use `root`. Each line is a kernel."""
+    """Repeats the last lines of torch's single-tensor fp32 step, which use the square root `root`, and returns the new
+    weight. Each line calls one torch kernel."""
     steps, decays = 4, tensors[name + ":value"].ndim > 1
     lr = float(tensors["lr"])
     value = tensors[name + ":value"] * (1 - lr * 0.1) if decays else tensors[name + ":value"].clone()
@@ -120,9 +125,10 @@ def compare_adamw(program):
                     root = theirs["moment2"].sqrt()
                     is_wrong = root != nearest_root(theirs["moment2"])
                     differs = ours["value"] != theirs["value"]
-                    # Both parts of the claim: if the root is right, the weight is too, and the right root gives our weight.
+                    # Check both parts of the explanation: torch's own roots give torch's weights, and correctly rounded
+                    # roots give the weights of macheps.
                     if not torch.equal(behind_roots(tensors, name, root), theirs["value"]):
-                        raise peer.Failure(f"AdamW {kind} {word}: {name} is not what its lines give")
+                        raise peer.Failure(f"AdamW {kind} {word}: {name} differs from the weight that the last lines of torch's step give")
                     theirs["value"] = torch.where(is_wrong, behind_roots(tensors, name, nearest_root(theirs["moment2"])), theirs["value"])
                     wrong_roots, behind_them = wrong_roots + int(is_wrong.sum()), behind_them + int((differs & is_wrong).sum())
                 for slot, tensor in theirs.items():
@@ -130,7 +136,7 @@ def compare_adamw(program):
                     if differ:
                         raise peer.Failure(f"AdamW {kind} {word}: {differ} of {size} numbers of {name}:{slot} differ, by {far} ulp at most")
                     count += size
-            but = f"; {behind_them} weights stand behind one of {wrong_roots} roots of MKL's that are not the nearest" if wrong_roots else ""
+            but = f"; {behind_them} weights differ because of {wrong_roots} MKL roots that are not correctly rounded" if wrong_roots else ""
             print(f"AdamW {kind} {word}: {count - behind_them} of {count} numbers equal by bits{but}")
             total += count
     return total
@@ -146,7 +152,7 @@ def compare_clip(program):
     ours = tensors["grad_norm"].to(torch.float32).reshape(())
     if abs(float(norm) / float(ours) - 1) > 1e-6:
         raise peer.Failure(f"clip_grad_norm_: norm {float(norm)!r}, ours {float(ours)!r}")
-    # torch's result for the norm that macheps computed.
+    # Clip with torch's formula and the norm that macheps computed.
     coefficient = torch.clamp(0.05 / (ours + 1e-6), max=1.0)
     for name in names:
         wanted = tensors[name + ":grad"] * coefficient
@@ -180,8 +186,9 @@ def compare_unscale(program):
 
 @contextlib.contextmanager
 def autocast(device, dtype):
-    """Enables autocast on a CPU, or CUDA's dispatch without a GPU, because torch.autocast("cuda") would disable itself on fake
-    tensors. Does nothing if the model itself is in the low dtype."""
+    """Enables autocast for a CPU or for CUDA. For CUDA, it sets the flags of the dispatcher directly, because
+    torch.autocast("cuda") would disable itself on fake tensors. Does nothing if the model itself is in the low
+    dtype."""
     if torch.get_default_dtype() == dtype:
         yield
     elif device == "cpu":
@@ -198,7 +205,7 @@ def autocast(device, dtype):
 
 @contextlib.contextmanager
 def tensors_on(device):
-    """Sets the device of new tensors: a CPU, or a CUDA device that exists only for PyTorch's dispatcher."""
+    """Sets the device of new tensors: the CPU, or a fake CUDA device that exists only for PyTorch's dispatcher."""
     if device == "cpu":
         yield
         return
@@ -227,7 +234,8 @@ def log_softmax_dtype(compute):
 
 
 def gpt2_dtypes(device, dtype):
-    """Returns the dtype of every operation's output in nanoGPT's block with explicit attention, by macheps' slots."""
+    """Runs nanoGPT's block with explicit attention. Returns the dtype of each operation's output by the slot in
+    macheps."""
     F = torch.nn.functional
     found = {}
 
@@ -258,7 +266,7 @@ def gpt2_dtypes(device, dtype):
         loss, found["loss:forward.out"] = log_softmax_dtype(lambda: F.cross_entropy(logits.view(-1, vocabulary), tokens.view(-1)))
         saw("loss:forward.mean", loss)
     if device != "cpu":
-        return found  # a backward pass needs the device
+        return found  # a backward pass needs a real device
     logits.retain_grad()
     loss.backward()
     found["loss:grad.out"] = logits.grad.dtype
@@ -267,7 +275,8 @@ def gpt2_dtypes(device, dtype):
 
 
 def llama_dtypes(device, dtype):
-    """Returns the same for a Llama block in the form of Hugging Face transformers, with eager attention."""
+    """Runs the Llama block of Hugging Face transformers with eager attention. Returns the dtype of each operation's
+    output by the slot in macheps."""
     F = torch.nn.functional
     found = {}
 
@@ -352,7 +361,7 @@ def compare_dtypes(program):
                     if ours[slot] != words[seen]:
                         raise peer.Failure(f"autocast on {device}, {policy}, {model} {slot}: torch has {words[seen]}, macheps {ours[slot]}")
                     count += 1
-    print(f"autocast on a CPU and, by PyTorch's dispatcher, on CUDA, and low models: {count} operations have the dtype that is told")
+    print(f"autocast on a CPU and (by PyTorch's dispatcher) on CUDA, and models in 16 bits: {count} operations have the dtype that macheps reports")
     return count
 
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// FSDP's float8 all-gather: the codes of the shards are the codes of the whole weight, the cast starts from the format
-// of the shards, and policies that torchao refuses are refused.
+// Tests of FSDP's float8 all-gather: casting the shards gives the same codes as casting the whole weight, the cast
+// reads the format of the shards, and policies that torchao refuses are refused.
 #include "core/error.hpp"
 #include "core/math64.hpp"
 #include "core/rng.hpp"
@@ -34,7 +34,7 @@ Values normal(std::size_t count) {
     return values;
 }
 
-/// Returns the values of the codes of `x` under one encode scale.
+/// Casts `x` to e4m3fn with one encode scale and returns the values of the codes.
 Values cast(Backend& backend, const Values& x, float encode_scale) {
     const Tensor in = backend.empty({static_cast<std::int64_t>(x.size())}), out = backend.empty(in.shape());
     backend.upload(x, in);
@@ -48,8 +48,8 @@ float largest(Backend& backend, const Values& x) {
     return backend.amax(in);
 }
 
-/// Returns torchao's scale, computed as in its source code: the amax is at least 1e-12 in fp64, and the quotient is
-/// rounded to fp32.
+/// Returns torchao's encode scale for an amax, computed as in its source code: the amax is raised to at least 1e-12 in
+/// fp64, and the quotient is rounded to fp32.
 float scale_of(float amax) { return static_cast<float>(448.0 / std::max(double{amax}, 1e-12)); }
 
 std::string fsdp(bool gathers) {
@@ -84,7 +84,7 @@ Policy with_gather(const std::string& recipe) {
 
 }  // namespace
 
-TEST_CASE("shards that are cast with their common scale have the codes of the whole weight", "[policy][gather]") {
+TEST_CASE("shards that are cast with their common scale have the same codes as the whole weight", "[policy][gather]") {
     CpuBackend backend(1);
     for (const float size : {1.0f, 1e-3f, 1e-14f, 0.0f}) {
         Values whole = normal(96 * 64);
@@ -130,7 +130,7 @@ TEST_CASE("an all-gather in fp8 casts weights from their fp32 shards", "[policy]
     const ResolvedPolicy with = resolve(gathers, sites), without = resolve(copies, sites);
     CHECK(to_string(with.cast("block.1.mlp.up.weight:value")) == "fp32");
     CHECK_FALSE(with.has_master("block.1.mlp.up.weight"));
-    // Weights that are left out of fp8 are gathered in bf16, as is every bias.
+    // Weights that are left out of fp8 and all biases are gathered in bf16.
     for (const char* parameter : {"block.0.attn.qkv.weight", "embed.token.weight", "block.1.mlp.up.bias"}) {
         CAPTURE(parameter);
         CHECK(to_string(with.cast(std::string(parameter) + ":value")) == "bf16");

@@ -57,8 +57,8 @@ TEST_CASE("a glob matches whole names: * is any text, ? is one character, braces
 
 namespace {
 
-/// Returns the position of the first opening brace that is closed, and the position of its closing brace; npos if there
-/// is none.
+/// Returns the positions of the first opening brace that has a closing brace, and of that closing brace. Without closed
+/// braces, the first position is npos.
 std::pair<std::size_t, std::size_t> first_brace(const std::string& pattern) {
     for (std::size_t i = 0; i < pattern.size(); ++i) {
         if (pattern[i] != '{') continue;
@@ -70,7 +70,7 @@ std::pair<std::size_t, std::size_t> first_brace(const std::string& pattern) {
     return {std::string::npos, 0};
 }
 
-/// Matches by exhaustive search: writes out every alternative, and tries every length of a star.
+/// Returns whether the pattern matches the name. Tries every alternative of braces and every length of a star.
 bool matches_by_trial(const std::string& pattern, const std::string& name) {
     if (const auto [open, close] = first_brace(pattern); open != std::string::npos) {
         for (std::size_t i = open + 1, start = i, depth = 0; i <= close; ++i) {
@@ -104,10 +104,10 @@ TEST_CASE("a glob matches the same names as an exhaustive search", "[experiments
     int matched = 0;
     for (int i = 0; i < 20000; ++i) {
         const std::string pattern = text("ab*?{},{}", 10), name = text("aab,", 6);
-        if (!braces_match(pattern)) continue;  // policies refuse them
+        if (!braces_match(pattern)) continue;  // policies refuse such patterns
         CAPTURE(pattern, name);
         const bool expected = matches_by_trial(pattern, name);
-        if (glob_match(pattern, name) != expected) FAIL_CHECK("they differ");
+        if (glob_match(pattern, name) != expected) FAIL_CHECK("glob_match and the exhaustive search differ");
         matched += expected;
     }
     CHECK(matched > 300);
@@ -123,7 +123,7 @@ TEST_CASE("no glob takes exponential time", "[experiments][policy]") {
 
 TEST_CASE("the time of a match is at most proportional to the length of the glob times the length of the name",
           "[experiments][policy]") {
-    // An earlier version took quadratic or cubic time for each of these patterns, which is minutes at this length.
+    // A matcher that needs quadratic or cubic time for one of these patterns would run for minutes.
     const std::size_t half = 20'000;
     const std::string open(half, '{'), close(half, '}');
     CHECK_FALSE(glob_match(open, "a"));
@@ -153,7 +153,7 @@ TEST_CASE("unbalanced braces are detected", "[experiments][policy]") {
     CHECK_FALSE(braces_match("}{"));
 }
 
-TEST_CASE("every kind of site has its slots and matmuls", "[experiments][policy]") {
+TEST_CASE("every kind of site has the expected slots and matmuls", "[experiments][policy]") {
     CHECK(slots_of({.name = "x", .kind = SiteKind::linear}).size() == 13);
     CHECK(slots_of({.name = "x", .kind = SiteKind::product}).size() == 10);
     CHECK(slots_of({.name = "x", .kind = SiteKind::product, .scaled = true}).size() == 12);

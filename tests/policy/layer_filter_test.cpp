@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layer filters of frameworks on both kinds of model: the names of linears, the reasons for leaving linears out, the
-// linears that remain, and the errors.
+// Tests of the layer filters of frameworks on a GPT-2 and a Llama: the names of linears, the reasons for leaving
+// linears out, the linears that remain, and the errors.
 #include "experiments/policy/layer_filter.hpp"
 #include "core/error.hpp"
 #include "experiments/policy/policy.hpp"
@@ -74,7 +74,7 @@ const std::string linears = "{block.*.{attn.qkv,attn.proj,mlp.gate,mlp.up,mlp.do
 
 }  // namespace
 
-TEST_CASE("linears have the frameworks' names, in the order of registration", "[policy][filter]") {
+TEST_CASE("linears have the names of each framework, in the order in which it registers them", "[policy][filter]") {
     const std::vector<std::string> transformers{"model.layers.0.self_attn.q_proj", "model.layers.0.self_attn.k_proj",
                                                 "model.layers.0.self_attn.v_proj", "model.layers.0.self_attn.o_proj",
                                                 "model.layers.0.mlp.gate_proj",    "model.layers.0.mlp.up_proj",
@@ -87,7 +87,8 @@ TEST_CASE("linears have the frameworks' names, in the order of registration", "[
     CHECK(names(ModuleNames::transformers, gpt2()).size() == 9);
     CHECK(names(ModuleNames::torchtitan, one).back() == "output");
     CHECK(names(ModuleNames::megatron, gpt2()).front() == "decoder.layers.0.self_attention.linear_proj");
-    // Each framework names every linear of the model, and the parts of a linear have as many rows as the whole.
+    // Every linear of the model has a name in each framework. If a framework splits a linear, such as qkv, the parts
+    // together have the rows of the whole linear.
     for (const ModelConfig& model : {gpt2(), llama()}) {
         const SiteList sites = model_sites(model);
         for (const ModuleNames whose : {ModuleNames::transformers, ModuleNames::torchtitan}) {
@@ -116,7 +117,7 @@ TEST_CASE("Accelerate converts every Linear except the first and the last", "[po
     CHECK(left_out("accelerate-ao", odd).size() == 2 + 2 * 3);
     CHECK(why("accelerate-ao", odd, "block.1.mlp.down") ==
           "model.layers.1.mlp.down_proj: 16 does not divide its sides 32 x 40");
-    // One key head of 8 channels is a side of 8, whatever the sum of query, key and value rows is.
+    // With one key head of 8 channels, k_proj has a side of 8. The filter checks k_proj, not the fused qkv matrix.
     ModelConfig narrow = llama();
     narrow.kv_heads = 1;
     CHECK(why("accelerate-ao", narrow, "block.1.attn.qkv") ==
@@ -124,7 +125,7 @@ TEST_CASE("Accelerate converts every Linear except the first and the last", "[po
           "all of it stays in high precision");
 }
 
-TEST_CASE("Accelerate's conversion to Transformer Engine stops at the first Linear of a module that does not fit",
+TEST_CASE("Accelerate's conversion of a module to Transformer Engine stops at the first Linear that does not fit",
           "[policy][filter]") {
     CHECK(left_out("accelerate-te", llama()).empty());
     CHECK(left_out("accelerate-te", gpt2()).empty());
@@ -141,17 +142,17 @@ TEST_CASE("Accelerate's conversion to Transformer Engine stops at the first Line
     CHECK(left_out("accelerate-te", odd) == Sites{"lm_head"});
 }
 
-TEST_CASE("filters that go by names leave out the linears that their framework leaves out", "[policy][filter]") {
-    // gate_proj does not count as a gate, because whole parts of a name are compared.
+TEST_CASE("filters by name leave out the same linears as their frameworks", "[policy][filter]") {
+    // Axolotl compares whole components of a name, so gate_proj does not count as a gate.
     CHECK(left_out("axolotl", llama()) == left_out("accelerate-ao", llama()));
     CHECK(left_out("blocks", llama()) == Sites{"lm_head"});
     CHECK(left_out("llamafactory", llama()) == Sites{"lm_head"});
     CHECK(why("llamafactory", gpt2(), "lm_head") == "lm_head: its name contains \"lm_head\"");
     CHECK(left_out("torchao-mxfp8", llama()) == Sites{"block.0.attn.qkv", "block.1.attn.qkv", "lm_head"});
     CHECK(why("torchao-mxfp8", llama(), "lm_head") == "output: its name contains \"output\"");
-    CHECK(left_out("torchao-mxfp8", gpt2()).empty());  // a GPT-2 has none of torchtitan's names
+    CHECK(left_out("torchao-mxfp8", gpt2()).empty());  // no linear of a GPT-2 has a name from torchtitan
 
-    // Names that do not occur in the models here.
+    // The following names do not occur in the GPT-2 and the Llama of this test.
     const auto judged = [](std::string_view filter, std::vector<std::string> own, std::size_t i) {
         std::vector<FrameworkLinear> all;
         for (std::string& name : own)
@@ -175,7 +176,7 @@ TEST_CASE("filters that go by names leave out the linears that their framework l
 TEST_CASE("torchao's automatic filters decide by sizes alone", "[policy][filter]") {
     struct Case {
         std::int64_t k, n;
-        bool tensorwise, rowwise;  ///< converted
+        bool tensorwise, rowwise;  ///< whether the filter converts the linear
         const char* why;
     };
     for (const Case& c : {Case{4096, 1024, false, false, "both are small"},
@@ -206,7 +207,8 @@ TEST_CASE("the filter of the NVFP4 paper leaves out the last sixth of the hidden
     CHECK(why("nvfp4-paper", deep, "block.9.mlp.down").empty());
 }
 
-TEST_CASE("with Transformer Engine, a side that is not a multiple of 16 is an error", "[policy][filter]") {
+TEST_CASE("with Transformer Engine, a linear with a side that is not a multiple of 16 is an error",
+          "[policy][filter]") {
     ModelConfig odd = gpt2();
     odd.hidden = 40;
     const auto refused = [](const Policy& policy, const ModelConfig& model) -> std::string {
@@ -223,7 +225,7 @@ TEST_CASE("with Transformer Engine, a side that is not a multiple of 16 is an er
           "transformer_engine/pytorch/utils.py asserts multiples of 16, but 16 does not divide its sides 40 x 32 (use "
           "sizes that fit, or exclude that layer from the rule)");
     CHECK(refused(with_filter("filter = \"transformer-engine\"", "block.*.attn.*"), odd).empty());
-    // Megatron's output layer is not one of its fp8 linears.
+    // Megatron never runs its output layer in fp8, so the size of that layer causes no error.
     ModelConfig vocabulary = gpt2();
     vocabulary.vocabulary = 50;
     const ResolvedPolicy megatron = resolve(with_filter("filter = \"megatron\"", linears), model_sites(vocabulary));
@@ -232,13 +234,14 @@ TEST_CASE("with Transformer Engine, a side that is not a multiple of 16 is an er
     CHECK_FALSE(refused(with_filter("filter = \"transformer-engine\"", linears), vocabulary).empty());
 }
 
-TEST_CASE("a rule does not change the linears that its filter leaves out, and each has a reason", "[policy][filter]") {
+TEST_CASE("a rule does not change linears that its filter leaves out, and each of them has a reason",
+          "[policy][filter]") {
     const ResolvedPolicy policy = resolve(with_filter("filter = \"accelerate-ao\"", linears), model_sites(llama()));
     CHECK(policy.left_out_sites() == Sites{"block.0.attn.qkv", "lm_head"});
     CHECK(policy.low_linears() == ResolvedPolicy::LowLinears{.low = 9, .asked = 11});
     CHECK(to_string(policy.cast("lm_head:forward.a")) == "fp32");
     CHECK(to_string(policy.cast("block.0.attn.proj:forward.a")) == "e4m3fn/tensor");
-    // A site that the patterns do not match is not requested, and is therefore not reported as left out.
+    // A site is reported as left out only if the patterns of the rule match it.
     const ResolvedPolicy some =
         resolve(with_filter("filter = \"accelerate-ao\"", "block.*.{attn.qkv,mlp.up}"), model_sites(llama()));
     CHECK(some.left_out_sites() == Sites{"block.0.attn.qkv"});
@@ -271,8 +274,8 @@ TEST_CASE("a filter that leaves no linear in low precision is refused", "[policy
         "transformer.h.0.attn.c_attn: not faster in fp8: N = 96 <= 2048 (train a model of other sizes, or use another "
         "filter)");
     CHECK(what("skip_first_blocks = 2", gpt2()).empty());  // lm_head remains
-    // multiple_of is the alignment of a kernel, not a choice of layers. If no linear fits, the policy is accepted, and
-    // the linears are reported.
+    // multiple_of describes the alignment that a kernel needs. It is not a choice of layers, so a policy is accepted
+    // even if no linear fits. The linears that do not fit are reported.
     CHECK(what("multiple_of = 64", gpt2()).empty());
     CHECK(resolve(with_filter("multiple_of = 64", linears), model_sites(gpt2())).low_linears() ==
           ResolvedPolicy::LowLinears{.low = 0, .asked = 9});

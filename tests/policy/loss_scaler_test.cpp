@@ -73,13 +73,13 @@ bool contains(const std::string& text, const char* part) { return text.find(part
 
 }  // namespace
 
-TEST_CASE("the scale follows torch's traces", "[experiments][scaler]") {
+TEST_CASE("the scale follows the traces of torch's GradScaler", "[experiments][scaler]") {
     struct Trace {
         const char* name;
         float init;
         int interval;
-        std::vector<int> overflows;                 // steps, from 1
-        std::vector<int> used_exponents, trackers;  // at each step, after each step
+        std::vector<int> overflows;                 // steps that overflow, counted from 1
+        std::vector<int> used_exponents, trackers;  // exponents during each step, trackers after each step
         int end_exponent;
     };
     const Trace traces[] = {
@@ -123,7 +123,7 @@ TEST_CASE("the scale follows torch's traces", "[experiments][scaler]") {
     }
 }
 
-TEST_CASE("clean steps grow the exponent by floor((tracker + k) / interval)", "[experiments][scaler]") {
+TEST_CASE("k clean steps raise the scale's exponent by floor((tracker + k) / interval)", "[experiments][scaler]") {
     for (const int interval : {1, 2, 7, 50}) {
         for (int tracker = 0; tracker < interval; ++tracker) {
             const TorchSettings config = torch(1.0f, interval);
@@ -170,7 +170,7 @@ TEST_CASE("unscaling multiplies by a rounded reciprocal, and the fused kernel di
     CHECK(different < count / 2);
 }
 
-TEST_CASE("edge 1: fp16 gradients are refused, but not by FSDP's scaler", "[experiments][scaler]") {
+TEST_CASE("edge 1: torch's scaler refuses fp16 gradients, and FSDP's scaler accepts them", "[experiments][scaler]") {
     std::vector<float> g{4.0f};
     const GradScaler::Gradient gradient{g, fp16};
     GradScaler plain = used(torch(2.0f, 10));
@@ -180,14 +180,14 @@ TEST_CASE("edge 1: fp16 gradients are refused, but not by FSDP's scaler", "[expe
     CHECK(g[0] == 2.0f);
 }
 
-TEST_CASE("edge 2: bf16 gradients are refused on CUDA and rounded back on a CPU", "[experiments][scaler]") {
+TEST_CASE("edge 2: unscaling bf16 gradients is refused on CUDA and rounds to bf16 on a CPU", "[experiments][scaler]") {
     std::vector<float> g{0x1.82p0f};
     const GradScaler::Gradient gradient{g, bf16};
     GradScaler cuda = used(torch(3.0f, 10));
     CHECK(contains(message_of([&] { cuda.unscale(0, {&gradient, 1}); }), "not implemented for bf16"));
     GradScaler cpu = used(torch(3.0f, 10), GradScaler::Device::cpu);
     cpu.unscale(0, {&gradient, 1});
-    CHECK(g[0] == 0x1.02p-1f);  // 0x1.82p0 / 3 = 0x1.0155...p-1, between 0x1.00 and 0x1.02, nearer the latter
+    CHECK(g[0] == 0x1.02p-1f);  // 0x1.82p0 / 3 = 0x1.0155...p-1 lies between 0x1.00 and 0x1.02, nearer to 0x1.02
 }
 
 TEST_CASE("edge 3: growth to a value that is not finite is refused, and the tracker is still reset",
@@ -209,7 +209,8 @@ TEST_CASE("edge 4: repeated overflow takes the scale through the subnormals to z
     CHECK(inverse_of(*scaler) == inf);
 }
 
-TEST_CASE("edge 5: a tracker loaded at or beyond the interval grows only after an overflow", "[experiments][scaler]") {
+TEST_CASE("edge 5: if a loaded tracker is at or beyond the interval, the scale grows only after an overflow",
+          "[experiments][scaler]") {
     GradScaler scaler(torch(1.0f, 3));
     scaler.load(GradScaler::State{64.0f, 2.0, 0.5, 3, 3});
     for (int i = 0; i < 20; ++i) {
@@ -251,7 +252,7 @@ TEST_CASE("edge 6: calls out of order are refused", "[experiments][scaler]") {
     CHECK(contains(message_of([&] { scaler.step_with_closure(); }), "closure"));
     CHECK(contains(message_of([&] { scaler.load({}); }), "the saved state is empty"));
     scaler.update();
-    CHECK(scaler.step(0, gradients, nothing));  // update reset the stages
+    CHECK(scaler.step(0, gradients, nothing));  // accepted, because update() starts a new step
     CHECK(g[0] == 0.25f);                       // unscaled once per step, not twice
 }
 
@@ -268,7 +269,7 @@ TEST_CASE("edge 7: if one of two optimisers overflows, only that one skips its s
     CHECK(scaler.get_scale() == 256.0f);
 }
 
-TEST_CASE("edge 8: a fused optimiser always runs, and unscales by itself", "[experiments][scaler]") {
+TEST_CASE("edge 8: a fused optimiser always runs, and unscales the gradients itself", "[experiments][scaler]") {
     std::vector<float> g{6.0f};
     const GradScaler::Gradient one{g};
     GradScaler scaler = used(torch(3.0f, 2000));
@@ -294,7 +295,7 @@ TEST_CASE("edge 8: a fused optimiser always runs, and unscales by itself", "[exp
     CHECK(scaler.get_scale() == 1.5f);
 }
 
-TEST_CASE("a scale that is passed to update is set, and the tracker does not change", "[experiments][scaler]") {
+TEST_CASE("update(scale) sets the scale and does not change the tracker", "[experiments][scaler]") {
     GradScaler scaler = used(torch(8.0f, 2000));
     one_step(scaler, 1.0f);
     scaler.update();
@@ -302,10 +303,10 @@ TEST_CASE("a scale that is passed to update is set, and the tracker does not cha
     scaler.update(5.0f);
     CHECK(scaler.get_scale() == 5.0f);
     CHECK(scaler.growth_tracker() == 1);
-    CHECK(one_step(scaler, 1.0f));  // the stages are reset
+    CHECK(one_step(scaler, 1.0f));  // accepted, because update() starts a new step
 }
 
-TEST_CASE("a disabled scaler lets everything through", "[experiments][scaler]") {
+TEST_CASE("a disabled scaler neither scales nor skips, and never refuses a call", "[experiments][scaler]") {
     GradScaler scaler({.growth_factor = 0.5, .backoff_factor = 2.0}, false);
     std::vector<float> g{inf};
     const GradScaler::Gradient one{g, fp16};
@@ -341,7 +342,7 @@ TEST_CASE("a scaler with a loaded state continues like the scaler that saved it"
     }
 }
 
-TEST_CASE("a scaled fp16 loss of dimension zero overflows only under FSDP's scaler", "[experiments][scaler]") {
+TEST_CASE("a scaled zero-dimensional fp16 loss overflows only under FSDP's scaler", "[experiments][scaler]") {
     GradScaler scaler(torch(65536.0f, 2000));
     CHECK(scaler.scale(2.0f, fp16, 0) == 131072.0f);
     CHECK(scaler.scale(2.0f, fp16, 1) == inf);
@@ -413,7 +414,7 @@ TEST_CASE("the names, keys and summary lines of every kind of loss scaler are co
 namespace {
 
 /// A scaler that uses every feature of the interface: a flag, a count, a key without an initial value, its own state,
-/// an update before unscaling, a floor at which it raises, and gradients that are divided.
+/// an update before unscaling, a floor below which it raises an error, and division of the gradients.
 class EagerScaler final : public LossScaler {
   public:
     explicit EagerScaler(const LossScalerConfig& config)
@@ -456,7 +457,7 @@ const ScalerKind eager{.name = "eager",
                        },
                        .line = "eager {init_scale} {hysteresis} {divides} {floor}"};
 
-/// A tiny model and its optimiser. All gradients of a step are the same number.
+/// A tiny model and its optimiser. Each step sets all gradients to the same number.
 class Steps {
   public:
     explicit Steps(const char* policy, double clip = 0)
@@ -471,7 +472,7 @@ class Steps {
         for (const auto& p : model_.parameters()) backend_.fill(p->grad, gradient);
         return optimizer_->step(0, scaler);
     }
-    /// Returns one of the gradients after the step.
+    /// Returns one of the gradients after the step, which may have unscaled and clipped it.
     float gradient() { return numbers(model_.parameters().front()->grad).front(); }
     std::vector<float> weights() { return numbers(model_.parameters().front()->value); }
 
@@ -490,7 +491,7 @@ class Steps {
     std::optional<Optimizer> optimizer_;
 };
 
-/// Returns a gradient of a tiny model after one step with this scaler, if all gradients were `gradient` before.
+/// Takes one step of a tiny model whose gradients are all `gradient`, and returns one of the gradients after the step.
 float gradient_after_step(LossScaler& scaler, const char* policy = "fp32", double clip = 0, float gradient = 5.0f) {
     Steps steps(policy, clip);
     steps.step(scaler, gradient);
@@ -504,7 +505,7 @@ std::unique_ptr<LossScaler> scaler_of(const char* kind,
 
 }  // namespace
 
-TEST_CASE("a new scaler with its own keys and state needs only a row", "[experiments][scaler]") {
+TEST_CASE("one ScalerKind is enough to define a new scaler with its own keys and state", "[experiments][scaler]") {
     LossScalerConfig config(eager);
     CHECK(to_string(config) == "eager 3 2 true none");
     config.set("floor", 1);
@@ -518,7 +519,7 @@ TEST_CASE("a new scaler with its own keys and state needs only a row", "[experim
         return factor;
     };
     CHECK(step(true) == static_cast<float>(1 / 3.0));  // the hysteresis forgives the first overflow
-    CHECK(step(true) == static_cast<float>(1 / 1.5));  // the second halves the scale before gradients are unscaled
+    CHECK(step(true) == static_cast<float>(1 / 1.5));  // the second overflow halves the scale before unscaling
     const auto other = make_loss_scaler(config);
     REQUIRE(other->load(scaler->state()));
     CHECK(other->scale() == 1.5f);
@@ -526,7 +527,7 @@ TEST_CASE("a new scaler with its own keys and state needs only a row", "[experim
     CHECK_THROWS_AS(step(true), Error);
 }
 
-TEST_CASE("the optimiser divides gradients if the scaler does, and otherwise multiplies them by the reciprocal",
+TEST_CASE("if the scaler divides, the optimiser divides gradients; otherwise it multiplies them by the reciprocal",
           "[experiments][scaler]") {
     for (const double divides : {0.0, 1.0}) {
         const auto scaler = make_loss_scaler(LossScalerConfig(eager, {{"divides", divides}}));
@@ -535,7 +536,7 @@ TEST_CASE("the optimiser divides gradients if the scaler does, and otherwise mul
     }
 }
 
-TEST_CASE("if DeepSpeed's scale grows after a step, the gradients of that step are halved, unless clipping decides",
+TEST_CASE("if DeepSpeed's scale grows after a step, the unclipped gradients of that step are halved",
           "[experiments][scaler]") {
     for (const char* kind : {"ds-zero", "ds-fused"}) {
         for (const double halves : {1.0, 0.0}) {
@@ -551,8 +552,8 @@ TEST_CASE("if DeepSpeed's scale grows after a step, the gradients of that step a
                 return gradient;
             };
             CHECK(second_step(0) == 5.0f / (halves != 0 ? 8 : 4));
-            // The clipped gradient is 1 / sqrt(n) in both cases, except for the 1e-6 that is added to the norm and a
-            // few roundings.
+            // Halving does not affect a clipped gradient: it is 1 / sqrt(n), except for the 1e-6 that is added to the
+            // norm and a few roundings.
             const auto plain = scaler_of("torch", {{"init_scale", 4}});
             const float clipped = gradient_after_step(*plain, "fp32", 1.0);
             CHECK(clipped < 0.1f);
@@ -594,7 +595,7 @@ TEST_CASE("if a framework checks the sum of a gradient, finite numbers with an i
     }
 }
 
-TEST_CASE("a static scale without skipping changes no bit unless something overflows, and then Inf reaches the weights",
+TEST_CASE("a static scale without skipping does not change results, but lets Inf in the gradients reach the weights",
           "[experiments][scaler]") {
     const auto by_hand = [](double scale) {
         return scaler_of("static", {{"init_scale", scale}, {"skip", 0}, {"unscale_by_division", 1}});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares the bytes of training with published figures and with the sum over the tensors of a model.
+// Compares the memory estimates for training with published figures and with sums over the tensors of a model.
 #include "experiments/policy/memory_bytes.hpp"
 #include "core/error.hpp"
 #include "experiments/configs/memory/memory_recipe.hpp"
@@ -50,7 +50,7 @@ TEST_CASE("each recipe has the bytes per parameter of its training system", "[ex
         const char* recipe;
         double value, gradients, master, rest, total, cast;
     };
-    // `rest` contains the moments, and the gradients that are kept with the masters.
+    // `rest` contains the moments, and the second copy of the gradients that some systems keep for the master weights.
     for (const Row& row : {Row{"fp32", 4, 4, 0, 8, 16, 0}, Row{"amp", 4, 4, 0, 8, 16, 2}, Row{"pure", 2, 2, 0, 4, 8, 0},
                            Row{"deepspeed", 2, 2, 4, 8, 16, 0}, Row{"deepspeed-fp32-accum", 2, 6, 4, 8, 20, 0},
                            Row{"fsdp", 4, 4, 0, 8, 16, 0}, Row{"apex-o1", 4, 4, 0, 8, 16, 2},
@@ -60,8 +60,8 @@ TEST_CASE("each recipe has the bytes per parameter of its training system", "[ex
         CAPTURE(row.recipe);
         const MemoryRecipe* found = find_memory_recipe(row.recipe);
         REQUIRE(found != nullptr);
-        const ParameterBytes each = found->per_parameter(0.5);  // no parameter is frozen: the trainable part does not
-                                                                // matter
+        const ParameterBytes each = found->per_parameter(0.5);  // no parameter is frozen, so the trainable
+                                                                // fraction does not matter
         CHECK(each.value == row.value);
         CHECK(each.gradients() == row.gradients);
         CHECK(each.master == row.master);
@@ -71,7 +71,7 @@ TEST_CASE("each recipe has the bytes per parameter of its training system", "[ex
     }
 }
 
-TEST_CASE("each adapter parameter costs 16 bytes, and the base costs the bytes of its stored format",
+TEST_CASE("each adapter parameter needs 16 bytes, and each base parameter needs the bytes of its stored format",
           "[experiments][memory]") {
     struct Row {
         const char* recipe;
@@ -88,7 +88,7 @@ TEST_CASE("each adapter parameter costs 16 bytes, and the base costs the bytes o
     CHECK(rounded(total_of("adam-8bit"), 2) == 10.03);
 }
 
-TEST_CASE("sharded bytes agree with the ZeRO paper and with Megatron's documentation", "[experiments][memory]") {
+TEST_CASE("the bytes with sharding agree with the ZeRO paper and Megatron's documentation", "[experiments][memory]") {
     const auto gigabytes = [](const char* recipe, const char* how, double params, double shards) {
         return params * sharding(how).bytes(find_memory_recipe(recipe)->per_parameter(0), shards) / 1e9;
     };
@@ -115,13 +115,13 @@ TEST_CASE("sharded bytes agree with the ZeRO paper and with Megatron's documenta
 
 TEST_CASE("GaLore keeps moments of a projected gradient", "[experiments][memory]") {
     const ParameterBytes each = galore_bytes(4, 4096, 1024, 128);
-    // Both moments are 128 x 4096 and the projector is 1024 x 128, for the matrix and for its transpose.
+    // Both moments are 128 x 4096 and the projector is 1024 x 128. A transposed weight needs the same bytes.
     CHECK(each.moments == 4 * (2.0 * 128 * 4096 + 128.0 * 1024) / (4096.0 * 1024));
     CHECK(each == galore_bytes(4, 1024, 4096, 128));
     CHECK(galore_bytes(2, 4096, 1024, 128).total() == each.total() / 2);
 }
 
-TEST_CASE("activations follow the published formula", "[experiments][memory]") {
+TEST_CASE("the bytes of activations follow the published formula", "[experiments][memory]") {
     const ActivationShape one{.layers = 1, .width = 96, .heads = 6, .context = 40, .batch = 3};
     const double sbh = 40 * 3 * 96, as2b = 6 * 40 * 40 * 3;
     struct Row {

@@ -40,7 +40,7 @@ std::optional<Error> error_of(const std::function<void()>& call) {
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-/// A folder of policy files, removed at the end.
+/// A folder for policy files. The destructor removes it.
 class Folder {
   public:
     Folder() : path_(test::disk_folder() / "policies") { std::filesystem::create_directories(path_ / "inner"); }
@@ -128,7 +128,7 @@ forward = { a = { format = "e4m3fn", scaling = "tensor" }, b = { format = "e4m3f
     CHECK(to_string(p.cast("lm_head:forward.out")) == "bf16:stochastic:random_bits=8");
 }
 
-TEST_CASE("later rules win, slot by slot", "[experiments][policy]") {
+TEST_CASE("for each slot, the last rule that sets it wins", "[experiments][policy]") {
     const ResolvedPolicy p = resolved(R"(
 name = "mine"
 description = "words"
@@ -180,7 +180,7 @@ arithmetic = "bf16"
     CHECK(p.name == "mine");
     CHECK(p.description == "words");
     CHECK(p.matmul("block.0.mlp.up", "forward").bias_after);
-    CHECK(p.matmul("block.1.mlp.up", "forward").bias_after);  // the second rule does not set it
+    CHECK(p.matmul("block.1.mlp.up", "forward").bias_after);  // the second rule does not set bias_after
     CHECK_FALSE(p.matmul("lm_head", "forward").bias_after);
     CHECK(p.has_master("block.0.mlp.up.weight"));
     CHECK_FALSE(p.has_master("block.0.mlp.up.bias"));
@@ -208,7 +208,7 @@ cast = "fp16"
 )",
                                        "mine.toml");
     const ResolvedPolicy p = resolve(policy, model_sites(model));
-    CHECK(p.left_out_sites() == std::vector<std::string>{"lm_head"});  // 16 x 20, named once
+    CHECK(p.left_out_sites() == std::vector<std::string>{"lm_head"});  // 16 x 20; skipped by two rules
     CHECK(to_string(p.cast("lm_head:forward.a")) == "bf16");
     CHECK(to_string(p.cast("lm_head:forward.b")) == "bf16");
     CHECK(to_string(p.cast("lm_head:forward.out")) == "fp32");
@@ -216,7 +216,7 @@ cast = "fp16"
     CHECK(to_string(p.cast("embed:forward.out")) == "fp16");  // not a linear
 }
 
-TEST_CASE("a table has one row per slot, in the order of the model", "[experiments][policy]") {
+TEST_CASE("the table of a policy has one row per slot, in the order of the model", "[experiments][policy]") {
     const ResolvedPolicy p = resolve(load_policy("fp8-tensorwise"), tiny_sites());
     const auto rows = p.table();
     CHECK(rows.size() == p.casts.size());
@@ -237,7 +237,8 @@ TEST_CASE("a table has one row per slot, in the order of the model", "[experimen
     CHECK(row("embed", "forward.out").machine.empty());
 }
 
-TEST_CASE("extends joins presets and files, and the chain lists the nearest first", "[experiments][policy]") {
+TEST_CASE("a policy may extend presets and files, and its chain lists the nearest base first",
+          "[experiments][policy]") {
     const Folder folder;
     folder.write("base.toml", "extends = \"amp-fp16\"\ndescription = \"base\"\n[optimizer]\narithmetic = \"bf16\"\n");
     folder.write("inner/middle.toml",
@@ -258,7 +259,7 @@ TEST_CASE("extends joins presets and files, and the chain lists the nearest firs
     CHECK(to_string(p.cast("lm_head:forward.a")) == "fp16");
     CHECK(contains(p.origin.at("embed:forward.out"), "inner/middle.toml, rule 1"));
 
-    // An error in a base names the base's own line.
+    // An error in a base policy is reported with the file and line of the base.
     folder.write("base.toml", "\n\n[[rule]]\nsites = \"nowhere\"\nforward = { out = \"fp16\" }\n");
     const auto error = error_of([&] { resolve(load_policy(top), tiny_sites()); });
     REQUIRE(error);
@@ -273,7 +274,7 @@ TEST_CASE("extends joins presets and files, and the chain lists the nearest firs
     CHECK(contains(error_of([&] { load_policy(self); })->what(), "circle"));
 }
 
-TEST_CASE("an empty file is the fp32 policy under its own name", "[experiments][policy]") {
+TEST_CASE("an empty policy file is the fp32 policy with the file's name", "[experiments][policy]") {
     const Folder folder;
     const Policy policy = load_policy(folder.write("empty.toml", ""));
     CHECK(policy.name == "empty");
@@ -527,7 +528,7 @@ TEST_CASE("a machine that cannot compute its matmul causes an error with site, s
     CHECK_NOTHROW(resolved("[[rule]]\nsites = \"lm_head\"\nforward = { machine = \"exact\", a = \"e3m4\" }"));
 }
 
-TEST_CASE("a table shows '-' for master copies and micro-batch sums that no rule sets, and for nothing else",
+TEST_CASE("the table of a policy shows '-' only for master copies and micro-batch sums that no rule sets",
           "[experiments][policy]") {
     const ResolvedPolicy p = resolved(R"(
 [[rule]]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rounding that each preset must apply at each slot, written by hand from the framework's rules: for a GPT-2 block
-// in nanoGPT's form (nn.GELU, explicit softmax, cross entropy on the logits), and for a Llama block in the form of
-// Hugging Face transformers (eager attention, logits.float()).
+// Compares each preset with tables of the format that it must use at each slot. The tables are written by hand from the
+// frameworks' rules, for a GPT-2 block in nanoGPT's form (nn.GELU, explicit softmax, cross entropy on the logits) and
+// for a Llama block in the form of Hugging Face transformers (eager attention, logits.float()).
 #include "core/error.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/policy/policy.hpp"
@@ -25,7 +25,8 @@ using namespace macheps::training;
 
 namespace {
 
-/// F: fp32. T: a matmul operand that is read as tf32. L: the low format of the policy.
+/// The format that each kind of preset must use for one operation. F: fp32. T: a matmul operand that is read as tf32.
+/// L: the low format of the preset.
 struct OpRow {
     const char *what, *slots;
     char fp32, tf32, amp, pure;
@@ -114,7 +115,8 @@ std::string expected_cast(char column, const char* low) {
     return column == 'F' ? "fp32" : column == 'T' ? "tf32:nearest_away" : low;
 }
 
-/// Returns the sites of a tiny model. A Llama has two query heads per key head, so that the sums over them are sites.
+/// Returns the sites of a tiny model. The Llama shares key heads between query heads, so that it has the slots for
+/// summing the gradients of a shared head.
 SiteList tiny_sites(ModelKind kind) {
     ModelConfig model = named_size("tiny", kind).model;
     if (kind == ModelKind::llama) model.kv_heads = 2;
@@ -169,7 +171,7 @@ TEST_CASE("under each framework preset, every slot has the format of the framewo
     }
 }
 
-TEST_CASE("every row of the table matches a slot of the model", "[experiments][preset]") {
+TEST_CASE("every row of the tables of expected formats matches a slot of its model", "[experiments][preset]") {
     for (const ModelKind kind : both_kinds) {
         const ResolvedPolicy policy = resolved("fp32", kind);
         for (const OpRow& row : rows_of(kind)) {
@@ -180,7 +182,7 @@ TEST_CASE("every row of the table matches a slot of the model", "[experiments][p
     }
 }
 
-TEST_CASE("a rule for one kind of model does not affect the other", "[experiments][preset]") {
+TEST_CASE("a rule for one kind of model does not affect the other kind", "[experiments][preset]") {
     const Policy policy = parse_policy(
         "[[rule]]\nmodel = \"llama\"\nsites = \"block.*.mlp.gate\"\nforward = { out = \"bf16\" }\n"
         "[[rule]]\nmodel = \"gpt2\"\nparams = \"embed.position.weight\"\nvalue = \"fp16\"\n",
@@ -189,7 +191,7 @@ TEST_CASE("a rule for one kind of model does not affect the other", "[experiment
                          gpt2 = resolve(policy, tiny_sites(ModelKind::gpt2));
     CHECK(llama.cast("block.1.mlp.gate:forward.out").format == bf16);
     CHECK(gpt2.cast("embed.position.weight:value").format == fp16);
-    CHECK(llama.origin.size() == 2);  // one in each of two blocks
+    CHECK(llama.origin.size() == 2);  // one slot in each of two blocks
     CHECK(gpt2.origin.size() == 1);
     CHECK_THROWS_WITH(
         parse_policy("[[rule]]\nmodel = \"lama\"\nsites = \"lm_head\"\nforward = { out = \"bf16\" }\n", "x"),
@@ -242,7 +244,7 @@ TEST_CASE("fp8-tensorwise differs from amp-bf16 only in the operands and the bia
     const std::string hidden = "block.?.{attn.qkv,attn.proj,mlp.gate,mlp.up,mlp.down}:";
     for (const auto& [slot, cast] : fp8.casts) {
         std::string expected = to_string(amp.cast(slot));
-        // Activations and weights e4m3fn, output gradients e5m2: dY is operand a of both backward matmuls.
+        // Activations and weights are e4m3fn. Output gradients (dY) are e5m2 and operand a of both backward matmuls.
         if (glob_match(hidden + "{forward.{a,b},input_grad.b,weight_grad.b}", slot)) expected = "e4m3fn/tensor";
         if (glob_match(hidden + "{input_grad.a,weight_grad.a}", slot)) expected = "e5m2/tensor";
         CAPTURE(slot);
@@ -272,7 +274,7 @@ TEST_CASE("fp8-tensorwise does not change linears whose sides are not multiples 
     CHECK_FALSE(fp8.matmul("block.0.mlp.up", "forward").bias_after);
 }
 
-TEST_CASE("presets name their scaler and their optimiser's arithmetic", "[experiments][preset]") {
+TEST_CASE("each preset has the expected loss scaler and optimiser arithmetic", "[experiments][preset]") {
     for (const std::string_view name : preset_names()) {
         const Policy policy = load_policy(name);
         CAPTURE(std::string(name));
@@ -345,7 +347,7 @@ TEST_CASE("a preset fits every kind and size of model", "[experiments][preset]")
             const SiteList usual_sites = model_sites(usual), other_sites = model_sites(other);
             for (const Policy& preset : presets) {
                 CAPTURE(preset.name, std::string(size.name));
-                // Filters of frameworks leave the first or the last linear out of every model.
+                // The lf-fp8 presets use filters of frameworks, which leave the first or last linear of a model out.
                 CHECK(resolve(preset, usual_sites).left_out.empty() == !preset.name.starts_with("lf-fp8"));
                 CHECK_NOTHROW(resolve(preset, other_sites));
             }
@@ -361,7 +363,7 @@ struct MachinePreset {
     const char *forward = nullptr, *gradients = nullptr;
     /// Whether the operands of the hidden linears are cast differently than in `base`.
     bool own_casts = false;
-    /// Cast of all operands, or null if it is that of `base`.
+    /// Cast of all operands, or null if the operands are cast as in `base`.
     const char* operands = nullptr;
 };
 
@@ -408,7 +410,7 @@ std::vector<float> step_of(Backend& backend, const char* policy_name, const Mode
 
 }  // namespace
 
-TEST_CASE("a preset for a GPU is its base on that GPU's matrix units, in every matmul including attention and head",
+TEST_CASE("a preset for a GPU runs every matmul of its base, including attention and head, on matrix units",
           "[experiments][preset]") {
     const ModelKind kind = GENERATE(ModelKind::gpt2, ModelKind::llama);
     const std::string hidden = "block.?.{attn.qkv,attn.proj,mlp.gate,mlp.up,mlp.down}:";
@@ -442,10 +444,10 @@ TEST_CASE("a preset for a GPU is its base on that GPU's matrix units, in every m
     for (const std::string_view name : preset_names())
         on_machines += !resolved(std::string(name).c_str()).machines().front().first.starts_with("fp32.chain");
     CHECK(on_machines ==
-          std::size(machine_presets) + 3);  // dsv3, a recipe for Hopper, and two presets for autocast on CPUs
+          std::size(machine_presets) + 3);  // plus dsv3 (for Hopper) and two presets for autocast on CPUs
 }
 
-TEST_CASE("autocast on a CPU keeps the scores' format in softmax, and each product has the rule of oneDNN's kernel",
+TEST_CASE("with autocast on a CPU, softmax keeps the format of its input, and each matmul uses oneDNN's kernel",
           "[experiments][preset]") {
     for (const ModelKind kind : both_kinds) {
         const SiteList sites = model_sites(named_size("tiny", kind).model);
@@ -459,7 +461,7 @@ TEST_CASE("autocast on a CPU keeps the scores' format in softmax, and each produ
                 REQUIRE(choice.named != nullptr);
                 CHECK(choice.named->name == rule);
             }
-            // A Llama requests fp32 for its softmax. The loss of both models is fp32 on a CPU.
+            // A Llama requests fp32 for its softmax; GPT-2 does not. On a CPU, the loss of both models is fp32.
             const bool keeps_scores = kind == ModelKind::gpt2;
             CHECK(to_string(cpu.cast("block.0.attn.softmax:forward.out")) == (keeps_scores ? "bf16" : "fp32"));
             CHECK(to_string(cpu.cast("loss:forward.out")) == "fp32");
@@ -470,7 +472,7 @@ TEST_CASE("autocast on a CPU keeps the scores' format in softmax, and each produ
     }
 }
 
-TEST_CASE("block-scaled presets scale as their frameworks do", "[experiments][preset]") {
+TEST_CASE("block-scaled presets use the casts of their frameworks", "[experiments][preset]") {
     const ModelKind kind = GENERATE(ModelKind::gpt2, ModelKind::llama);
     const std::string hidden = "block.?.{attn.qkv,attn.proj,mlp.gate,mlp.up,mlp.down}:";
     struct Case {
@@ -510,7 +512,7 @@ TEST_CASE("the factor of a product in NVFP4 is computed from the amaxes of its o
     CHECK(product_scale(left.scale, right.scale) != left.scale.decode * right.scale.decode);
 }
 
-TEST_CASE("linears that stay out of fp8 use the bf16 instruction", "[experiments][preset]") {
+TEST_CASE("in a preset with fp8, linears that are left out of fp8 use the bf16 instruction", "[experiments][preset]") {
     const ModelConfig model{.layers = 1, .width = 32, .heads = 4, .context = 8, .vocabulary = 48, .hidden = 72};
     const ResolvedPolicy policy = resolve(load_policy("h100-fp8-promoted"), model_sites(model));
     CHECK(policy.left_out_sites() == std::vector<std::string>{"block.0.mlp.up", "block.0.mlp.down"});
@@ -520,7 +522,7 @@ TEST_CASE("linears that stay out of fp8 use the bf16 instruction", "[experiments
     }
 }
 
-TEST_CASE("a step on matrix units differs from its base, and no engine or number of threads changes a bit",
+TEST_CASE("a step on matrix units differs from its base, and is the same for every engine and number of threads",
           "[experiments][preset]") {
     using test::differences;
     ModelConfig config{.layers = 1, .width = 32, .heads = 2, .context = 12, .vocabulary = 48};
@@ -536,7 +538,7 @@ TEST_CASE("a step on matrix units differs from its base, and no engine or number
     CpuBackend scalar(1, Simd::scalar), best(2);
     for (const MachinePreset& each : machine_presets) {
         CAPTURE(each.name);
-        // Rounding the outputs to bf16 hides most effects of an accumulator, so the test needs many outputs.
+        // Rounding the outputs to bf16 hides most effects of an accumulator, so only a larger model shows a difference.
         CHECK(differences(step_of(best, each.name, larger, 8), step_of(best, each.base, larger, 8)) != "");
         const std::vector<float> reference = step_of(scalar, each.name, config, 2);
         CHECK(std::all_of(reference.begin(), reference.end(), [](float x) { return std::isfinite(x); }));

@@ -28,7 +28,7 @@ using Steps = std::vector<std::int64_t>;
 
 constexpr double inf = std::numeric_limits<double>::infinity();
 
-/// Parses a kind and some of its keys, such as "ds-zero version=0.16.5 hysteresis=1".
+/// Parses the kind of a loss scaler and some of its keys, such as "ds-zero version=0.16.5 hysteresis=1".
 LossScalerConfig config_of(const std::string& text) {
     std::istringstream words(text);
     std::string word;
@@ -49,7 +49,7 @@ std::vector<ScalerStep> trace_of(const std::string& scaler, const Steps& overflo
     return trace(*make_loss_scaler(config_of(scaler)), overflow_at, steps);
 }
 
-/// Returns the numbers of a text, which are separated by spaces.
+/// Returns the numbers in a text that separates them by spaces.
 std::vector<double> numbers(const std::string& text) {
     std::istringstream in(text);
     std::vector<double> list;
@@ -66,8 +66,8 @@ std::vector<double> column(const std::vector<ScalerStep>& rows, Field&& field) {
 
 struct Trace {
     std::string scaler;
-    const char *used, *end;            // exponents of the scale
-    const char *tracker, *hysteresis;  // after each step; empty: not compared, or absent
+    const char *used, *end;            // exponents of the scale: during each step, and after the last step
+    const char *tracker, *hysteresis;  // values after each step; empty: tracker not compared, no hysteresis
 };
 
 void check(const Trace& expected, const Steps& overflow_at) {
@@ -94,8 +94,8 @@ void check(const Trace& expected, const Steps& overflow_at) {
     }
 }
 
-/// Returns the number of clean steps since the last overflow, for each step. Kinds without their own tracker count
-/// these.
+/// Returns, for each step, the number of clean steps since the last overflow. This is the tracker of scalers that keep
+/// no other tracker.
 std::string since_overflow(const Steps& overflow_at, int steps) {
     std::string text;
     int count = 0;
@@ -180,7 +180,7 @@ TEST_CASE("trace B: overflows at steps 3, 5 and 7 show when the hysteresis is re
           overflow_at);
 }
 
-TEST_CASE("edge traces E1 to E4 reach the floor, the cap, the end of the range and the first growth",
+TEST_CASE("edge traces E1 to E4: the floor, the cap, the end of the range, and growth in the first step",
           "[experiments][scaler]") {
     struct Edge {
         std::string scaler;
@@ -205,7 +205,7 @@ TEST_CASE("edge traces E1 to E4 reach the floor, the cap, the end of the range a
         {"ds-fused" + e1, true, to_one, {2, 1, 1, 1, 1, 1}, false},
         {"apex-fp16-utils" + e1, true, to_one, {2, 1, 1, 1, 1, 1}, false},
         {"megatron hysteresis=1" + e1, true, to_one, {2, 1, 1, 1, 1, 1}, false},
-        // A floor that repeated halving does not hit exactly.
+        // Repeated halving does not reach a floor of 3 exactly.
         {"apex min_scale=3" + e1, true, {4, 3, 3}, {3, 3, 3}, false},
         {"ds-zero hysteresis=1 min_scale=3" + e1, true, {4, 3}, {3, 3}, true},
         {"ds-fused min_scale=3" + e1, true, {4, 3, 3}, {3, 3, 3}, false},
@@ -294,7 +294,7 @@ TEST_CASE("factors are doubles in GradScaler, and fp32 in Megatron and in FSDP's
     CHECK(differs);
 }
 
-TEST_CASE("gradients are halved when DeepSpeed's scale grows, unless the quirk is switched off",
+TEST_CASE("gradients are halved when DeepSpeed's scale grows, unless growth_step_half_grad is false",
           "[experiments][scaler]") {
     const std::map<std::string, Steps> growth{{"ds-zero version=0.16.5", {7, 12, 15}},
                                               {"ds-zero version=0.17.1", {8, 13, 16}},
@@ -322,7 +322,7 @@ TEST_CASE("gradients are halved when DeepSpeed's scale grows, unless the quirk i
     }
 }
 
-TEST_CASE("a static scale never changes; DeepSpeed's skips overflowing steps, and the hand-written one skips none",
+TEST_CASE("a static scale never changes, and overflowing steps are skipped unless `skip` is false",
           "[experiments][scaler]") {
     for (const std::string scale : {"1", "1024", "0.1"}) {
         for (const bool skips : {true, false}) {
@@ -354,7 +354,7 @@ TEST_CASE("the preset static-1024 has a scale of 1024 and does not check for Inf
     CHECK(config.kind == find_scaler("static"));
 }
 
-TEST_CASE("versions are texts of up to three numbers that can be compared", "[experiments][scaler]") {
+TEST_CASE("a version has up to three numbers, and versions can be compared", "[experiments][scaler]") {
     CHECK(version_number("0.16.5") == 16005.0);
     CHECK(version_number("0.17") == version_number("0.17.0"));
     CHECK(version_number("1") == 1000000.0);

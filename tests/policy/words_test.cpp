@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares the printed policy language with the parser: at every place in a file, a word is accepted if and only if it
-// is printed.
+// Compares the words that `macheps policy words` prints with the parser: at every place in a policy file, the parser
+// accepts a word if and only if the command prints the word for that place.
 #include "experiments/policy/language/words.hpp"
 #include "core/error.hpp"
 #include "core/format_table.hpp"
@@ -32,7 +32,7 @@ SiteList sites_of_all_kinds() {
         .kind = ModelKind::llama, .layers = 1, .width = 16, .heads = 4, .context = 8, .vocabulary = 16, .kv_heads = 2});
 }
 
-/// Returns the error of a policy with this text for a model, or an empty text if there is none.
+/// Resolves a policy with this text for a model. Returns the error message, or an empty string without an error.
 std::string complaint(const std::string& toml) {
     static const SiteList sites = sites_of_all_kinds();
     try {
@@ -45,7 +45,7 @@ std::string complaint(const std::string& toml) {
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-/// Returns the words of a group, or only those that belong to `of`.
+/// Returns the printed words of a group. If `of` is not empty, returns only the words that belong to `of`.
 Names words_of(std::string_view group, std::string_view of = {}) {
     Names names;
     for (const PolicyWordGroup& each : policy_words()) {
@@ -58,7 +58,8 @@ Names words_of(std::string_view group, std::string_view of = {}) {
     return names;
 }
 
-/// Returns the parts of the slots before the dot, or the parts after the dot in one group.
+/// Splits the slot names at the dot, as in "forward.out". Without a group, returns the parts before the dot. With a
+/// group such as "forward", returns the parts after the dot in that group.
 Names parts_of_slots(const std::string& group = {}) {
     Names names;
     for (const std::string& slot : words_of("slots")) {
@@ -86,8 +87,8 @@ const Names& candidates() {
     return all;
 }
 
-/// Checks that of all candidates exactly the words in `printed` are accepted. `place` makes a policy with the candidate
-/// in one place. A word counts as refused if the error contains one of `refusals`.
+/// Checks that the parser accepts exactly the words in `printed` at one place. `place` returns a policy that has the
+/// given word at that place. A word counts as refused if the error contains one of `refusals`.
 void check_place(const std::string& what, const Names& printed,
                  const std::function<std::string(const std::string&)>& place,
                  const std::vector<std::string>& refusals) {
@@ -108,7 +109,8 @@ Names joined(Names a, const Names& b) {
 
 }  // namespace
 
-TEST_CASE("keys of a policy are accepted exactly where they are printed", "[experiments][policy]") {
+TEST_CASE("the parser accepts each key exactly in the tables of a policy for which `policy words` lists it",
+          "[experiments][policy]") {
     const std::vector<std::string> unknown{"unknown key"};
     check_place(
         "file", words_of("file_keys"), [](const auto& word) { return fmt::format("\"{}\" = 3", word); }, unknown);
@@ -145,7 +147,8 @@ TEST_CASE("keys of a policy are accepted exactly where they are printed", "[expe
         unknown);
 }
 
-TEST_CASE("slots are accepted exactly at the kinds of site for which they are printed", "[experiments][policy]") {
+TEST_CASE("the parser accepts each slot exactly at the kinds of site for which `policy words` lists it",
+          "[experiments][policy]") {
     const std::map<std::string, std::string> site_of{
         {"linear", "lm_head"},      {"elementwise", "embed"},      {"product", "block.0.attn.scores"}, {"loss", "loss"},
         {"rms_norm", "final_norm"}, {"rope", "block.0.attn.rope"}, {"gated", "block.0.mlp.act"}};
@@ -170,7 +173,8 @@ TEST_CASE("no slot has the same name as a key of a matmul", "[experiments][polic
     }
 }
 
-TEST_CASE("names in a policy are accepted exactly where they are printed", "[experiments][policy]") {
+TEST_CASE("the parser accepts each name exactly for the keys of a policy for which `policy words` lists it",
+          "[experiments][policy]") {
     const auto forward = [](const std::string& table) { return "[[rule]]\nsites = \"lm_head\"\nforward = " + table; };
     for (const std::string key : {"machine", "rule", "promotion", "join", "scale_order"}) {
         check_place(key, words_of("matmul_names", key),
@@ -206,7 +210,7 @@ TEST_CASE("names in a policy are accepted exactly where they are printed", "[exp
                     {"unknown " + key});
     }
     check_place("algorithm", words_of("amax_algorithms"), of_cast("algorithm"), {"unknown algorithm"});
-    // With underscores, some recipes have the same names as scale rules.
+    // The parser reads '_' as '-' in the name of a recipe. The names of some scale rules then are names of recipes.
     check_place("recipe", joined(words_of("recipes"), {"te_delayed", "te_current", "te_block", "te_mxfp8", "te_nvfp4"}),
                 [](const auto& word) { return fmt::format("[[rule]]\nsites = \"lm_head\"\nrecipe = \"{}\"", word); },
                 {"unknown recipe"});
@@ -216,7 +220,7 @@ TEST_CASE("names in a policy are accepted exactly where they are printed", "[exp
                 {"unknown rounding mode"});
 }
 
-TEST_CASE("a loss scaler accepts the keys that are printed for it and the keys that it ignores",
+TEST_CASE("a loss scaler accepts the keys that `policy words` lists for it and the keys that it ignores",
           "[experiments][policy]") {
     check_place("kind", words_of("loss_scalers"),
                 [](const auto& word) { return fmt::format("[loss_scaler]\nkind = \"{}\"", word); },
@@ -233,7 +237,7 @@ TEST_CASE("a loss scaler accepts the keys that are printed for it and the keys t
     }
 }
 
-TEST_CASE("the text of the policy language contains every word, and every key and slot has a summary",
+TEST_CASE("the output of `policy words` contains every word, and every key and slot has a summary",
           "[experiments][policy]") {
     const std::string text = policy_words_text(policy_words());
     for (const PolicyWordGroup& group : policy_words()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// docs/analysis.md and docs/lessons.md: every command runs, and every cell of their tables
-// agrees with the command's rows.
+// Tests docs/analysis.md and docs/lessons.md: every command runs, and every cell of a table agrees with the output of
+// the command above it.
 #include "tests/program/program.hpp"
 
 #include <algorithm>
@@ -39,7 +39,7 @@ Cells split(const std::string& line, char at) {
     return cells;
 }
 
-/// Returns the cells of `| a | b |`: a and b.
+/// Returns the cells of a table row: a and b for `| a | b |`.
 Cells cells_of(const std::string& line) {
     Cells cells;
     const Cells parts = split(line, '|');
@@ -70,7 +70,7 @@ std::vector<Example> examples_of(const std::vector<std::string>& lines) {
     return examples;
 }
 
-/// Returns a cell as the page prints it: numbers with a fraction have three digits.
+/// Returns a cell as the page prints it: fractions are rounded to three significant digits.
 std::string printed(const std::string& cell) {
     const bool is_fraction = !cell.empty() && cell.find_first_not_of("-0123456789.e+") == std::string::npos &&
                              cell.find_first_of(".e") != std::string::npos && cell.front() != 'e';

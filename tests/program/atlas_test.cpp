@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// examples/atlas.cpp: its rows agree with figures that another program computed (the tables of the specification of
-// numerical analysis).
+// Compares the rows of examples/atlas.cpp with the tables of a specification for numerical analysis, which an
+// independent program computed.
 #include "core/codec.hpp"
 #include "core/format_table.hpp"
 #include "tests/program/program.hpp"
@@ -18,7 +18,7 @@ using namespace macheps::test;
 
 namespace {
 
-/// Returns the last cell of each row by the text before it.
+/// Runs atlas with these arguments. Returns a map from the other cells of each row to its last cell.
 std::map<std::string, std::string> rows_of_atlas(const std::string& words) {
     scratch();
     const std::string file = (scratch() / "atlas.csv").string();
@@ -34,7 +34,7 @@ std::map<std::string, std::string> rows_of_atlas(const std::string& words) {
 
 struct AtlasFigure {
     const char* row;
-    double value, margin;  ///< one unit of the last printed digit
+    double value, margin;  ///< the margin is one unit of the last digit that the table prints
 };
 
 void check_figures(const std::map<std::string, std::string>& rows, const std::vector<AtlasFigure>& figures) {
@@ -47,7 +47,7 @@ void check_figures(const std::map<std::string, std::string>& rows, const std::ve
 
 }  // namespace
 
-TEST_CASE("the harmonic series, Euler's method and transformations give the figures of their tables",
+TEST_CASE("atlas reproduces the tables of the harmonic series, Euler's method and error-free transformations",
           "[program][atlas]") {
     const std::map<std::string, std::string> rows = rows_of_atlas("euler harmonic squares transforms");
     struct Code {
@@ -90,8 +90,8 @@ TEST_CASE("the harmonic series, Euler's method and transformations give the figu
         const std::string row = "squares,fp16,nearest_even," + std::to_string(terms) + ",";
         check_figures(rows, {{(row + "sum").c_str(), sum, 5e-7}, {(row + "sum_flushed").c_str(), flushed, 5e-7}});
     }
-    // An enumeration with rational numbers also counts 54364 and 53312 products within range. fp6 saturates overflows
-    // inside TwoSum, so that none fails with rounding to nearest.
+    // An enumeration with rational numbers confirms the counts of products within range: 54364 in e4m3fn and 53312 in
+    // e5m2. In the 6-bit formats, overflows inside TwoSum saturate, so no TwoSum fails with rounding to nearest.
     check_figures(rows, {{"transforms,e4m3fn,nearest_even,63680,two_sum_fails", 0, 0},
                          {"transforms,e4m3fn,toward_zero,63680,two_sum_fails", 20000, 0},
                          {"transforms,e4m3fn,up,63680,two_sum_fails", 20190, 0},
@@ -121,8 +121,8 @@ TEST_CASE("the harmonic series, Euler's method and transformations give the figu
 
 namespace {
 
-/// Independent enumeration of the pairs of a format. Sums are exact in fp64. Rounding to the format
-/// is a search among its numbers.
+/// Enumerates all pairs of numbers of a format, independently of atlas. Sums are exact in fp64. A sum is rounded by a
+/// search among the numbers of the format.
 class Pairs {
   public:
     explicit Pairs(const macheps::Format& format) {
@@ -138,8 +138,8 @@ class Pairs {
     struct Counts {
         int products = 0, product_fails = 0, sums = 0, up_fails = 0, zero_fails = 0, nearest_fails = 0;
     };
-    /// Counts only products of pairs whose sum is also within the range. Overflows inside TwoSum become infinite,
-    /// although the format has no infinity.
+    /// Counts failures of TwoSum and TwoProduct. A product is counted only if the sum of the pair is also within range.
+    /// Overflows inside TwoSum become infinite, even if the format has no infinity.
     Counts count() const {
         Counts c;
         const double largest = sorted_.back();
@@ -165,13 +165,13 @@ class Pairs {
         const double s = rounded(a + b), z = rounded(s - a), e = rounded(rounded(a - rounded(s - z)) + rounded(b - z));
         return s + e != a + b;
     }
-    /// Returns the smallest number that is not below x, or infinity beyond the range.
+    /// Returns the smallest number of the format that is not below x, or infinity if x is above the largest number.
     double up(double x) const {
         if (!std::isfinite(x)) return x;
         const auto at = std::lower_bound(sorted_.begin(), sorted_.end(), x);
         return at == sorted_.end() ? HUGE_VAL : *at;
     }
-    /// Returns x rounded to nearest even. A number is even if its place among those from zero on is even.
+    /// Returns x rounded to nearest even. A number is even if its index is even, counted from zero in ascending order.
     double nearest(double x) const {
         if (!std::isfinite(x)) return x;
         if (x < 0) return -nearest(-x);
@@ -192,9 +192,11 @@ class Pairs {
 
 }  // namespace
 
-// The specification's table counts only products whose sums are also in range. It lets overflows inside TwoSum become
-// infinite in fp6, which has no infinity. Some rows of atlas count in this way.
-TEST_CASE("transformations fail as often in atlas as in their table and in an enumeration", "[program][atlas]") {
+// The table of the specification counts only products of pairs whose sum is also in range. In the 6-bit formats, it
+// lets overflows inside TwoSum become infinite, although these formats have no infinity. atlas has rows that count in
+// this way.
+TEST_CASE("error-free transformations fail as often in atlas as in their table and in an enumeration",
+          "[program][atlas]") {
     struct Line {
         const char* name;
         macheps::Format format;
@@ -237,7 +239,7 @@ TEST_CASE("time steps of the heat equation freeze in bf16 and fp16, except with 
     CHECK(std::system("'" MACHEPS_ATLAS "' cold >/dev/null 2>&1") != 0);
 }
 
-TEST_CASE("time steps on finer grids give the figures of their table", "[program][atlas][slow]") {
+TEST_CASE("time steps of the heat equation on finer grids give the figures of their table", "[program][atlas][slow]") {
     const std::map<std::string, std::string> rows = rows_of_atlas("heat 100");
     check_figures(rows, {{"heat,bf16,nearest_even,50,error", 0.750, 0.001},
                          {"heat,bf16,nearest_even,50,frozen_at", 353, 0},

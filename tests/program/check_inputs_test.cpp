@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps check make-inputs` and `check power`: the loop of a kernel from made files to a verdict, tables of power,
-// and refused commands.
+// Tests `macheps check make-inputs` and `macheps check power`: a kernel runs on generated files and is checked, `power`
+// prints its tables, and invalid commands are refused.
 #include "core/format.hpp"
 #include "emulation/cpu/simd/simd.hpp"
 #include "experiments/files/arrays/arrays.hpp"
@@ -27,8 +27,8 @@ const StoredArray& array(const std::vector<StoredArray>& all, const std::string&
     return *std::find_if(all.begin(), all.end(), [&](const StoredArray& each) { return each.name == name; });
 }
 
-/// Does what the author of a kernel does with one file: loads a and b, runs the kernel, and saves its output in `out`.
-/// The elements of `out` after the m x n results are canaries, which do not belong to the kernel.
+/// Plays the author of a kernel: loads a and b from a file, runs the kernel, and saves its output in the array `out`.
+/// The elements of `out` after the m x n results are canaries, which a correct kernel does not write.
 void run_kernel(const fs::path& from, const std::string& to, bool drops_last, bool writes_behind) {
     const std::vector<StoredArray> all = read_arrays(from);
     const std::vector<double> a = values_of(array(all, "a"), fp16), b = values_of(array(all, "b"), fp16);
@@ -55,7 +55,7 @@ void run_kernel(const fs::path& from, const std::string& to, bool drops_last, bo
 
 }  // namespace
 
-TEST_CASE("on made inputs, a right kernel passes its check and wrong kernels fail", "[program][check]") {
+TEST_CASE("on the inputs of make-inputs, a right kernel passes its check and wrong kernels fail", "[program][check]") {
     write(
         "recipe.toml",
         "[recipe]\nop = \"gemm\"\na = \"fp16\"\nb = \"fp16\"\nout = \"fp32\"\nm = 33\nn = 30\nk = 100\ncanaries = 1\n");
@@ -82,7 +82,8 @@ TEST_CASE("on made inputs, a right kernel passes its check and wrong kernels fai
         ++files;
     }
     CHECK(files >= 12);
-    // Options give the same bytes as a recipe, also as safetensors. Without --all and --inputs, fewer files are made.
+    // Options give the same bytes as a recipe file, also in a safetensors file. Without --all and --inputs, make-inputs
+    // writes fewer files.
     const std::string options = "--op gemm --a fp16 --b fp16 --out fp32 --canaries 1 --shape 33,30,100";
     REQUIRE(run("check make-inputs " + options + " --inputs normal -o again").code == 0);
     CHECK(contents(scratch() / "again/normal.npz") == contents(scratch() / "inputs/deep/normal.npz"));
@@ -125,7 +126,8 @@ TEST_CASE("check power reports which wrong kernels the inputs would catch, as te
     fs::remove_all(scratch());
 }
 
-TEST_CASE("an error of make-inputs or power is one line, and its kind decides the exit code", "[program][check]") {
+TEST_CASE("an error of make-inputs or power is one line, and the kind of error decides the exit code",
+          "[program][check]") {
     write("recipe.toml", "[recipe]\nop = \"gemm\"\nk = 0\n");
     write("two.toml", "[[check]]\nop = \"sum\"\n[[check]]\nop = \"mean\"\n");
     write("file", "");
@@ -179,7 +181,7 @@ TEST_CASE("the commands on docs/check-inputs.md run in their order", "[program][
     }
     CHECK(count == 4);
     CHECK(!fs::is_empty(scratch() / "inputs"));
-    // The page names every recipe.
+    // The page lists every recipe.
     const std::string listed = run("check make-inputs --list").out, recipes = page.substr(page.find("## Recipes"));
     std::istringstream lines(listed);
     for (std::string line; std::getline(lines, line);) {
@@ -190,10 +192,10 @@ TEST_CASE("the commands on docs/check-inputs.md run in their order", "[program][
 
 TEST_CASE("checks of every kind print the same bytes with every instruction set and number of threads",
           "[program][check]") {
-    // tests/dispatch/on_cpu.sh may run the program on a CPU without instructions that this one has.
+    // tests/dispatch/on_cpu.sh may run the program on an emulated CPU, which lacks some instructions of this CPU.
     const bool is_emulated = std::getenv("MACHEPS_RUN_BY") != nullptr;
-    // The outputs are the unchanged buffers of the made files. All figures and reasons then depend only on the
-    // references and limits, which --bounds writes in full.
+    // No kernel runs: the check judges the output buffers as make-inputs wrote them. All printed numbers and reasons
+    // then depend only on the references and limits, which --bounds writes in full.
     for (const char* declared :
          {"gemm --a fp32 --b fp32 --bias fp32 --out fp32 --shape 40,36,250",
           "gemm --a e4m3fn --b e4m3fn --a-scale fp32 --b-scale fp32 --out bf16 --machine sm90.wgmma.fp8+promote128 "
@@ -221,13 +223,13 @@ TEST_CASE("checks of every kind print the same bytes with every instruction set 
             const Outcome other = run(command, "MACHEPS_SIMD=" + std::string(simd_name(simd)));
             if (is_emulated && other.code == 2 && holds(other.err, "MACHEPS_SIMD")) continue;
             CHECK(other.out == first.out);
-            CHECK((contents(scratch() / "bounds.npz") == limits));  // in parentheses: no message prints bytes
+            CHECK((contents(scratch() / "bounds.npz") == limits));  // the parentheses keep binary data out of messages
         }
     }
     fs::remove_all(scratch());
 }
 
-TEST_CASE("files of bare numbers are checked as they are declared", "[program][check]") {
+TEST_CASE("raw binary files are checked with the format, shape and offset on the command line", "[program][check]") {
     std::string x, y;
     for (int i = 0; i < 96; ++i) {
         const float each = static_cast<float>(i % 7) - 2;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// docs/check.md and examples/check: every command of the page has the exit code and output that the page shows.
+// Tests docs/check.md and examples/check: every command of the page has the exit code and output that the page shows.
 #include "core/codec.hpp"
 #include "core/format.hpp"
 #include "experiments/check/checked.hpp"
@@ -104,7 +104,8 @@ void run_kernels(const fs::path& out, bool is_wrong) {
 
 bool has_numpy() { return std::system("python3 -c 'import numpy' >/dev/null 2>&1") == 0; }
 
-/// Runs a shell line of the page in the scratch folder. Without NumPy, the kernels above replace those of the examples.
+/// Runs a shell line of the page in the scratch folder. Without NumPy, the C++ kernels of this file replace the Python
+/// kernels of the examples.
 Outcome shell(const std::string& line, bool is_with_numpy) {
     const std::optional<Match> kernels = matches(line, R"(python3 examples/check/kernels\.py (\w+)( --wrong)?)");
     if (!is_with_numpy && kernels) {
@@ -118,7 +119,7 @@ Outcome shell(const std::string& line, bool is_with_numpy) {
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, contents(scratch() / "out.txt"), ""};
 }
 
-/// Replaces figures by `#`, because they may come from another library.
+/// Replaces numbers by `#`, because the page may have been written with other versions of the libraries.
 std::string without_figures(const std::string& line) {
     return replaced(replaced(line, R"([-+]?\d+(\.\d+)?(e[-+]?\d+)?)", "#"), "  +", "  ");
 }
@@ -184,7 +185,7 @@ TEST_CASE("docs/check.md contains the suite of the examples and every reason cod
     }
 }
 
-TEST_CASE("annotations of the example suite point to the lines of its kernels", "[program][check]") {
+TEST_CASE("the line numbers in the example suite are those of its kernels", "[program][check]") {
     const std::string suite = contents(root / "examples/check/suite.toml");
     std::istringstream source(contents(root / "examples/check/kernels.py"));
     std::vector<std::string> lines{""};

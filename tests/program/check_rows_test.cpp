@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps check` of operations on rows: the declaration of a kernel decides its verdict.
+// Tests `macheps check` for row-wise operations: the declared properties of a kernel decide its verdict.
 #include "tests/json.hpp"
 #include "tests/program/program.hpp"
 
@@ -36,7 +36,7 @@ float to_bf16(float x) {
 
 }  // namespace
 
-TEST_CASE("the declaration of a kernel on rows decides how much accuracy it may lose", "[program][check]") {
+TEST_CASE("the declaration of a row-wise kernel decides how much accuracy it may lose", "[program][check]") {
     std::mt19937 random(1);
     std::normal_distribution<float> normal;
     std::vector<float> x(64 * 96), gate(64 * 96), rounded(64 * 96), loss(1);
@@ -81,7 +81,7 @@ TEST_CASE("the declaration of a kernel on rows decides how much accuracy it may 
     CHECK(run(entropy + " --ignore-index -1 --functions cuda.fast").code == 0);
 }
 
-TEST_CASE("an invalid declaration of an operation on rows is refused", "[program][check]") {
+TEST_CASE("an invalid declaration of a row-wise operation is refused", "[program][check]") {
     write("x.npy", npy("<f4", "(2, 2)", std::vector<float>{1, 2, 3, 4}));
     write("out.npy", npy("<f4", "(2, 2)", std::vector<float>{1, 2, 3, 4}));
     for (const auto& [words, text] : {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps check` in CI: suites, JUnit, SARIF, annotations, the summary of a job, and baselines.
+// Tests `macheps check` in CI: suites, JUnit, SARIF, annotations, the job summary, and baselines.
 #include "core/text/json.hpp"
 #include "experiments/files/arrays/arrays.hpp"
 #include "tests/check/npz.hpp"
@@ -29,8 +29,8 @@ StoredArray floats(const std::string& name, std::vector<std::int64_t> shape, con
     return one;
 }
 
-/// Writes a softmax over 64 rows of 128 numbers up to `most`. Each output is rounded
-/// once, and one is wrong by `factor`.
+/// Writes the inputs and outputs of a softmax over 64 rows of 128 numbers up to `most`. Each output is rounded once,
+/// and one output is then multiplied by `factor`.
 void write_softmax(const std::string& name, float factor, float most = 8) {
     constexpr std::size_t rows = 64, columns = 128;
     std::mt19937 random(1);
@@ -83,7 +83,7 @@ TEST_CASE("the worst check of a suite decides the exit code", "[program][check]"
     fs::remove_all(scratch());
 }
 
-TEST_CASE("an error in a suite or its command line is one line, and its kind decides the exit code",
+TEST_CASE("an error in a suite or its command line is one line, and the kind of error decides the exit code",
           "[program][check]") {
     write_mixed();
     write("misspelt.toml", std::string(good_suite) + "functons = 1\n");
@@ -121,9 +121,9 @@ TEST_CASE("options of the command line apply to every check of a suite", "[progr
     fs::remove_all(scratch());
     write_softmax("good.npz", 1);
     write("suite.toml", good_suite);
-    CHECK(run("check suite.toml --rtol 1 --atol 1").code == 2);  // zeros satisfy that limit
+    CHECK(run("check suite.toml --rtol 1 --atol 1").code == 2);  // outputs of zero would satisfy that limit
     CHECK(run("check suite.toml --limit fro=1e-9").code == 1);
-    // If all numbers are equal, a kernel that reads a neighbouring row would not be noticed.
+    // The check is weak if all numbers are equal, because it cannot detect a kernel that reads a neighbouring row.
     write_softmax("good.npz", 1, 0);
     CHECK(run("check suite.toml").code == 1);
     CHECK(run("check suite.toml --allow-weak --junit junit.xml").code == 0);
@@ -153,7 +153,7 @@ TEST_CASE("the JUnit XML of a suite is valid and has a test case for each input"
     CHECK(torn.children[0].name == "error");
     CHECK(torn.children[0].at("type") == "KC090");
     CHECK(suite.children[3].children[0].at("type") == "KC092");
-    // An input without a suite, and one that cannot be read.
+    // A single input without a suite: first a valid file, then a file that cannot be read.
     CHECK(run("check good.npz --op softmax --junit one.xml").code == 0);
     CHECK(check_junit(contents(scratch() / "one.xml")).at("tests") == "1");
     CHECK(run("check torn.npz --op softmax --junit one.xml").code == 3);
@@ -180,7 +180,8 @@ TEST_CASE("the SARIF of a suite is valid, and its fingerprints do not change", "
         prints.insert(result.at("partialFingerprints").at("macheps/check").string());
     }
     CHECK(prints.size() == results.size());
-    // A second run gives the same text. Another error of the same kernel is the same finding with another message.
+    // A second run writes the same text. If the error of a kernel changes, the fingerprint stays and the message
+    // changes.
     CHECK(run("check suite.toml --sarif check.sarif").code == 1);
     CHECK(contents(scratch() / "check.sarif") == text);
     write_softmax("bad.npz", 0.99f);
@@ -195,7 +196,7 @@ TEST_CASE("the SARIF of a suite is valid, and its fingerprints do not change", "
     fs::remove_all(scratch());
 }
 
-TEST_CASE("in a GitHub job, annotations and a table are written without an option", "[program][check]") {
+TEST_CASE("in a GitHub job, check writes annotations and a summary table without an option", "[program][check]") {
     write_mixed();
     write("page.md", "what stood there\n");
     const std::string github = "GITHUB_ACTIONS=true GITHUB_STEP_SUMMARY=page.md";
@@ -225,7 +226,7 @@ TEST_CASE("in a GitHub job, annotations and a table are written without an optio
     fs::remove_all(scratch());
 }
 
-TEST_CASE("the JSON of a suite has an element for each input", "[program][check]") {
+TEST_CASE("the JSON of a suite has one element for each input", "[program][check]") {
     write_mixed();
     const Outcome outcome = run("check suite.toml --json");
     const Json document = Json::parse(outcome.out);
@@ -241,7 +242,7 @@ TEST_CASE("the JSON of a suite has an element for each input", "[program][check]
     fs::remove_all(scratch());
 }
 
-TEST_CASE("a check passes with equal results in its baseline, and fails if errors grow or inputs are missing",
+TEST_CASE("a check passes if its results equal the baseline, and fails if errors grow or inputs are missing",
           "[program][check]") {
     fs::remove_all(scratch());
     write_softmax("good.npz", 1);
@@ -258,7 +259,7 @@ TEST_CASE("a check passes with equal results in its baseline, and fails if error
     const Outcome other = run("check suite.toml --baseline check.lock");
     CHECK(other.code == 0);
     CHECK(holds(other.out, "note: the bits differ from the baseline"));
-    // If the errors in the baseline are much smaller, the same outputs fail.
+    // The same outputs fail if the errors in the baseline are much smaller.
     const Json document = Json::parse(lock);
     Json row = document.at("rows")[0];
     row["rms"] = 1e-3;
@@ -272,12 +273,12 @@ TEST_CASE("a check passes with equal results in its baseline, and fails if error
     CHECK(holds(worse.out, "KC060 baseline  errors grew: their rms"));
     CHECK(holds(contents(scratch() / "check.sarif"), "\"KC060\""));
     CHECK(run("check suite.toml --baseline /dev/full --update-baseline").code == 3);  // not a file that can be read
-    // If there is no baseline yet, the reports are written anyway.
+    // Without a baseline, the check fails but still writes its reports.
     const Outcome none = run("check suite.toml --baseline none.lock --junit none.xml");
     CHECK(none.code == 3);
     CHECK(holds(none.err, "no baseline yet"));
     CHECK(holds(contents(scratch() / "none.xml"), "<testcase"));
-    // A suite without one of its earlier inputs has lost power, so it fails.
+    // A suite that has lost one of the inputs in the baseline detects fewer faults, so it fails.
     row = document.at("rows")[0];
     row["input"] = "gone.npz";
     rows = document.at("rows");

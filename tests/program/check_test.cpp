@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps check`: verdicts and their exit codes, JSON, files of bounds, errors, and the examples of its help.
+// Tests `macheps check`: verdicts and their exit codes, JSON, files of bounds, errors, and the examples in its help.
 #include "experiments/files/arrays/arrays.hpp"
 #include "experiments/files/arrays/zip.hpp"
 #include "tests/json.hpp"
@@ -43,7 +43,8 @@ std::string codes_of(const std::vector<float>& values) {  // bf16 codes of value
 
 constexpr int m = 40, n = 36, k = 48;
 
-/// Writes a product into files of one array each. The values of a and b are multiples of 1/16 that bf16 represents.
+/// Writes a matrix product to one file for each array. The values of a and b are multiples of 1/16 that bf16
+/// represents. Adds `spoil` to one output.
 void write_gemm(float spoil) {
     std::mt19937 random(1);
     std::vector<float> a(m * k), b(k * n), out(m * n);
@@ -62,7 +63,8 @@ void write_gemm(float spoil) {
 
 }  // namespace
 
-TEST_CASE("a right product passes, and one with a wrong element fails and names its place", "[program][check]") {
+TEST_CASE("a right product passes; a product with a wrong element fails, and the report gives its indices",
+          "[program][check]") {
     write_gemm(0);
     const Outcome right = run("check a.npy b.npy out.npy --op gemm");
     CHECK(right.code == 0);
@@ -103,7 +105,8 @@ TEST_CASE("a check writes JSON and a file of bounds", "[program][check]") {
     fs::remove_all(scratch());
 }
 
-TEST_CASE("with --sample, some outputs of a product are judged and all outputs are screened", "[program][check]") {
+TEST_CASE("with --sample, a sample of a product's outputs is judged exactly and all outputs are screened",
+          "[program][check]") {
     write_gemm(0);
     const std::string arguments = "check a.npy b.npy out.npy --op gemm --sample 8 --allow-weak --json";
     const Outcome right = run(arguments);
@@ -136,7 +139,7 @@ TEST_CASE("a check of a machine's bits prints the same JSON with every instructi
     CHECK(right.code == 0);
     const json check = json::parse(right.out).at("checks").at(0);
     CHECK(check.at("bits").at("differ") == 0);
-    CHECK(check.at("guaranteed_bits").is_string());  // "inf", because nothing is lost
+    CHECK(check.at("guaranteed_bits").is_string());  // "inf", because the product is exact
     CHECK(run(arguments, "MACHEPS_SIMD=scalar").out == right.out);
     CHECK(run(arguments, "taskset -c 0").out == right.out);
     write_gemm(0.25f);
@@ -146,7 +149,7 @@ TEST_CASE("a check of a machine's bits prints the same JSON with every instructi
     fs::remove_all(scratch());
 }
 
-TEST_CASE("bad input, bad arguments and loose limits have the right exit codes", "[program][check]") {
+TEST_CASE("bad input, bad arguments and limits that are too loose have the right exit codes", "[program][check]") {
     write_gemm(0);
     write("short.npy", npy("<f4", "(40, 36)", "abcd"));
     write("pickle.npy", npy("|O", "(1,)", "abcd"));
@@ -202,7 +205,8 @@ TEST_CASE("bad input, bad arguments and loose limits have the right exit codes",
 TEST_CASE("every example of the check's help runs", "[program][check]") {
     write_gemm(0);
     std::mt19937 random(2);
-    // The files have the names in the examples. The product is in bf16 codes if the example declares bf16.
+    // Each example runs on files with the names that it uses. If it declares bf16, the product is written as bf16
+    // codes.
     std::istringstream help(run("check --help").out);
     int examples = 0;
     for (std::string line; std::getline(help, line);) {
@@ -236,9 +240,9 @@ TEST_CASE("every example of the check's help runs", "[program][check]") {
             std::string length;
             for (int i = 0; i < 8; ++i) length += static_cast<char>(header.size() >> (8 * i));
             write("norm.safetensors", length + header + bytes_of(x) + bytes_of(w) + bytes_of(y));
-            expected = "weak";  // all gains are equal, so reading a neighbouring gain is not noticed
+            expected = "weak";  // all gains are equal, so the check cannot detect a read of a neighbouring gain
         } else {
-            // An archive of the arrays in the formats of the example.
+            // Write an archive of the arrays in the formats that the example declares.
             write_gemm(0);
             const std::string a = contents(scratch() / (is_bf16 ? "a16.npy" : "a.npy")),
                               b = contents(scratch() / (is_bf16 ? "b16.npy" : "b.npy"));
@@ -282,7 +286,7 @@ TEST_CASE("an operation that check cannot judge is declined, on the command line
     const Outcome suite = run("check later.toml --json");
     CHECK(suite.code == 2);
     CHECK(json::parse(suite.out).at("checks")[0].at("verdict") == "declined");
-    // The same holds for every other known feature that is not judged.
+    // Other known features that check cannot judge, such as --bits without a machine, are also declined.
     const Outcome bits = run("check a.npy b.npy out.npy --op gemm --bits");
     CHECK(bits.code == 2);
     CHECK(bits.out.starts_with("declined  gemm\n  KC092 declined  "));

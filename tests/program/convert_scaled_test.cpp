@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps convert --granularity`: its arrays and its errors.
+// Tests the arrays that `macheps convert --granularity` writes, and its errors.
 #include "experiments/files/arrays/arrays.hpp"
 #include "experiments/files/arrays/npy.hpp"
 #include "tests/program/program.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps convert` of raw bytes and .npy files.
+// Tests `macheps convert` on raw bytes and .npy files.
 #include "core/codec.hpp"
 #include "core/format_table.hpp"
 #include "core/rng.hpp"
@@ -48,7 +48,7 @@ TEST_CASE("convert turns raw numbers into codes and back", "[program]") {
         std::string in, out;
         const char* why;
     };
-    const double above_tie = 1 + 0x1p-8 + 0x1p-40;  // rounds up if rounded once, but is a tie in fp32
+    const double above_tie = 1 + 0x1p-8 + 0x1p-40;  // just above a tie of bf16; rounded to fp32, it becomes the tie
     for (const Case& c : std::initializer_list<Case>{
              {"--to e4m3fn --saturate", raw<float>({1000.0f}), "\x7e", "saturating"},
              {"--to e4m3fn --round rz", raw<float>({463.0f}), "\x7e", "abbreviation of a rounding mode"},
@@ -67,8 +67,8 @@ TEST_CASE("convert turns raw numbers into codes and back", "[program]") {
         CHECK(outcome.code == 0);
         CHECK(outcome.out == c.out);
     }
-    // Input that is longer than one piece: every element is converted, and has its own
-    // word of the seed's random stream.
+    // The program reads long input in pieces. Every element must be converted with its own random word of the stream,
+    // whichever piece contains it.
     const std::vector<float> numbers(200000, 1.03125f);
     const std::string many = raw(numbers);
     const Outcome first = convert("--to e4m3fn --round sr --seed 7", many);
@@ -84,7 +84,7 @@ TEST_CASE("convert turns raw numbers into codes and back", "[program]") {
     std::filesystem::remove_all(scratch());
 }
 
-TEST_CASE("convert recognises an .npy file and writes one of the same shape", "[program]") {
+TEST_CASE("convert recognises an .npy file and writes an .npy file of the same shape", "[program]") {
     const auto npy = [](const std::string& type, const std::string& shape, const std::string& bytes,
                         bool is_fortran = false) {
         std::string header = "{'descr': '" + type + "', 'fortran_order': " + (is_fortran ? "True" : "False") +
@@ -130,7 +130,7 @@ TEST_CASE("convert recognises an .npy file and writes one of the same shape", "[
     std::filesystem::remove_all(scratch());
 }
 
-TEST_CASE("convert counts or refuses values with properties that the format does not have", "[program]") {
+TEST_CASE("convert counts or refuses NaN, infinity, sign or zero if the format cannot represent them", "[program]") {
     constexpr float nan = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
     struct Case {
         const char* arguments;
@@ -202,7 +202,7 @@ TEST_CASE("a profile decides how e8m0fnu rounds if --round is left out", "[progr
     std::filesystem::remove_all(scratch());
 }
 
-TEST_CASE("convert refuses input and options that it cannot read", "[program]") {
+TEST_CASE("convert refuses invalid input and invalid options", "[program]") {
     struct Case {
         const char *arguments, *in, *says;
         int code;

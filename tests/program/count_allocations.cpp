@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A library that help_test.cpp preloads into the program. It counts the calls of operator new, including those of
-// static initialisers. At the end of the program, it writes the count into the file that MACHEPS_ALLOCATIONS names.
+// A library that help_test.cpp preloads into the program. It counts the calls of operator new, including calls from
+// static initialisers. When the program ends, it writes the count to the file named by MACHEPS_ALLOCATIONS.
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The options --device and --hash-sites on a machine without a GPU, or with a hidden GPU.
+// Tests the options --device and --hash-sites on a machine without a visible GPU.
 #include "tests/program/program.hpp"
 
 #include <sstream>
@@ -50,9 +50,9 @@ TEST_CASE("hashes.csv is the same for any number of threads, and shows where pol
     CHECK(rows.starts_with("run,step,micro_batch,site,count,hash\nfp32/0,0,0,embed:forward.out,256,"));
     CHECK(rows.find("tf32/0,1,0,lm_head:forward.a,") != std::string::npos);
     CHECK(rows == contents(scratch() / "h2/hashes.csv"));
-    // A resumed run cannot write it, because the earlier steps would be missing.
+    // A resumed run cannot write hashes.csv, because the earlier steps would be missing.
     CHECK(run("train --resume h1 --hash-sites").code == 2);
-    // A run that starts again without --hash-sites removes the old file.
+    // A run that starts again without --hash-sites removes the old hashes.csv.
     REQUIRE(run(std::string(quick) + "-q --no-report --force -p fp32 -o h1").code == 0);
     CHECK_FALSE(fs::exists(scratch() / "h1/hashes.csv"));
 }

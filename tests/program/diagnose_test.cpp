@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps report --diagnose`: text, JSON, the page, directories of older versions, and exit codes.
+// Tests `macheps report --diagnose`: text, JSON, the HTML page, run directories of older versions, and exit codes.
 #include "tests/json.hpp"
 #include "tests/program/program.hpp"
 
@@ -38,7 +38,8 @@ TEST_CASE("report --diagnose reports findings as text, as JSON and on the page, 
     fs::remove_all(scratch());
 }
 
-TEST_CASE("the diagnosis of a directory of schema 1 lists what it could not look for", "[program][diagnosis]") {
+TEST_CASE("the diagnosis of a run directory of schema 1 lists the findings that it could not check",
+          "[program][diagnosis]") {
     fs::remove_all(scratch());
     fs::copy(fs::path(MACHEPS_SOURCE_DIR) / "tests/golden/run_schema1", scratch() / "old");
     const Outcome outcome = run("report old --diagnose");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files of the program that other processes use at the same time, and files that are links, pipes or devices.
+// Tests output and input files that other processes use at the same time, or that are links, pipes or devices.
 #include "tests/program/program.hpp"
 #include "tests/scratch.hpp"
 
@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-/// Runs lines of bash in the scratch folder, where $M is the program.
+/// Runs lines of bash in the scratch folder. In these lines, $M is the path of the program.
 Outcome bash(const std::string& lines) {
     write("lines.sh", "M='" MACHEPS_PROGRAM "'\n" + lines);
     const std::string command = "cd '" + scratch().string() + "' && bash lines.sh >bash.out 2>bash.err </dev/null";
@@ -77,7 +77,7 @@ TEST_CASE("writing an output does not replace a link, a device or a pipe", "[pro
     CHECK(drafts_in(scratch()).empty());
 }
 
-TEST_CASE("reports succeed at the same time and during a training", "[program][files]") {
+TEST_CASE("two reports at the same time succeed, as do reports during a training", "[program][files]") {
     begin();
     REQUIRE(run(std::string(quick) + "-p fp32,amp-bf16 -o r").code == 0);
     const Outcome both = bash(
@@ -113,7 +113,7 @@ TEST_CASE("reports succeed at the same time and during a training", "[program][f
     CHECK(drafts_in(scratch()).empty());
 }
 
-TEST_CASE("the next report removes the draft of a killed process", "[program][files]") {
+TEST_CASE("a report removes the temporary file that a killed process has left", "[program][files]") {
     begin();
     REQUIRE(run(std::string(quick) + "-p fp32 -o r").code == 0);
     write("r/.macheps-1-0.new", "half a page of a process that is no more");
@@ -160,7 +160,7 @@ TEST_CASE("data from a pipe trains like data from a file, and a device is refuse
     }
 }
 
-TEST_CASE("a pattern on the command line that is too long or too deep is a usage error", "[program][files]") {
+TEST_CASE("a pattern on the command line that is too long or nested too deeply is a usage error", "[program][files]") {
     begin();
     const std::string deep = std::string(20'000, '{') + "a" + std::string(20'000, '}');
     const Outcome long_one = run("policy explain fp32 --sites '" + deep + "'");

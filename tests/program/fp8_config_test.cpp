@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Published fp8 configs, and the samples in the documentation of frameworks: `train --config` ends with a report, or
-// with an error that gives the framework's reason.
+// Tests `train --config` on published fp8 configs and on the samples in the documentation of frameworks: it ends with a
+// report, or with an error that gives the framework's reason.
 #include "tests/json.hpp"
 #include "tests/program/program.hpp"
 #include "tests/regex.hpp"
@@ -18,7 +18,7 @@ namespace {
 
 bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-/// Options for a llama whose linears have dimensions that are multiples of 32.
+/// The command for training a small llama. All sides of its linears are multiples of 32.
 constexpr const char* small =
     "train --model llama --steps 2 --layers 2 --width 32 --heads 2 --kv-heads 2 --vocabulary 64 --context "
     "8 "
@@ -28,7 +28,7 @@ Outcome train(const std::string& file, const std::string& more) {
     return run(std::string(small) + "--device-profile h100 --config '" + file + "' " + more);
 }
 
-/// Returns the entry of the run's policy in the manifest. The other policy there is fp32.
+/// Returns the entry in the manifest of the policy other than fp32.
 json policy_of_run() {
     const json policies = json::parse(contents(scratch() / "run/manifest.json")).at("policies");
     for (const auto& [name, policy] : policies.items()) {
@@ -37,13 +37,13 @@ json policy_of_run() {
     return {};
 }
 
-/// Returns the files whose name or text (without comments) asks for fp8.
+/// Returns the config files that request fp8, in their name or in their text without comments.
 std::vector<fs::path> fp8_configs(const fs::path& folder) {
     const std::string asks("(^|\n)[^#\n]*(fp8:[ ]*true|mixed_precision:[ ]*['\"]?fp8|fp8_config)");
     std::vector<fs::path> files;
     for (const auto& entry : fs::recursive_directory_iterator(folder)) {
         const std::string ending = entry.path().extension().string();
-        // The folder `more` has configs of frameworks without an importer.
+        // Skip the folder `more`. Its configs belong to frameworks without an importer.
         if (fs::relative(entry.path(), folder).begin()->string() == "more") continue;
         if (!entry.is_regular_file() || (ending != ".yaml" && ending != ".yml" && ending != ".json")) continue;
         const bool is_named = entry.path().filename().string().find("fp8") != std::string::npos;
@@ -63,8 +63,8 @@ TEST_CASE("every published fp8 config trains, or is refused with its framework's
         const char* more;
         int code;
         const char* says;
-        bool is_low = true;            ///< whether the policy has a recipe
-        const char* beside = nullptr;  ///< the published file that the config names, to be copied to that path
+        bool is_low = true;            ///< whether the imported policy has an fp8 recipe
+        const char* beside = nullptr;  ///< a published file that the config names; copied to the path in the config
     };
     const char *const transformers_four = "--framework-version transformers=4.57",
                       *const deepspeed_file = "deepspeed/llama-factory__deepspeed__ds_z3_fp8_config.json";
@@ -77,7 +77,7 @@ TEST_CASE("every published fp8 config trains, or is refused with its framework's
          deepspeed_file},
         {"llama-factory__extras__fp8__llama3_fp8_deepspeed_sft.yaml", transformers_four, 0,
          "9 of 11 linears in 8 bits or fewer", true, deepspeed_file},
-        // A config for DeepSpeed itself. It does not mention fp8, which LLaMA-Factory requests in its own config.
+        // This config is for DeepSpeed and does not mention fp8. LLaMA-Factory requests fp8 in its own config.
         {"llama-factory__deepspeed__ds_z3_fp8_config.json", "", 0, "deepspeed/auto", false},
         {"llama-factory__extras__fp8__llama3_fp8_fsdp_sft.yaml", "", 1, "fsdp_transformer_layer_cls_to_wrap"},
         {"llama-factory__extras__fp8__llama3_fp8_fsdp_sft.yaml", transformers_four, 0, "llamafactory/fp8-as-executed"},
@@ -99,7 +99,7 @@ TEST_CASE("every published fp8 config trains, or is refused with its framework's
             CHECK(holds(outcome.err, c.says));
             CHECK(fs::exists(scratch() / "run/report.html") == (c.code == 0));
             if (c.code == 0) CHECK(holds(policy_of_run().at("toml"), "recipe      = ") == c.is_low);
-            if (c.code == 1) CHECK(holds(outcome.err, "refuses this config"));
+            if (c.code == 1) CHECK(holds(outcome.err, "config has an error"));
             fs::remove_all(scratch());
         }
         CAPTURE(file.string());
@@ -157,7 +157,8 @@ TEST_CASE("the documented fp8 samples train, or are refused with their framework
     }
 }
 
-TEST_CASE("a run reports which linears are in fp8, and its rows count them", "[program][config][fp8]") {
+TEST_CASE("a run reports how many linears are in fp8 and which are left out, and its rows have the counts",
+          "[program][config][fp8]") {
     write("te.toml",
           "extends = \"amp-bf16\"\n[[rule]]\nsites = \"{block.*.{attn.qkv,attn.proj,mlp.up,mlp.down},lm_head}\"\n"
           "filter = \"accelerate-ao\"\nforward = { a = \"e4m3fn/tensor\", b = \"e4m3fn/tensor\" }\n");

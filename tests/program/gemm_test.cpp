@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps gemm`: its rows, its JSON, reports of its rows, and its errors.
+// Tests the rows, the JSON and the errors of `macheps gemm`, and reports made from its rows.
 #include "tests/json.hpp"
 #include "tests/program/program.hpp"
 
@@ -37,7 +37,7 @@ TEST_CASE("gemm writes the same rows to stdout, to a file and as JSON", "[progra
     fs::remove_all(scratch());
 }
 
-TEST_CASE("gemm shows that a sum stalls in the accumulator without promotion", "[program]") {
+TEST_CASE("gemm shows that a long sum stalls in the accumulator unless partial sums are promoted", "[program]") {
     const Outcome outcome =
         run("gemm -q --json -m 1 -n 1 -d equal --scale 0.0625 --sweep k=16384..65536 "
             "--machine sm90.wgmma.fp8,sm90.wgmma.fp8+promote128");
@@ -59,14 +59,15 @@ TEST_CASE("gemm scales operands for the machines that support the scaling", "[pr
     CHECK(document["rows"][3]["scaling"] == "deepgemm");
     CHECK(document["rows"][3]["machine"] == "deepgemm.sm90.1d2d");
     CHECK(document["rows"][3]["evidence"] == "hardware");
-    CHECK(document["rows"][1]["evidence"] == "unverified");  // the library has no such product without scales
+    CHECK(document["rows"][1]["evidence"] == "unverified");  // DeepGEMM has no product without scales
     CHECK(document["rows"][4]["machine"] == "sm100.tcgen05.mxfp8");
-    // stderr reports how many combinations of the grid a machine takes.
+    // stderr reports how many combinations of formats and scalings each machine accepts.
     CHECK(outcome.err.find("sm90.wgmma.fp8: accepts 1 of the 3 combinations") == 0);
     fs::remove_all(scratch());
 }
 
-TEST_CASE("a named machine must fit the operands, and `all` reports how many machines do not", "[program]") {
+TEST_CASE("a named machine must accept the operands; `all` skips machines that do not and reports how many",
+          "[program]") {
     const std::string two = "gemm -q -m 2 -n 2 -k 256 --machine sm90.wgmma.fp8,deepgemm.sm90.1d2d ";
     for (const char* formats : {"", " --format e4m3fn"}) {
         const Outcome refused = run(two + "--scaling deepgemm" + formats);
@@ -88,12 +89,12 @@ TEST_CASE("a named machine must fit the operands, and `all` reports how many mac
     CHECK(left_out > 20);
     CHECK(all.err == "all: " + std::to_string(left_out) + " of " + std::to_string(machines) +
                          " machines accept none of these operands and are left out\n");
-    // Machines that are named in addition to `all` must also fit.
+    // A machine that is named in addition to `all` must accept the operands.
     CHECK(run("gemm -q -m 1 -n 1 -k 32 --machine all,sm80.mma.fp16 --format e4m3fn").code == 2);
     fs::remove_all(scratch());
 }
 
-TEST_CASE("report draws the rows of gemm, alone or together with runs", "[program]") {
+TEST_CASE("report makes a page from the rows of gemm, alone or together with training runs", "[program]") {
     fs::remove_all(scratch());
     REQUIRE(run("gemm -q -m 2 -n 2 --sweep k=64..256 -o sums.csv").code == 0);
     const Outcome alone = run("report sums.csv");
@@ -119,7 +120,7 @@ TEST_CASE("report draws the rows of gemm, alone or together with runs", "[progra
     fs::remove_all(scratch());
 }
 
-TEST_CASE("gemm takes machines, orders of summation in any format, and operands in any format", "[program]") {
+TEST_CASE("gemm accepts machines, orders of summation in any format, and operands in any format", "[program]") {
     fs::remove_all(scratch());
     const Outcome outcome =
         run("gemm -q -m 2 -n 2 --sweep k=16..64 -f e5m6 -o orders.csv "
@@ -132,14 +133,14 @@ TEST_CASE("gemm takes machines, orders of summation in any format, and operands 
     CHECK(report["gemm"][0]["format_a"] == "e5m6");
     CHECK(report["gemm"][2]["output"] == "bf16");
     CHECK(report["gemm"][3]["output"] == "e3m4");
-    // One chart compares sums in different formats, if their operands are the same. Each has a curve.
+    // One chart compares sums of the same operands in different formats, with one curve for each machine.
     const std::string page = contents(scratch() / "orders.html");
     CHECK(page.find(R"("set":["e5m6, normal"])") != std::string::npos);
     CHECK(
         page.find(
             R"("machine":["pairwise:fp16","kahan:bf16","chain:bf16:stochastic","chain:e3m4","exact","fp16.chain"])") !=
         std::string::npos);
-    // Without --format, an order has operands in its own format.
+    // Without --format, the operands of an order of summation have the format of its sums.
     const json own = json::parse(run("gemm -q --json -m 1 -n 1 -k 8 -M kahan:e5m6").out, nullptr, false);
     CHECK(own["rows"][0]["format_b"] == "e5m6");
     fs::remove_all(scratch());
@@ -154,7 +155,7 @@ TEST_CASE("gemm --dry-run counts rows and products, and computes nothing", "[pro
     CHECK(plan["products"] == 6);
     CHECK(plan["multiply_adds"] == 2 * 5 * 16 * (64 + 128 + 256));
     CHECK_FALSE(fs::exists(scratch() / "rows.csv"));
-    // `all` is every machine that takes the format.
+    // `all` selects every machine that accepts the format.
     const json all = json::parse(run("gemm --machine all --format fp16 --dry-run --json").out, nullptr, false);
     CHECK(all["rows"] > 20);
     CHECK(all["rows"] < 60);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps gemm --via`: its rows, warnings and errors.
+// Tests the rows, warnings and errors of `macheps gemm --via`.
 #include "tests/json.hpp"
 #include "tests/program/program.hpp"
 
@@ -11,7 +11,8 @@ namespace gemm_via_test {
 using namespace macheps::test;
 using nlohmann::json;
 
-TEST_CASE("gemm --via reports the cost and the error of an fp64 product made of narrow ones", "[program][via]") {
+TEST_CASE("gemm --via reports the cost and the error of an fp64 product built from low-precision products",
+          "[program][via]") {
     const Outcome rows = run(
         "gemm -q --json --via ozaki1:6 -M sm90.wgmma.fp16,sm90.wgmma.fp8+promote64 -m 3 -n 2 -k 64 --combine exact");
     CAPTURE(rows.err);
@@ -31,7 +32,7 @@ TEST_CASE("gemm --via reports the cost and the error of an fp64 product made of 
     CHECK(document["rows"][1]["max_error"].get<double>() > 1e-12);
 }
 
-TEST_CASE("gemm --via gives errors in ulps of its output, and compares with a plain product in that format",
+TEST_CASE("gemm --via gives errors in ulps of the output format, and compares with a plain product in that format",
           "[program][via]") {
     const json parts =
         json::parse(run("gemm -q --json --via bf16x9 -M sm80.mma.bf16 -m 2 -n 2 -k 64").out, nullptr, false);

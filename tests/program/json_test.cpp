@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Output for programs: JSON of every verb, differences of policies, plans, and reports over several directories.
+// Tests the JSON output of the verbs, the differences between policies, the plans of --dry-run, and reports on several
+// directories.
 #include "tests/json.hpp"
 #include "tests/program/program.hpp"
 
@@ -13,7 +14,7 @@ using nlohmann::json;
 
 namespace {
 
-/// Returns the output as JSON. It must be one document and nothing else.
+/// Parses stdout as JSON. Fails the test if it is not exactly one document.
 json document(const Outcome& outcome) {
     CAPTURE(outcome.out, outcome.err);
     const json parsed = json::parse(outcome.out, nullptr, false);
@@ -127,7 +128,7 @@ TEST_CASE("--dry-run prints the plan and writes nothing", "[program]") {
     }
     CHECK(plan["seconds"].get<double>() == Approx(seconds).epsilon(4 * std::numeric_limits<double>::epsilon()));
     CHECK_FALSE(fs::exists(scratch() / "plan"));
-    // The run itself has the bytes of the plan for the policy, and writes about as much as planned.
+    // The run reports the same memory for the policy as the plan, and writes about as many bytes as planned.
     REQUIRE(run(std::string(quick) + "--policy amp-bf16 --seeds 3,4 --out plan").code == 0);
     const std::string rows = contents(scratch() / "plan/runs.csv");
     const json& bytes = plan["policies"][1]["framework_bytes"];
@@ -141,7 +142,7 @@ TEST_CASE("--dry-run prints the plan and writes nothing", "[program]") {
     }
     CHECK(plan["disk_bytes"].get<double>() > 0.5 * double(written));
     CHECK(plan["disk_bytes"].get<double>() < 0.5 * double(written) + (2 << 20));
-    // A second run in that directory is refused, and its plan reports this.
+    // A second run in that directory would be refused, so its plan reports a problem.
     const Outcome again = run(std::string(quick) + "--out plan --dry-run --json");
     CHECK(again.code == 2);
     CHECK(document(again)["problems"][0]["exit"] == 2);
@@ -174,7 +175,7 @@ TEST_CASE("train and report print their summary as JSON, also for several direct
     fs::remove_all(scratch());
 }
 
-TEST_CASE("pictures are PNG files", "[program][page]") {
+TEST_CASE("report --png writes a PNG file", "[program][page]") {
     bool is_there = std::getenv("MACHEPS_BROWSER") != nullptr;
     for (const std::string name : {"chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"})
         is_there |= std::system(("command -v " + name + " >/dev/null 2>&1").c_str()) == 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps machine`, and `macheps reveal` of machines.
+// Tests `macheps machine`, and `macheps reveal` on machines.
 #include "tests/json.hpp"
 #include "tests/program/program.hpp"
 
@@ -30,8 +30,8 @@ std::size_t lines(const std::string& text) {
 
 bool says(const std::string& text, const std::string& words) { return text.find(words) != std::string::npos; }
 
-/// Returns a worked example: fp8 wgmma keeps 13 fraction bits. The first two products are 2.25 and -0.0791015625, C is
-/// 100.0009765625, and the other 30 products are zeros.
+/// Returns a worked example as a line for `machine eval`. The fp8 wgmma instruction keeps 13 fraction bits. The first
+/// two products are 2.25 and -0.0791015625, C is 100.0009765625, and the other 30 products are zero.
 json example() {
     json line{{"arch", "sm_90"},
               {"instr", "wgmma"},
@@ -48,7 +48,7 @@ json example() {
 
 }  // namespace
 
-TEST_CASE("machine list and show print the table", "[program]") {
+TEST_CASE("machine list and machine show print the table of machines", "[program]") {
     const std::string table = run("machine list").out;
     CHECK(table.starts_with("machine "));
     CHECK(says(table, "\nsm90.wgmma.fp8 "));
@@ -69,7 +69,7 @@ TEST_CASE("machine list and show print the table", "[program]") {
         CHECK(machine["operands"].is_array());
         CHECK_FALSE(machine["source"].get<std::string>().empty());
     }
-    // Every row can be shown. Only a few are tested, because each needs a process.
+    // `machine show` accepts every machine. The test shows only a few, because each needs its own process.
     for (const char* name : {"fp32.chain", "exact", "sm70.mma.fp16.c16", "sm90.mma.fp8", "sm100.tcgen05.nvfp4",
                              "sm120.mma.f8f6f4", "cdna1.mfma.bf16", "cdna2.mfma.fp16", "cdna3.mfma.fp8"}) {
         CAPTURE(name);
@@ -93,7 +93,7 @@ TEST_CASE("machine list and show print the table", "[program]") {
                               "reproduces published captures of hardware: "
                               "H100, H200"})
         CHECK(says(wgmma.out, words));
-    // Eight traces per device: one for each pair of types, dense and sparse.
+    // Each device has eight traces: one dense and one sparse instruction for each pair of operand types.
     for (const char* words :
          {"\nverified      on NVIDIA H100 80GB HBM3, 2026-11-26: 8 traces, ",
           "\nverified      on NVIDIA H200, 2026-11-26: 8 traces, ", "wgmma.sp.m64n8k64.f32.e5m2.e5m2",
@@ -139,7 +139,7 @@ TEST_CASE("machine eval accepts a right line, and shows a wrong one in bits and 
     CHECK(mismatch["a"][1] == json({{"bits", "b9"}, {"value", -1.125}}));
     CHECK(mismatch["got"] == json({{"bits", "42cc5800"}, {"value", 102.171875}}));
     CHECK(document(run("machine eval --json --limit 0 wrong.jsonl"))["mismatches"].empty());
-    // Other forms of the expected result.
+    // The expected result may have other forms: words, capital digits, and alternatives from other sources.
     struct Case {
         const char *d, *alt;
         int code;
@@ -220,7 +220,8 @@ TEST_CASE("machine eval reproduces every shared vector with every engine", "[pro
         CHECK(object["lines"] == count);
         CHECK(object["wrong"] == 0);
         for (const json& instruction : object["instructions"]) CHECK(instruction["agree"] == instruction["lines"]);
-        // For the sign of an underflow, an H100 agrees with the other source.
+        // If sources disagree, macheps gives the main result d, except for the sign of an underflow. There it gives the
+        // alternative, which is the result of an H100.
         for (const json& disputed : object["disputed"])
             CHECK((disputed["took"] == "d" || disputed["took"] == "neg_underflow_+0"));
     }

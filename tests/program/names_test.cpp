@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names on the command line: verbs, policies, sizes, GPUs and seeds.
+// Tests names on the command line: verbs, policies, sizes, GPUs and seeds.
 #include "tests/json.hpp"
 #include "tests/program/program.hpp"
 
@@ -64,7 +64,7 @@ TEST_CASE("an unknown name of any kind gives exit code 2", "[program]") {
         CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
         CHECK_FALSE(says(outcome.err, "''"));  // no suggestion if no name is similar
     }
-    // An unknown name in a file is an error in the file.
+    // An unknown name in a file is bad input (exit code 3), not a usage error.
     write("mine.toml", "name = \"mine\"\nextends = \"nosuch\"\n");
     CHECK(run("policy show mine.toml").code == 3);
     CHECK(run("train --size huge").err == "macheps: --size: unknown size 'huge' (use one of tiny, small, base)\n");
@@ -112,7 +112,7 @@ TEST_CASE("help VERB prints the same as VERB --help", "[program]") {
     fs::remove_all(scratch());
 }
 
-TEST_CASE("machine show takes a GPU or an architecture", "[program]") {
+TEST_CASE("machine show accepts the name of a GPU or of an architecture", "[program]") {
     const Outcome h100 = run("machine show h100");
     CHECK(h100.code == 0);
     CHECK(says(h100.out, "sm90.wgmma.fp8 "));
@@ -124,7 +124,7 @@ TEST_CASE("machine show takes a GPU or an architecture", "[program]") {
     CHECK(json::parse(run("machine show mi300x --json").out).size() ==
           json::parse(run("machine show cdna3 --json").out).size());
     CHECK(says(run("machine show h1000").err, "did you mean 'h100'?"));
-    // Every GPU that is listed has machines.
+    // Every known GPU has machines.
     for (const char* gpu : {"v100", "t4", "rtx2080", "a100", "l4", "rtx4090", "b200", "rtx5090", "mi100", "mi210"}) {
         CAPTURE(gpu);
         CHECK(run(std::string("machine show ") + gpu).code == 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps train --dry-run` of a model with long steps answers within seconds.
+// Tests that `macheps train --dry-run` answers within seconds, even if one step of the model takes long.
 #include "tests/json.hpp"
 #include "tests/program/program.hpp"
 
@@ -30,13 +30,13 @@ double seconds_of_children() {
 
 }  // namespace
 
-TEST_CASE("the plan for long steps is made from short steps, within seconds", "[program]") {
+TEST_CASE("if steps are long, --dry-run times shorter steps, so it needs only seconds", "[program]") {
     const double before = seconds_of_children();
     const json base = plan("--size base");
-    CHECK(seconds_of_children() - before < 12);  // processor time; whole steps took 117 s
+    CHECK(seconds_of_children() - before < 12);  // processor time; timing whole steps takes 117 s
     CHECK(base["policies"].size() == 8);
     CHECK(base["timed_tokens"] > 0);
-    CHECK(base["timed_tokens"] <= 64);  // of 1024
+    CHECK(base["timed_tokens"] <= 64);  // a whole step has 1024 tokens
     CHECK(base["parameters"] == 10844160);
     CHECK(base["tokens"] == 300 * 4 * 256);
     // If steps are short, whole steps are timed.
@@ -51,9 +51,9 @@ TEST_CASE("the plan for long steps is made from short steps, within seconds", "[
     fs::remove_all(scratch());
 }
 
-TEST_CASE("the time of a scaled plan is close to the time of whole steps", "[program][slow]") {
-    // Steps of 512 tokens are timed in both ways: whole steps with one policy, and short
-    // steps if there are many policies.
+TEST_CASE("a plan estimated from short steps is close to a plan from whole steps", "[program][slow]") {
+    // For this model with 512 tokens per step, a plan with one policy times whole steps, and a plan with many policies
+    // times short steps.
     const std::string model = "--seeds 0 --layers 4 --width 256 --heads 4 --context 128 --batch 4 --policy ";
     const json whole = plan(model + "fp32");
     const json scaled = plan(model + "fp32,tf32,amp-bf16,pure-bf16,pure-bf16-sr,amp-fp16,fp16-noscale,fp8-tensorwise");

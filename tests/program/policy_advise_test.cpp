@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps policy advise`, and the bytes and tensors of `macheps policy explain`.
+// Tests `macheps policy advise`, and the memory and tensors that `macheps policy explain` prints.
 #include "tests/json.hpp"
 #include "tests/program/program.hpp"
 #include "tests/regex.hpp"
@@ -61,7 +61,8 @@ TEST_CASE("every example of the help of policy advise and policy explain runs", 
     fs::remove_all(scratch());
 }
 
-TEST_CASE("policy advise lists where a config or policy disagrees, and exits with 1 if it does", "[program][advise]") {
+TEST_CASE("policy advise lists where a config or policy differs from the advice, and exits with 1 if it differs",
+          "[program][advise]") {
     write_samples();
     struct Case {
         const char *arguments, *says;
@@ -133,7 +134,7 @@ TEST_CASE("policy advise and policy explain give the memory of models of any siz
     const Outcome text = run("policy explain ds.json --params 7.5e9 --shards 64");
     CHECK(finds(text.out, R"(\nimported-deepspeed +15\.0 +15\.0 +30\.0 +60\.0 +120\.0 +31\.4 +16\.6 +1\.9 +16 )"));
     CHECK(run("policy explain fp32 --params 1.5e9").out.find(" 24.0 ") != std::string::npos);
-    // s = 2048, b = 2, h = 4096, a = 32, 32 layers, in fp16 throughout.
+    // A model with s = 2048, b = 2, h = 4096, a = 32 and 32 layers. All activations are fp16.
     const double sbh = 2048.0 * 2 * 4096, as2b = 32.0 * 2048 * 2048 * 2;
     const std::string model =
         "policy explain pure-fp16 --params 7e9 --json --layers 32 --width 4096 --heads 32 --context 2048 --batch 2";
@@ -167,7 +168,7 @@ TEST_CASE("policy explain lists every tensor, every matmul and the bytes of its 
                                          "value", "wire"});
     CHECK(explained["memory"]["batch"] == 3);
     const double parameters = explained["memory"]["parameters"], master = explained["memory"]["master"];
-    CHECK(master == 2 * parameters);  // fp16 and fp32
+    CHECK(master == 2 * parameters);  // the parameters are fp16, and the master weights are fp32
     CHECK(explained["memory"]["optimizer"] == 4 * parameters);
     const double three = explained["memory"]["activations"];
     CHECK(document(run("policy explain ds.json --model llama --batch 6 --json"))["memory"]["activations"] == 2 * three);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the program in a scratch folder, through a shell.
+// Functions that run the program in a scratch folder, through a shell.
 #pragma once
 #include "tests/scratch.hpp"
 #include "tests/test.hpp"
@@ -27,15 +27,15 @@ inline std::string contents(const fs::path& path) {
     return text.str();
 }
 
-/// Returns the scratch folder of this process. Each test that uses it empties it.
+/// Returns the scratch folder of this process, and creates it if necessary. Each test that uses the folder empties it.
 inline fs::path scratch() {
     const fs::path path = disk_folder() / "program";
     fs::create_directories(path);
     return path;
 }
 
-/// Runs `macheps ARGUMENTS` in the scratch folder. If MACHEPS_RUN_BY is set, its command (an emulator of
-/// another CPU) runs the program.
+/// Runs `macheps ARGUMENTS` in the scratch folder. If MACHEPS_RUN_BY is set, it is a command that runs the program,
+/// such as an emulator of another CPU.
 inline Outcome run(const std::string& arguments, const std::string& environment = "") {
     const fs::path folder = scratch();
     const std::string command = "cd '" + folder.string() + "' && GITHUB_ACTIONS= " + environment +

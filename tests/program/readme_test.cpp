@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// README.md and scripts/demo: every command runs in a clone, every link has a target, and the numbers agree with the
-// output of the commands. tests/demo_test.cpp compares README.md with the demo's rows.
+// Tests README.md and scripts/demo: every command runs in a clone, every link has a target, and the numbers agree with
+// the output of the commands. tests/demo_test.cpp compares README.md with the rows of the demo.
 #include "tests/json.hpp"
 #include "tests/program/program.hpp"
 #include "tests/regex.hpp"
@@ -22,12 +22,13 @@ const fs::path root = MACHEPS_SOURCE_DIR;
 
 std::string readme() { return contents(root / "README.md"); }
 
-/// A command, and the folder of a clone in which the page runs it.
+/// A command of the page, and the folder of the clone in which it runs.
 struct Command {
     std::string line, folder;
 };
 
-/// Returns the lines of the page's shell blocks that call the program, without comments. Follows `cd`.
+/// Returns the lines in the page's shell blocks that call the program, without comments. `cd` changes the folder of the
+/// following commands.
 std::vector<Command> commands_of(const std::string& page) {
     std::vector<Command> commands;
     std::istringstream lines(page);
@@ -48,14 +49,14 @@ std::vector<Command> commands_of(const std::string& page) {
     return commands;
 }
 
-/// Copies the files of a clone that the commands read.
+/// Copies the files that the commands read to the scratch folder, which then serves as the clone.
 void make_clone() {
     fs::remove_all(scratch());
     fs::copy(root / "README.md", scratch() / "README.md");
     fs::copy(root / "examples", scratch() / "examples", fs::copy_options::recursive);
 }
 
-/// Runs a command in bash, with the tested program as `macheps`. Trainings are shortened.
+/// Runs a command in bash, with the tested program as `macheps`. Shortens training runs.
 Outcome run_command(const Command& command) {
     std::string line = command.line;
     const auto has = [&](const char* words) { return line.find(words) != std::string::npos; };
@@ -92,18 +93,18 @@ TEST_CASE("every command of README.md runs in a clone", "[readme]") {
     for (const Command& command : commands) {
         const Outcome outcome = run_command(command);
         CAPTURE(command.line, command.folder, outcome.err);
-        CHECK(outcome.code == (command.line.starts_with("macheps policy diff") ? 1 : 0));  // as in diff: they differ
+        CHECK(outcome.code == (command.line.starts_with("macheps policy diff") ? 1 : 0));  // 1: the policies differ
     }
     fs::remove_all(scratch());
 }
 
-TEST_CASE("every command in the sentences of README.md runs", "[readme]") {
+TEST_CASE("every command quoted in a sentence of README.md runs", "[readme]") {
     make_clone();
     const std::string page = readme();
     int count = 0;
     for (const Match& quoted : all_matches(page, "`(macheps [a-z][^`]*)`")) {
         const std::string& line = quoted[1];
-        // Commands with placeholders, and commands that need a browser or a finished run.
+        // Skip commands with placeholders, and commands that need a browser or a finished run.
         const bool is_shape = finds(line, "DIR|VERB|bash\\|zsh|--charts|machine show$|train --resume|report --");
         if (is_shape) continue;
         const Outcome outcome = run_command({line, "."});
@@ -134,7 +135,7 @@ TEST_CASE("every link and picture in README.md, docs and examples exists", "[rea
     CHECK(count > 20);
 }
 
-TEST_CASE("Hopper's accumulator stops at 64 without promotion, as README.md states", "[readme]") {
+TEST_CASE("without promotion, the sum in Hopper's accumulator stops at 64, as README.md states", "[readme]") {
     const std::string page = readme();
     const std::vector<Command> commands = commands_of(page);
     const auto equal = std::find_if(commands.begin(), commands.end(), [](const Command& each) {
@@ -155,7 +156,7 @@ TEST_CASE("Hopper's accumulator stops at 64 without promotion, as README.md stat
     fs::remove_all(scratch());
 }
 
-TEST_CASE("the errors of long fp8 sums are those in README.md", "[readme]") {
+TEST_CASE("the errors of long fp8 sums agree with the figures in README.md", "[readme]") {
     const std::string page = replaced(readme(), "\\s+", " ");
     const auto says = [&](const std::string& sentence) {
         CAPTURE(sentence);

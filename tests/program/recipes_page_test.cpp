@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// docs/recipes.md: its commands run, and its figures for comparison with published results agree with their output.
+// Tests docs/recipes.md: its commands run, and the figures that it compares with published results agree with their
+// output.
 #include "tests/program/program.hpp"
 #include "tests/regex.hpp"
 
@@ -17,7 +18,7 @@ namespace {
 
 std::string recipes_page() { return contents(fs::path(MACHEPS_SOURCE_DIR) / "docs/recipes.md"); }
 
-/// Returns the rows of a CSV file, each by the names of its columns. Quoted cells may contain commas.
+/// Returns the rows of a CSV file. Each row maps the name of a column to a cell. Quoted cells may contain commas.
 std::vector<std::map<std::string, std::string>> rows_of_csv(const std::string& text) {
     const auto cells = [](const std::string& line) {
         std::vector<std::string> parts{""};
@@ -51,7 +52,7 @@ std::string with_digits(double x, const char* format) {
     return text;
 }
 
-/// Returns the command of the page that begins with `begin`, without the program's name.
+/// Returns the command on the page that begins with `macheps ` and `begin`, without the name of the program.
 std::string command_of_page(const std::string& page, const std::string& begin) {
     const std::size_t at = page.find("macheps " + begin);
     REQUIRE(at != std::string::npos);
@@ -60,7 +61,7 @@ std::string command_of_page(const std::string& page, const std::string& begin) {
 
 }  // namespace
 
-TEST_CASE("the gaps of recipes in docs/recipes.md are those that its command gives", "[program][docs][slow]") {
+TEST_CASE("the gaps of recipes in docs/recipes.md agree with the output of its command", "[program][docs][slow]") {
     const std::string page = recipes_page();
     const std::size_t toml = page.find("```toml\nname    = \"mxfp4\"");
     REQUIRE(toml != std::string::npos);
@@ -86,7 +87,7 @@ TEST_CASE("the gaps of recipes in docs/recipes.md are those that its command giv
         CAPTURE(policy, gap);
         CHECK(page.find("| " + policy + " " + gap) != std::string::npos);
     }
-    // The page also gives two gaps as shares of the loss.
+    // The page also gives two gaps as a percentage of the loss.
     const std::vector<Match> shares = all_matches(page, "\\| (te-current|te-nvfp4) [^:|]*: ([0-9.]+) %");
     CHECK(shares.size() == 2);
     for (const Match& share : shares)
@@ -94,7 +95,7 @@ TEST_CASE("the gaps of recipes in docs/recipes.md are those that its command giv
     fs::remove_all(scratch());
 }
 
-TEST_CASE("the figures of a matrix unit's sums and of a first step in docs/recipes.md are right", "[program][docs]") {
+TEST_CASE("docs/recipes.md gives the right figures for a matrix unit's sums and for a first step", "[program][docs]") {
     const std::string page = recipes_page();
     const Outcome sums = run(command_of_page(page, "gemm --machine sm90.wgmma.fp8,") + " -q");
     CAPTURE(sums.err);

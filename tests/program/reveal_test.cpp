@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps reveal` of kernels that it knows only from files: operands, results, and reports on wrong kernels.
+// Tests `macheps reveal` on kernels that it knows only from files: it writes operands, reads results, and reports what
+// is wrong with a kernel.
 #include "tests/program/program.hpp"
 
 #include <algorithm>
@@ -17,7 +18,7 @@ namespace {
 
 bool says(const std::string& text, const std::string& words) { return text.find(words) != std::string::npos; }
 
-/// An .npy file of fp32 as reveal writes it: [2, rows, k].
+/// The operands in an .npy file that reveal has written: fp32 numbers of shape [2, rows, k].
 struct Operands {
     std::size_t rows = 0, k = 0;
     std::vector<float> values;
@@ -38,7 +39,7 @@ struct Operands {
 
 using Kernel = std::function<float(const Operands&, std::size_t row)>;
 
-/// Returns a sum in two interleaved chains that are added at the end.
+/// Returns the sum of a row's products, added in two interleaved chains whose sums are added at the end.
 float two_chains(const Operands& x, std::size_t r) {
     float sum[2] = {};
     for (std::size_t i = 0; i < x.k; ++i) sum[i % 2] += x.product(r, i);
@@ -61,7 +62,7 @@ std::string results_of(const Kernel& kernel, const Operands& x) {
     return text;
 }
 
-/// Makes operands, runs `kernel` on them, and runs reveal on its results.
+/// Lets reveal write operands, runs `kernel` on them, and runs reveal on the results.
 Outcome revealed(const std::string& options, const Kernel& kernel) {
     REQUIRE(run("reveal " + options + " --emit-operands x.npy").code == 0);
     write("results", results_of(kernel, Operands(contents(scratch() / "x.npy"))));
@@ -102,8 +103,8 @@ TEST_CASE("reveal finds the order of a kernel that it knows only from files", "[
             CAPTURE(found.err);
             CHECK(found.out == tree);
         }
-        // Results that no tree gives, and a wrong number of results.
-        std::size_t sixth = 0;  // the row of terms 0 and 1, which meet last, so that no units are left
+        // Reveal must refuse results that no tree gives, and a wrong number of results.
+        std::size_t sixth = 0;  // the row for the pair of terms 0 and 1, which are added last, so no units remain
         for (int line = 0; line < 5; ++line) sixth = row.find('\n', sixth) + 1;
         write("out.txt2", row.substr(0, sixth) + "1e30" + row.substr(row.find('\n', sixth)));
         CHECK(run(options + " --results out.txt2").code == 1);
@@ -116,13 +117,13 @@ TEST_CASE("reveal finds the order of a kernel that it knows only from files", "[
         CHECK(word.code == 3);
         CHECK(says(word.err, "'three' (number 3) is not a valid number"));
     }
-    // The pairs of the first term are enough for a chain. Other trees need more pairs.
+    // For a chain, it is enough to measure the pairs that contain the first term. Other trees need more pairs.
     CHECK(revealed("-k 6 -f bf16 --pairs first", chain).out == "(((((0 1) 2) 3) 4) 5)\n");
     CHECK(says(revealed("-k 6 -f bf16 --pairs first", two_chains).err, "--pairs all"));
     fs::remove_all(scratch());
 }
 
-TEST_CASE("near pairs report what they cannot decide, and all pairs decide it", "[program]") {
+TEST_CASE("reveal reports which terms near pairs leave undetermined, and --pairs all determines them", "[program]") {
     const auto in_order = [](std::vector<std::size_t> order) {
         return [order](const Operands& x, std::size_t r) {
             float sum = 0;
@@ -130,7 +131,8 @@ TEST_CASE("near pairs report what they cannot decide, and all pairs decide it", 
             return sum;
         };
     };
-    // Terms 0 and 3 meet first, but are not a near pair. Therefore 0, 1 and 3 seem to meet in one sum.
+    // The kernel adds terms 0 and 3 first, but they are not a near pair. Therefore 0, 1 and 3 seem to be added in one
+    // sum.
     const Kernel open = in_order({0, 3, 1, 2});
     CHECK(revealed("-k 4 -f fp32 --pairs all", open).out == "(((0 3) 1) 2)\n");
     const Outcome near = revealed("-k 4 -f fp32", open);
@@ -149,7 +151,7 @@ TEST_CASE("near pairs report what they cannot decide, and all pairs decide it", 
     fs::remove_all(scratch());
 }
 
-TEST_CASE("reveal reports in words why a kernel is not the sum of all terms", "[program]") {
+TEST_CASE("reveal reports in a sentence why a kernel does not compute the sum of all terms", "[program]") {
     const auto chain_of = [](auto terms_of) {
         return [terms_of](const Operands& x, std::size_t r) {
             float sum = 0;
@@ -207,14 +209,14 @@ TEST_CASE("reveal reports in words why a kernel is not the sum of all terms", "[
     fs::remove_all(scratch());
 }
 
-TEST_CASE("operands of more than 1 GB are announced, and refused without --force", "[program]") {
+TEST_CASE("reveal reports the size of its operands, and needs --force to write more than 1 GB", "[program]") {
     fs::remove_all(scratch());
     const Outcome all = run("reveal -k 1000 -f fp16 --pairs all --emit-operands x.npy");
     CHECK(all.code == 2);
     CHECK(says(all.err, "499511 rows (11 controls and 499500 pairs) of 1000 terms, 4.0 GB"));
     CHECK(says(all.err, "--force"));
     CHECK_FALSE(fs::exists(scratch() / "x.npy"));
-    // With the default, near pairs, the same terms take 72 MB.
+    // The default is --pairs near. The operands for the same number of terms then take 72 MB.
     const Outcome near = run("reveal -k 1000 -f fp16 --emit-operands x.npy");
     CHECK(near.code == 0);
     CHECK(near.err.starts_with("writing x.npy: 8988 rows (11 controls and 8977 pairs) of 1000 terms, 72 MB\n"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps scale`: its rows and its errors.
+// Tests the rows and the errors of `macheps scale`.
 #include "tests/json.hpp"
 #include "tests/program/program.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps scaler`: its table, its CSV and JSON, its errors, and the examples of its help.
+// Tests `macheps scaler`: its table, its CSV and JSON, its errors, and the examples in its help.
 #include "tests/json.hpp"
 #include "tests/program/program.hpp"
 
@@ -65,7 +65,7 @@ TEST_CASE("the trace of a scaler as JSON agrees with its CSV", "[program]") {
             for (const char* name :
                  {"step", "scale", "overflow", "skipped", "scale_after", "tracker", "hysteresis", "raised"}) {
                 const json& cell = row.at(name);
-                // JSON writes a whole number of fp64 with .0.
+                // JSON writes whole fp64 numbers with a trailing ".0", and CSV writes them without it.
                 std::string number = cell.is_null() ? "" : cell.is_string() ? cell.get<std::string>() : cell.dump();
                 if (number.ends_with(".0")) number.resize(number.size() - 2);
                 line += (line.empty() ? "" : ",") + number;

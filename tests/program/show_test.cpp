@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps show`: the numbers that it accepts, and what it prints about them.
+// Tests `macheps show`: the numbers that it accepts, and its output about them.
 #include "tests/json.hpp"
 #include "tests/program/program.hpp"
 
@@ -22,7 +22,7 @@ bool says(const std::string& text, const std::string& words) { return text.find(
 
 }  // namespace
 
-TEST_CASE("show prints a code's fields, and its value as a fraction and in hexadecimal", "[program]") {
+TEST_CASE("show prints the fields of a code, and the code's value as a fraction and in hexadecimal", "[program]") {
     const Outcome tenth = run("show 0.1 -f fp16,e4m3fn,mxint8,e8m0fnu");
     CAPTURE(tenth.out, tenth.err);
     CHECK(tenth.code == 0);
@@ -47,7 +47,7 @@ TEST_CASE("show accepts fractions and formats of any width", "[program]") {
     CHECK(third[0]["formats"][1]["fields"] == "0|01101|010101");
     CHECK(third[1]["input"] == "-2/3");
     CHECK(third[1]["hex"] == "-0x1.5555555555555p-1");
-    // If a known format has the given widths, its name is printed.
+    // If a known format has the given widths, show prints the name of the known format.
     CHECK(says(run("show 1 -f e5m10").out, "fp16  "));
     struct Case {
         const char *arguments, *says;
@@ -64,7 +64,7 @@ TEST_CASE("show accepts fractions and formats of any width", "[program]") {
     fs::remove_all(scratch());
 }
 
-TEST_CASE("show rounds the typed number only once, also to fp64", "[program]") {
+TEST_CASE("show rounds the typed decimal number directly to each format, also to fp64", "[program]") {
     const json shown = json::parse(run("show 0.1 1/3 -1e-400 1e400 0.5 -f fp64,fp32 --json").out);
     // 0.1 in fp64 is 3602879701896397 2^-55, which is 0.1 + 2^-55 / 5, because 5 x 3602879701896397 = 2^54 + 1.
     CHECK(shown[0]["formats"][0]["error"] == 0x1p-55 / 5);
@@ -75,7 +75,8 @@ TEST_CASE("show rounds the typed number only once, also to fp64", "[program]") {
     CHECK(shown[2]["formats"][0]["relative_error"] == 1);
     CHECK(shown[3]["formats"][0]["error"] == "inf");
     CHECK(shown[4]["formats"][0]["error"] == 0);
-    // Slightly above the tie between 1 and the next fp32 number. In fp64 it would become the tie, and then round to 1.
+    // This number is slightly above the tie between 1 and the next fp32 number. Rounded to fp64 first, it would become
+    // the tie, and then round to 1.
     const Outcome tie = run("show 1.00000005960464477539062500000000000001 -f fp32,fp64 -r nearest_even");
     CHECK(says(tie.out, "fp32    1.0000001192092896"));
     CHECK(says(tie.out, " ~ 0x1.000001p+0, nearest_even"));
@@ -104,7 +105,8 @@ TEST_CASE("show --csv prints a row for each number and format", "[program]") {
 
 namespace {
 
-/// A format by its fields, independent of the library: sign bit, exponent bits, fraction bits, bias.
+/// Describes a format independently of the library: number of sign, exponent and fraction bits, bias, and special
+/// values.
 struct Fields {
     const char* name;
     int sign, exponent, fraction, bias;
@@ -163,7 +165,8 @@ TEST_CASE("show prints every typed code of every format of up to 16 bits unchang
                 std::istringstream cell_text(line);
                 for (std::string cell; std::getline(cell_text, cell, ',');) cells.push_back(cell);
                 REQUIRE(cells.size() >= 12);
-                // input, format, value, code, error, relative_error, ulp_error, below, above, fraction, hex, fields
+                // Columns: input, format, value, code, error, relative_error, ulp_error, below, above, fraction, hex,
+                // fields
                 const double want = value_of(f, code), got = std::strtod(cells[2].c_str(), nullptr);
                 const bool same =
                     std::isnan(want) ? std::isnan(got) : got == want && std::signbit(got) == std::signbit(want);
@@ -177,7 +180,7 @@ TEST_CASE("show prints every typed code of every format of up to 16 bits unchang
         }
         CHECK(wrong == 0);
     }
-    // In other formats a NaN remains a NaN, and the typed code is printed with it.
+    // A typed NaN keeps its code in its own format, and becomes a NaN in other formats that have one.
     const json shown = json::parse(run("show 0x7fff --bits bf16 -f bf16,fp16,e2m1fn --json").out);
     CHECK(shown[0]["formats"][0]["code"] == "0x7fff");
     CHECK(shown[0]["formats"][1]["code"] == "0x7e00");
@@ -186,7 +189,7 @@ TEST_CASE("show prints every typed code of every format of up to 16 bits unchang
     fs::remove_all(scratch());
 }
 
-TEST_CASE("show names the random bits of a stochastic rounding", "[program]") {
+TEST_CASE("show prints the random bits that stochastic rounding used", "[program]") {
     CHECK(says(run("show 0.1 -f bf16 --round stochastic").out, ", stochastic with the random bits 0x00000000\n"));
     CHECK(says(run("show 0.1 -f bf16 -r sr --random 4294967295").out, ", sr with the random bits 0xffffffff\n"));
     CHECK(json::parse(run("show 0.1 -f bf16 -r sr --random 7 --json").out)[0]["random"] == 7);
@@ -204,7 +207,7 @@ TEST_CASE("show names the formats that cannot represent the sign, zero, NaN or i
           Case{"-0 -f e4m3fnuz,mxint8,e2m1fn", "\nno -0: e4m3fnuz (0), mxint8 (0)\n"},
           Case{"nan -f e2m1fn,e4m3fn", "\nno NaN: e2m1fn (6)\n"},
           Case{"-inf -f e8m0fnu,e2m3fn,fp16", "\nno infinity: e8m0fnu (nan), e2m3fn (-7.5)\nno sign: e8m0fnu (nan)\n"},
-          // This number is not zero, although fp64 rounds it to zero.
+          // fp64 rounds this number to zero, but show must not treat the number as zero.
           Case{"-1e-400 -f e8m0fnu,e4m3fnuz,bf16", "\n\nno sign: e8m0fnu (5.877471754111438e-39)\n"}}) {
         const Outcome shown = run(std::string("show ") + c.arguments);
         CAPTURE(c.arguments, shown.out);

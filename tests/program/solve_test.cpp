@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps solve`: its rows, its JSON and its errors.
+// Tests the rows, the JSON and the errors of `macheps solve`.
 #include "tests/json.hpp"
 #include "tests/program/program.hpp"
 
@@ -55,7 +55,7 @@ TEST_CASE("solve reads matrices from files, and refuses files without a square, 
     fs::remove_all(scratch());
 }
 
-TEST_CASE("solve exits with 1 if a system must converge and does not", "[program][solve]") {
+TEST_CASE("with --require converged, solve exits with 1 if a system does not converge", "[program][solve]") {
     CHECK(run("solve -q -n 20 --factor fp32 --method ir --require converged").code == 0);
     const Outcome failed = run("solve -q -n 20 --factor e5m2 --matrix randsvd:1e6 --method ir --require converged");
     CHECK(failed.code == 1);
@@ -63,7 +63,7 @@ TEST_CASE("solve exits with 1 if a system must converge and does not", "[program
     fs::remove_all(scratch());
 }
 
-TEST_CASE("solve runs its blocked updates on machines, and refuses impossible options", "[program][solve]") {
+TEST_CASE("solve can run the updates of blocked LU on a machine, and refuses impossible options", "[program][solve]") {
     const Outcome rows = run("solve -q --json --preset hplmxp -n 48 --lu block:16 -M sm90.wgmma.fp16,fp32.chain");
     CAPTURE(rows.err);
     REQUIRE(rows.code == 0);
@@ -86,7 +86,7 @@ TEST_CASE("solve runs its blocked updates on machines, and refuses impossible op
                  Case{"--factor fp8", "fp8"}, Case{"--factor e8m0fnu", "cannot compute in e8m0fnu"},
                  Case{"--work fp128", "use fp128 only in"}, Case{"--residual fp16", "cannot hold every number of fp64"},
                  Case{"--substitution e4m3fn", "cannot hold"}, Case{"--matrix randsvd", "0 numbers"},
-                 Case{"--sweep kapa=1..2", "must begin with n, kappa"}, Case{"-n 5000", "5000"},
+                 Case{"--sweep kapa=1..2", "must begin with one of n, kappa"}, Case{"-n 5000", "5000"},
                  Case{"--gmres-tol 0", "above 0"}, Case{"--factorisation cholesky", "randsvd:1e3 is not symmetric"},
                  Case{"--factorisation lu,qr --lu block:8", "only LU supports"},
                  Case{"--factorisation cholesky --matrix minij --scale two-sided", "separately scaled"},
@@ -99,7 +99,7 @@ TEST_CASE("solve runs its blocked updates on machines, and refuses impossible op
     fs::remove_all(scratch());
 }
 
-TEST_CASE("solve has three factorisations, and a shift keeps the rounded matrix positive definite",
+TEST_CASE("solve has LU, Cholesky and QR, and --shift keeps the rounded matrix positive definite for Cholesky",
           "[program][solve]") {
     const Outcome rows =
         run("solve -q --json --matrix hilbert -n 12 --factor fp16 --factorisation lu,cholesky,qr --method gmres-ir");
@@ -134,7 +134,7 @@ TEST_CASE("solve reports that a cast overflowed, and does not call a regular mat
         CHECK(row["verdict"] == "cast_overflow");
         CHECK(row["cast_overflow"] == 1);
     }
-    // With scaling nothing overflows. lu does not refine x, but ir does.
+    // With scaling, nothing overflows. The method lu does not refine x, but the method ir does.
     const json scaled =
         json::parse(run("solve -q --json --matrix file:overflow.mtx --factor fp16 --method lu,ir").out, nullptr, false);
     CHECK(scaled["rows"][0]["verdict"] == "unrefined");

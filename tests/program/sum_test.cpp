@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps sum`: its rows, its tables, its JSON and its errors.
+// Tests the rows, the tables, the JSON and the errors of `macheps sum`.
 #include "tests/json.hpp"
 #include "tests/program/program.hpp"
 
@@ -50,7 +50,7 @@ TEST_CASE("sum, solve and eval print a table on a terminal, and rows elsewhere",
     CHECK(run(what + "--table --csv").code == 2);
     CHECK(run("solve -q -n 8 --factor fp16 --table").out.find("verdict") != std::string::npos);
     CHECK(run("eval x+1 --x=-1:1 -f e4m3fn -q --table").out.find("mean bits") != std::string::npos);
-    // util-linux's script runs a program on a terminal, if the system provides one.
+    // The command `script` of util-linux runs a program on a pseudo-terminal, if the system provides one.
     if (std::system("script -qec true /dev/null >/dev/null 2>&1 </dev/null") == 0) {
         const auto on_terminal = [&](const std::string& arguments) {
             write("on_terminal.sh", "'" MACHEPS_PROGRAM "' " + arguments + "\n");
@@ -77,7 +77,7 @@ TEST_CASE("sum refuses invalid options", "[program][sum]") {
                             Case{"-f e8m0fnu", "cannot compute in e8m0fnu"},
                             Case{"--round nearest", "unknown rounding mode"}, Case{"-d gauss", "unknown data 'gauss'"},
                             Case{"-d cancel", "cancel needs a value of c"}, Case{"-n 0", "0"},
-                            Case{"--dot -d cancel:4 -n 7", "even n"}, Case{"--sweep k=1..2", "must begin with n, c"},
+                            Case{"--dot -d cancel:4 -n 7", "even n"}, Case{"--sweep k=1..2", "begin with one of n, c"},
                             Case{"--sweep n=2^40", "too many"}, Case{"--trials 0", "0"}, Case{"--lambda 0", "above 0"},
                             Case{"--method machine:sm90.wgmma.fp8 -f bf16", "accepts none of these formats"},
                             Case{"-n 268435456 --memory 1M", "memory"});

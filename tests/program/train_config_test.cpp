@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps train --config`: configs as policies, their findings, and refused configs.
+// Tests `macheps train --config`: configs become policies, findings are reported, and invalid configs are refused.
 #include "tests/json.hpp"
 #include "tests/program/program.hpp"
 
@@ -27,7 +27,7 @@ json policy_in(const std::string& run, const std::string& name) {
     return json::parse(contents(scratch() / run / "manifest.json")).at("policies").at(name);
 }
 
-/// Returns the cells of a column of a CSV file for one policy.
+/// Returns the cells of the column `name` of a CSV file, in the rows of one policy.
 std::vector<std::string> column(const std::string& file, const std::string& name, const std::string& policy) {
     std::istringstream lines(contents(scratch() / file));
     std::string line;
@@ -72,40 +72,41 @@ TEST_CASE("train --config: each file is a policy in addition to fp32, and findin
     }
     CHECK(toml.find("lr = ") == std::string::npos);
     CHECK_FALSE(policy_in("run", "fp32").contains("config"));
-    // The gap to fp32 is also due to another optimiser. The table says so, and so does a report made from the rows.
+    // ds also has other optimiser settings than fp32, which contribute to its gap. train and report must warn about
+    // this.
     const std::string also =
         "warning: ds differs from fp32 in more than precision, and all of the differences contribute to its gap: "
         "micro_batches 2 (fp32: 1), beta1 0.8 (fp32: 0.9), beta2 0.99 (fp32: 0.95), eps 1e-07 (fp32: 1e-08).\n";
     CHECK(outcome.out.find(also) != std::string::npos);
     CHECK(run("report run").out.find(also) != std::string::npos);
-    CHECK(outcome.out.find("hf differs from fp32 in more than precision, ") != std::string::npos);  // clip 0.5
+    CHECK(outcome.out.find("hf differs from fp32 in more than precision, ") != std::string::npos);  // hf clips at 0.5
     fs::remove_all(scratch());
 }
 
-TEST_CASE("train --config: the added baseline has the settings on which all configs agree", "[program][config]") {
+TEST_CASE("train --config: the added fp32 baseline has the settings on which all configs agree", "[program][config]") {
     write("ds.json", deepspeed);
     const Outcome alone = run(std::string(quick) + "--config ds.json --take lr -q --out alone");
     CAPTURE(alone.out, alone.err);
     REQUIRE(alone.code == 0);
     CHECK(alone.err.find("fp32 uses these settings of the configs: kind adamw, lr 0.0002, beta1 0.8, beta2 0.99, eps "
                          "1e-07, max_norm 1, micro_batches 2;") != std::string::npos);
-    CHECK(alone.out.find("in more than precision") == std::string::npos);  // no warning: nothing else differs
+    CHECK(alone.out.find("in more than precision") == std::string::npos);  // only the precision differs: no warning
     CHECK_FALSE(json::parse(contents(scratch() / "alone/manifest.json")).contains("beside_precision"));
     const std::string toml = policy_in("alone", "fp32").at("toml");
     CHECK(toml.find("beta1 = 0.8\n") != std::string::npos);
-    CHECK(toml.find("kernel") == std::string::npos);  // it decides where numbers are rounded
+    CHECK(toml.find("kernel") == std::string::npos);  // a kernel is part of the precision, so fp32 does not take it
     CHECK(toml.find("formula") == std::string::npos);
     const auto rates = column("alone/steps.csv", "lr", "fp32");
     CHECK(rates == column("alone/steps.csv", "lr", "ds"));
     const auto initial = column("alone/evals.csv", "eval_loss", "fp32");
 
-    // If fp32 is named, it is the preset. It is also the preset if the configs agree on nothing.
+    // If --policy names fp32, or if the configs agree on no setting, the baseline is the preset fp32.
     REQUIRE(run(std::string(quick) + "--policy fp32 --config ds.json -q --out named").code == 0);
     CHECK(policy_in("named", "fp32").at("toml").get<std::string>().find("beta1") == std::string::npos);
     CHECK(json::parse(contents(scratch() / "named/manifest.json")).contains("beside_precision"));
     CHECK(initial != column("named/evals.csv", "eval_loss", "fp32"));
 
-    // The added baseline can be repeated like any other policy.
+    // --from repeats the added baseline like any other policy.
     REQUIRE(run("train --from alone/manifest.json -q --out again").code == 0);
     CHECK(contents(scratch() / "alone/steps.csv") == contents(scratch() / "again/steps.csv"));
     fs::remove_all(scratch());
@@ -173,7 +174,8 @@ TEST_CASE("train --config: the manifest keeps the text of files that a config na
     fs::remove_all(scratch());
 }
 
-TEST_CASE("train --config: gradient checkpointing of a config changes its bytes and no result", "[program][config]") {
+TEST_CASE("train --config: gradient checkpointing reduces the bytes of activations and changes no result",
+          "[program][config]") {
     write("args.yaml", "{bf16: true, fp16: false, output_dir: out}\n");
     const Outcome both =
         run(std::string(quick) + "--config args.yaml args.yaml+gradient_checkpointing=true -q --out run");
@@ -191,7 +193,8 @@ TEST_CASE("train --config: gradient checkpointing of a config changes its bytes 
     fs::remove_all(scratch());
 }
 
-TEST_CASE("train --config: micro-batches divide the samples of a step as far as possible", "[program][config]") {
+TEST_CASE("train --config: a step with too few samples for its micro-batches is divided into fewer, with a warning",
+          "[program][config]") {
     write("many.yaml", "{bf16: true, fp16: false, gradient_accumulation_steps: 3}\n");
     const Outcome outcome = run(std::string(quick) + "--config many.yaml -q --out run");
     CHECK(outcome.code == 0);
@@ -207,7 +210,7 @@ TEST_CASE("train --config: --take lr takes the config's learning rate", "[progra
     REQUIRE(run(std::string(quick) + "--config hf.yaml --take lr -q --out taken").code == 0);
     CHECK(column("run/steps.csv", "lr", "hf") == column("run/steps.csv", "lr", "fp32"));
     CHECK(column("taken/steps.csv", "lr", "hf").front() == "3e-04");
-    CHECK(column("taken/steps.csv", "lr", "fp32") == column("taken/steps.csv", "lr", "hf"));  // also for the baseline
+    CHECK(column("taken/steps.csv", "lr", "fp32") == column("taken/steps.csv", "lr", "hf"));  // also for fp32
     REQUIRE(run(std::string(quick) + "--policy fp32 --config hf.yaml --take lr -q --out named").code == 0);
     CHECK(column("named/steps.csv", "lr", "fp32") == column("run/steps.csv", "lr", "fp32"));
     const Outcome lost = run(std::string(quick) + "--take lr --policy amp-bf16");
@@ -254,7 +257,7 @@ TEST_CASE("train --config: a config that its framework or macheps refuses never 
         CHECK(outcome.err.find(rule) != std::string::npos);
         CHECK_FALSE(fs::exists(scratch() / "run"));
     }
-    // A module name that matches nothing in macheps' models is not an error of the framework.
+    // The framework accepts a name that matches no module in macheps' models, so the import succeeds.
     for (const char* name : {"classes.yaml", "modules.json"})
         CHECK(run(std::string("policy import ") + name).code == 0);
     CHECK(run(std::string(quick) + "--config missing.json").code == 3);
@@ -263,7 +266,7 @@ TEST_CASE("train --config: a config that its framework or macheps refuses never 
     fs::remove_all(scratch());
 }
 
-TEST_CASE("train --config: an fp8 recipe that only the user's program defines is refused", "[program][config]") {
+TEST_CASE("train --config: an fp8 recipe that is defined only in the user's program is refused", "[program][config]") {
     write("fp8.args", "--num-layers 2 --bf16 --fp8-format hybrid --fp8-recipe custom\n");
     const Outcome outcome = run(std::string(quick) + "--config fp8.args --device-profile h100 --out run");
     CAPTURE(outcome.err);
@@ -274,7 +277,7 @@ TEST_CASE("train --config: an fp8 recipe that only the user's program defines is
     fs::remove_all(scratch());
 }
 
-TEST_CASE("train --config: bits do not depend on threads or on the SIMD path", "[program][config]") {
+TEST_CASE("train --config: results do not depend on the threads or the SIMD path", "[program][config]") {
     write("ds.json", deepspeed);
     write("pure.yaml", "{autocast: {enabled: false}, model_dtype: bfloat16, fused: true, max_norm: 0.01}\n");
     const std::string command = std::string(quick) + "--config ds.json pure.yaml -q --out ";
@@ -285,7 +288,7 @@ TEST_CASE("train --config: bits do not depend on threads or on the SIMD path", "
     fs::remove_all(scratch());
 }
 
-TEST_CASE("train --config: a file that another config names is not a policy of its own, in either order",
+TEST_CASE("train --config: a file that another config names does not become its own policy, in any order",
           "[program][config]") {
     write("ds_z3.json",
           "{\"fp16\": {\"enabled\": \"auto\", \"loss_scale\": 0, \"initial_scale_power\": 16},\n"
@@ -303,7 +306,7 @@ TEST_CASE("train --config: a file that another config names is not a policy of i
         REQUIRE(outcome.code == 0);
         CHECK(outcome.err.find("refuses") == std::string::npos);
         const json policies = json::parse(contents(scratch() / "run/manifest.json")).at("policies");
-        CHECK(policies.size() == 2);  // and fp32
+        CHECK(policies.size() == 2);  // fp32 and the config
         for (const auto& [name, policy] : policies.items()) {
             if (name == "fp32") continue;
             const std::string toml = policy.at("toml");
@@ -315,7 +318,7 @@ TEST_CASE("train --config: a file that another config names is not a policy of i
     }
     REQUIRE(tomls.size() == 4);
     for (const std::string& toml : tomls) CHECK(toml == tomls.front());
-    // Configs of two frameworks that do not name each other cannot be joined by a plus.
+    // `+` cannot join configs of two frameworks if neither config names the other.
     write("hf.yaml", arguments);
     write("ds.json", deepspeed);
     const Outcome joined = run(std::string(quick) + "--config hf.yaml+ds.json -q --out joined");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps_train`, the program that scripts/demo builds first: it writes the same rows as `macheps train`.
+// Tests `macheps_train`, the program that scripts/demo builds first. It must write the same rows as `macheps train`.
 #include "tests/program/program.hpp"
 
 #include <string>
@@ -8,7 +8,7 @@ namespace train_program_test {
 
 using namespace macheps::test;
 
-TEST_CASE("the program with only the verb train writes the same rows as the whole program", "[program]") {
+TEST_CASE("macheps_train, which has only the verb train, writes the same rows as macheps", "[program]") {
     const std::string arguments = std::string(quick) + "--policy fp32,amp-fp16,fp8-tensorwise --seeds 0,1 --out ";
     REQUIRE(run(arguments + "whole").code == 0);
     const std::string alone = "cd '" + scratch().string() + "' && '" MACHEPS_TRAIN_PROGRAM "' " + arguments +
@@ -28,7 +28,8 @@ TEST_CASE("the program with only the verb train writes the same rows as the whol
     fs::remove_all(scratch());
 }
 
-TEST_CASE("the revision is in one section of the program, which scripts/demo removes before it compares", "[program]") {
+TEST_CASE("the git revision is only in the section .macheps_revision, which scripts/demo removes to compare programs",
+          "[program]") {
     const std::string version = run("--version").out;
     const std::size_t open = version.rfind('('), close = version.rfind(')');
     REQUIRE((open != std::string::npos && close > open + 1));

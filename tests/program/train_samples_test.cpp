@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps train --config` on configs of every framework: a sample with the important keys, and a published config.
-// Each training ends with a report, or is refused by a rule of the framework.
+// Tests `macheps train --config` on configs of every framework: a sample with the important keys, and a published
+// config. Each config trains and ends with a report, or is refused because the framework refuses it.
 #include "tests/json.hpp"
 #include "tests/program/program.hpp"
 
@@ -55,7 +55,7 @@ const Sample samples[] = {
     {"megatron.args", "--bf16\n", "megatron"},
 };
 
-/// Trains the config and fp32, checks the files of the run, and returns the framework that was recognised.
+/// Trains a config and fp32, checks the files of the run, and returns the framework that macheps recognised.
 std::string trained(const std::string& config) {
     const Outcome outcome = run(std::string(quick) + "--config '" + config + "' -q --force --out run");
     CAPTURE(config, outcome.err);
@@ -64,7 +64,7 @@ std::string trained(const std::string& config) {
     CHECK(page.size() > 1000);
     CHECK(page.find("</html>") != std::string::npos);
     const json policies = json::parse(contents(scratch() / "run/manifest.json")).at("policies");
-    // The config and fp32, and both with the stress if the config computes in a format of narrow range.
+    // The policies are the config and fp32. If the config computes in a format of narrow range, both also run stressed.
     REQUIRE(policies.size() == (policies.contains("fp32+outliers") ? 4 : 2));
     for (const auto& [name, policy] : policies.items()) {
         CHECK(page.find(name) != std::string::npos);
@@ -73,7 +73,7 @@ std::string trained(const std::string& config) {
     return "";
 }
 
-/// Copies LongSpec's tree, and replaces the placeholder in its files by the name of a folder.
+/// Copies the configs of LongSpec, and replaces the placeholder for a directory in them.
 void write_longspec(const fs::path& from) {
     for (const auto& entry : fs::recursive_directory_iterator(from)) {
         const fs::path to = scratch() / "longspec" / fs::relative(entry.path(), from);
@@ -130,7 +130,7 @@ TEST_CASE("train --config: a published config of every framework trains and give
     const json run = json::parse(contents(scratch() / "run/manifest.json"));
     for (const auto& [name, policy] : run.at("policies").items()) {
         if (!policy.contains("config") || name.ends_with("+outliers"))
-            continue;  // a stressed policy extends the config's
+            continue;  // a stressed policy only extends the policy of the config
         const std::string toml = policy.at("toml");
         CHECK(toml.find("kind = \"ds-zero\"") != std::string::npos);
         CHECK(policy.at("config").at("files").size() >= 2);  // the experiment, and the files that its defaults name

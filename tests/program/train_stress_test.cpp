@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests `macheps train --stress`: a config that gives NaN in fp16 is not called safe, and
-// the user's data are not weighted.
+// Tests `macheps train --stress`: an fp16 config that can overflow is not reported as safe. Also tests that tokens of
+// the user's own data have weight 1.
 #include "tests/json.hpp"
 #include "tests/program/program.hpp"
 
@@ -15,7 +15,7 @@ using nlohmann::json;
 
 namespace {
 
-// Transformers' arguments as in reports of a loss that is 0 or NaN after switching a model to fp16.
+// Arguments of Transformers. Users reported a loss of 0 or NaN after they had switched a model to fp16 in this way.
 constexpr const char* fp16_config =
     "output_dir: out\nfp16: true\nlearning_rate: 2.0e-5\nper_device_train_batch_size: 2\n";
 constexpr const char* bf16_config = "output_dir: out\nbf16: true\nfp16: false\nlearning_rate: 2.0e-5\n";
@@ -24,7 +24,7 @@ constexpr const char* small =
     "train --steps 12 --layers 1 --width 16 --heads 2 --context 8 --batch 2 --eval-batches 1 --warmup 1 --seeds 0,1 "
     "-q ";
 
-/// Returns the row of a policy in `train --json`.
+/// Returns the row of a policy in the summary that `train --json` prints.
 json row_of(const json& outcome, const std::string& policy) {
     for (const json& row : outcome.at("summary").at("policies")) {
         if (row.at("policy") == policy) return row;
@@ -51,7 +51,7 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 }  // namespace
 
 TEST_CASE(
-    "train --config: an fp16 config that gives NaN in reality is not called safe; fp32 and bf16 pass the same stress",
+    "train --config: an fp16 config that can overflow is not reported as safe; fp32 and bf16 pass the same stress",
     "[program][stress]") {
     write("half.yaml", fp16_config);
     write("brain.yaml", bf16_config);
@@ -72,7 +72,7 @@ TEST_CASE(
             CAPTURE(name);
             const json other = row_of(all, name + "+outliers"), same = row_of(all, name);
             CHECK(other.at("verdict") != "diverged");
-            CHECK(other.at("loss") == same.at("loss"));  // bit for bit
+            CHECK(other.at("loss") == same.at("loss"));  // the stress changes no bit
             CHECK(other.at("forward_overflow_step").is_null());
         }
         const std::string page = contents(scratch() / "run/report.html");
@@ -84,7 +84,7 @@ TEST_CASE(
     fs::remove_all(scratch());
 }
 
-TEST_CASE("train --stress: the stress is on by default for a config with a format of narrow range, and on request",
+TEST_CASE("train --stress: a config with a format of narrow range is stressed by default, other policies on request",
           "[program][stress]") {
     write("half.yaml", fp16_config);
     write("brain.yaml", bf16_config);
@@ -94,7 +94,7 @@ TEST_CASE("train --stress: the stress is on by default for a config with a forma
     CHECK(policies_of(trained("--policy amp-fp16 --out c")) == Names{"fp32", "amp-fp16"});
     CHECK(policies_of(trained("--policy amp-bf16 --stress outliers=2^11 --out d")) ==
           Names{"fp32", "amp-bf16", "fp32+outliers", "amp-bf16+outliers"});
-    // A policy in a file of another folder, which extends another file and a preset.
+    // The stressed policy is in a file in another folder, and extends another file that extends a preset.
     fs::create_directories(scratch() / "sub");
     write("sub/base.toml", "extends = \"amp-fp16\"\n[clip]\nmax_norm = 0.5\n");
     write("sub/mine.toml", "extends = \"base.toml\"\n");
@@ -121,7 +121,7 @@ TEST_CASE("train --stress: the stress is on by default for a config with a forma
     fs::remove_all(scratch());
 }
 
-TEST_CASE("train --stress: stressed runs can be repeated and resumed, and plain runs are the same without a stress",
+TEST_CASE("train --stress: stressed runs can be repeated and resumed, and do not change the plain runs",
           "[program][stress]") {
     write("half.yaml", fp16_config);
     trained("--config half.yaml --out run");
@@ -150,7 +150,7 @@ TEST_CASE("train: tokens of the user's own data have weight 1 unless --token-wei
         REQUIRE(outcome.code == 0);
         const json manifest = json::parse(contents(scratch() / "run/manifest.json"));
         const double value = manifest.at("train").at("token_weight");
-        CHECK(has(outcome.out, "token weight 2^-12") == (value == 0x1p-12));  // in the verdict's line
+        CHECK(has(outcome.out, "token weight 2^-12") == (value == 0x1p-12));  // in the line of the verdict
         return value;
     };
     CHECK(weight("--policy amp-fp16 --data own.txt") == 1);

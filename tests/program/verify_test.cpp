@@ -16,7 +16,7 @@ namespace {
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-/// Writes a trace of three rows, with the bits of `error` flipped in the first result. Returns its path.
+/// Writes a trace of three rows and returns its path. The bits of `error` are flipped in the first result.
 std::string trace_of(const std::string& folder, std::uint64_t error) {
     evidence::Trace trace;
     trace.form = {"sm_90", "wgmma", "m64n8k32.f32.e4m3.e4m3", macheps::e4m3fn, macheps::e4m3fn, macheps::fp32};
@@ -40,7 +40,7 @@ std::string trace_of(const std::string& folder, std::uint64_t error) {
 
 }  // namespace
 
-TEST_CASE("verify lists what it would run without a device", "[program]") {
+TEST_CASE("without a device, verify --list lists the instructions that verify would run", "[program]") {
     const Outcome all = run("verify --list");
     CHECK(all.code == 0);
     CHECK(std::count(all.out.begin(), all.out.end(), '\n') > 240);
@@ -56,7 +56,7 @@ TEST_CASE("verify lists what it would run without a device", "[program]") {
     fs::remove_all(scratch());
 }
 
-TEST_CASE("an error of verify is one line with a remedy, and its kind decides the exit code", "[program]") {
+TEST_CASE("an error of verify is one line with a remedy, and the kind of error decides the exit code", "[program]") {
     fs::create_directories(scratch() / "empty");
     write("not-a-trace.jsonl", "{}\n");
     const struct {
@@ -87,7 +87,7 @@ TEST_CASE("an error of verify is one line with a remedy, and its kind decides th
     fs::remove_all(scratch());
 }
 
-TEST_CASE("verify --library reports a verdict on a library, which decides the exit code", "[program]") {
+TEST_CASE("verify --library prints a verdict on a library, and the verdict decides the exit code", "[program]") {
     const std::string few = " --shapes 3";
     struct Case {
         std::string arguments;
@@ -151,7 +151,7 @@ TEST_CASE("verify replays traces, and exits with 1 if a result is wrong", "[prog
     CHECK(run("verify --replay wrong --only 'replay:mma*'").code == 2);
     CHECK(run("verify --replay right --only 'wgmma*'").code == 0);
 
-    // A truncated trace is refused. `machine eval` reads the text of a trace.
+    // verify refuses a truncated trace. `machine eval` reads the uncompressed text of a trace.
     if (file.ends_with(".zst")) {
         fs::resize_file(file, fs::file_size(file) - 3);
         const Outcome cut = run("verify --replay wrong");

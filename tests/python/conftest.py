@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers that reveal wrong casts, and a fixture for the program."""
+"""Functions that make numbers on which wrong casts fail, and a fixture for the macheps program."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ SOURCE = Path(__file__).parents[2]
 
 
 def adversarial(format: str, count: int = 4096, dtype=np.float32) -> np.ndarray:
-    """Returns values of the format, midpoints between neighbours, the numbers next to both, specials, and noise over all
-    exponents."""
+    """Returns values of the format, midpoints between neighbouring values, the fp64 and fp32 numbers next to these
+    values and midpoints, special values, and random numbers over all exponents."""
     info = me.finfo(format)
     bits = info.container_bits
     step = 1 << (bits - info.bits)
@@ -44,8 +44,9 @@ def adversarial(format: str, count: int = 4096, dtype=np.float32) -> np.ndarray:
 
 
 def a_million(format: str) -> np.ndarray:
-    """Returns 2**20 fp32 numbers: values of the format and midpoints between neighbours (all of them if the format has at most
-    19 bits), each with as many of the nearest fp32 numbers as there is room for."""
+    """Returns 2**20 fp32 numbers: values of the format, midpoints between neighbouring values, and the fp32 numbers
+    around them. If the format has at most 19 bits, all its values and midpoints are included, and otherwise a random
+    choice."""
     info = me.finfo(format)
     step = 1 << (info.container_bits - info.bits)
     codes = np.arange(1 << min(info.bits, 19), dtype=np.uint64)
@@ -63,7 +64,7 @@ def a_million(format: str) -> np.ndarray:
 
 @pytest.fixture(scope="session")
 def program() -> str:
-    """Returns the program of this build."""
+    """Returns the path of the macheps program: MACHEPS, or `macheps` on PATH, or the program that the package finds."""
     found = os.environ.get("MACHEPS") or shutil.which("macheps")
     try:
         return found or me.find_program()

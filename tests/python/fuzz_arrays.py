@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Passes random arrays of many kinds to every function: an exception must have a message, and nothing may crash.
+"""Passes random arrays of many kinds to every function. Each exception must have a message, and no call may crash.
 
-usage: python tests/python/fuzz_arrays.py [SECONDS] [SEED]     30 seconds by default; a crash gives the exit code of a signal
+usage: python tests/python/fuzz_arrays.py [SECONDS] [SEED]
+
+The default is 30 seconds. If a call crashes, a signal ends the script, and the exit code is that of the signal.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ TYPES = ["?", "i1", "u1", "<i2", ">i2", "<u2", ">u2", "<i4", ">u4", "<i8", "<f2"
          "M8[D]", "m8[s]", "V2", "i4,f4"]  # fmt: skip
 FORMATS = [f.format for f in me.formats()] + ["e5m6", "e8m23", "e4m3", "", "no", "\u00e4", "float8_e4m3fn", "e2m1", "E4M3FN"]
 MODES = ["nearest_even", "nearest_away", "toward_zero", "up", "down", "stochastic", "to_odd", "rne", "", "no"]
-#: Exceptions for wrong arguments. Any other exception is a defect.
+#: The exceptions that a function may raise for wrong arguments. Any other exception is a defect.
 EXPECTED = (me.Error, TypeError, MemoryError, OverflowError)
 
 
@@ -72,7 +74,7 @@ def some_array(r: random.Random) -> Any:
         elif change == 4 and array.ndim and array.dtype.names is None:
             array = np.asfortranarray(array)
         elif change == 5 and array.size and array.ndim == 1 and array.dtype.itemsize > 1 and array.flags.c_contiguous and array.dtype.kind in "fiu":
-            moved = np.empty(array.nbytes + 1, np.uint8)  # no element is aligned to its size
+            moved = np.empty(array.nbytes + 1, np.uint8)  # an offset of one byte, so no element is aligned
             moved[1:] = array.view(np.uint8)
             array = moved[1:].view(array.dtype)
         elif change == 6 and array.ndim < 30:
@@ -119,10 +121,10 @@ def main() -> int:
                 some_call(random.Random(seed))
         except EXPECTED as error:
             refused += 1
-            assert str(error), f"seed {seed}: an error without a message"
+            assert str(error), f"seed {seed}: the exception has no message"
         except Exception:
             traceback.print_exc()
-            print(f"seed {seed}: an error of the wrong kind", file=sys.stderr)
+            print(f"seed {seed}: unexpected type of exception", file=sys.stderr)
             return 1
         calls += 1
     print(f"{calls} calls, {refused} refused, seeds up to {seed}")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prints the speed of casts and of functions to compare with, in one process and one thread. Checks the results first.
+"""Prints the speed of casts, and of functions of NumPy and ml_dtypes for comparison, in one process and one thread.
+First checks that macheps and ml_dtypes give the same codes.
 
 usage: python tests/python/speed.py
 """

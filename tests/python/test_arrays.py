@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays and arguments that functions accept and refuse, and the results."""
+"""Tests which arrays and arguments the functions accept and refuse, and the results."""
 
 from __future__ import annotations
 
@@ -97,17 +97,17 @@ def test_out_is_filled():
 
 
 class OnGpu:
-    """An array of a library that computes on a GPU."""
+    """An array of a library that stores arrays on a GPU."""
 
     def __dlpack_device__(self):
         return (2, 0)
 
     def __dlpack__(self, **words):
-        raise AssertionError("it must not be copied silently")
+        raise AssertionError("macheps must not copy an array on a GPU silently")
 
 
 class OnGpuWithArray(OnGpu):
-    """An array as in CuPy, whose __array__ raises an error."""
+    """An array on a GPU whose __array__ raises an error, as in CuPy."""
 
     def __array__(self, dtype=None, copy=None):
         raise TypeError("Implicit conversion to a NumPy array is not allowed. Please use `.get()`")
@@ -170,7 +170,7 @@ def test_error_survives_pickling():
 
 
 def test_host_modes_change_no_bit():
-    """Another library may have changed the rounding mode of the processor."""
+    """Results do not depend on the rounding mode of the processor, which another library may have changed."""
     libm = __import__("ctypes").CDLL("libm.so.6")
     libm.fesetround(0x800)  # toward +infinity on x86
     try:
@@ -212,7 +212,7 @@ def test_threads_of_python_take_turns():
 
 INTERRUPTED = """
 import macheps as me, numpy as np, signal, sys, time
-signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs tests in the background of a script has it ignored
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell script ignores SIGINT in its background processes
 x = np.ones(2**23, np.float64); a = np.ones((1024, 4096), np.float32); wide = np.ones((8, 2**14), np.float32)
 me.round(x[:8], "bf16"); b = np.ascontiguousarray(wide.T).repeat(512, 1)
 print("ready", flush=True)
@@ -239,7 +239,7 @@ def test_ctrl_c(call):
     sent = time.monotonic()
     assert child.stdout.readline() == "interrupted\n"
     took = time.monotonic() - sent
-    child.kill()  # without waiting for work in the background
+    child.kill()  # do not wait for threads that still compute
     child.wait()
     assert took < 5  # 1 s on an idle machine
 

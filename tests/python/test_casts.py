@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares casts with ml_dtypes, with the program, and with other ways to compute them."""
+"""Compares casts with ml_dtypes, with the macheps program, and with other functions of the package."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def test_codes_are_those_of_ml_dtypes(format):
     x = adversarial(format)
     ours, theirs = me.encode(x, format), oracle_codes(x, format)
     if not me.finfo(format).has_nan:
-        keep = ~np.isnan(x)  # a NaN becomes the largest value in macheps, as in CUDA, and -0 in ml_dtypes
+        keep = ~np.isnan(x)  # for NaN, macheps (like CUDA) gives the largest value, and ml_dtypes gives -0
         ours, theirs, x = ours[keep], theirs[keep], x[keep]
     differ = ours != theirs
-    # For zero macheps gives the smallest scale, and for negative numbers their magnitude; ml_dtypes gives NaN. From 2**-127 to
-    # 2**-126 only macheps rounds to nearest.
+    # In e8m0fnu, macheps gives the smallest scale for zero, and the magnitude of a negative number. ml_dtypes gives NaN
+    # for both. Between 2**-127 and 2**-126, macheps rounds to nearest, and ml_dtypes does not.
     if format == "e8m0fnu":
         differ &= (x > 0) & ((x <= 2.0**-127) | (x >= 1.5 * 2.0**-127))
     nans = np.isnan(me.decode(ours, format)) & np.isnan(x)
@@ -86,14 +86,14 @@ def test_onnx_by_its_reference():
 
 
 def test_what_a_format_cannot_hold_is_refused_when_asked():
-    """Each property is reported for each format that lacks it and for no other format."""
+    """With `refuse`, a value is refused if and only if the format lacks the property that the value needs."""
     numbers = {"nan": np.nan, "inf": np.inf, "sign": -1.0, "zero": 0.0, "negative_zero": -0.0}
     for info in me.formats():
         holds = {"nan": info.has_nan, "inf": info.has_inf, "sign": info.has_sign, "zero": info.has_zero,
                  "negative_zero": info.has_negative_zero}  # fmt: skip
         for name, number in numbers.items():
             x = np.array([1.0, number])
-            me.round(x, info.format)  # converts, as documented
+            me.round(x, info.format)  # without `refuse`, the number is converted
             if holds[name]:
                 me.round(x, info.format, refuse=name)
                 continue
@@ -104,7 +104,7 @@ def test_what_a_format_cannot_hold_is_refused_when_asked():
                     call(x.astype(np.float32), info.format, refuse="all")
     with pytest.raises(me.Error, match="unknown property"):
         me.round(1.0, "bf16", refuse="nans")
-    with pytest.raises(me.Error, match="element 0 is inf"):  # after the scale
+    with pytest.raises(me.Error, match="element 0 is inf"):  # infinite after scaling
         me.round(np.array([3e38], np.float32), "e2m1fn", scale=10, refuse="inf")
 
 
@@ -122,27 +122,30 @@ def test_a_nan_in_formats_without_nan_follows_the_profile():
 
 
 def test_a_generator_advances():
-    """A constant seed would give every call the same words, and the sums would drift together."""
+    """Each call uses new random words. With a constant seed, an element would get the same word in every call, and
+    would always be rounded in the same direction."""
     x, g = np.ones(4000), me.Generator(1)
     for step in range(64):
         before = g.position
         x = me.round(x + 2.0**-10, "bf16", mode="stochastic", generator=g)
         assert g.position == before + x.size
-    # Each addition moves up by 2**-7 with probability 2**-3: mean 1 + 64 * 2**-10, variance 64 * 2**-14 * (1/8) (7/8).
+    # Each of the 64 additions rounds up by 2**-7 with probability 1/8. The mean of x is then 1 + 64 * 2**-10, and its
+    # variance is 64 * 2**-14 * (1/8) (7/8).
     deviation = (64 * 2.0**-14 * 7 / 64 / x.size) ** 0.5
     assert abs(x.mean() - (1 + 64 * 2.0**-10)) < 5 * deviation
     assert len(np.unique(x)) > 5
 
 
 def test_a_generator_takes_the_words_of_one_call():
-    """Calls on any pieces give the bits of one call. words() returns the words that rounding uses."""
+    """If an array is cast in pieces with one generator, the result has the same bits as one call with the seed. words()
+    returns the words that rounding uses."""
     x = np.random.default_rng(1).standard_normal(1001).astype(np.float32)
     for source in (x, x.astype(np.float64)):
         whole = me.encode(source, "e4m3fn", mode="stochastic", seed=3, stream=2)
         g = me.Generator(3, stream=2)
         pieces = [me.encode(source[a:b], "e4m3fn", mode="stochastic", generator=g) for a, b in ((0, 1), (1, 6), (6, 7), (7, 700), (700, 1001))]
         assert same_bits(np.concatenate(pieces), whole) and g.position == 1001
-    # A number one third of a step above 1 rounds up for words of at least 2/3 of 2**32.
+    # A number one third of a step above 1 rounds up if the random word is at least 2/3 of 2**32.
     g = me.Generator(5)
     up = me.round(np.full(64, 1 + 2.0**-7 / 3), "bf16", mode="stochastic", generator=g) > 1
     assert np.array_equal(up, me.Generator(5).words(64) >= 2**32 - np.floor(2**32 / 3))
@@ -238,7 +241,7 @@ def test_fp64_codes_are_the_programs(format, mode, program):
 
 
 def test_fp64_is_rounded_once():
-    """If the first number were rounded to fp32 first, it would become a tie, and the tie would round down."""
+    """fp64 numbers are rounded directly. Rounded to fp32 first, the first number would become a tie and round down."""
     x = np.array([1 + 2.0**-8 + 2.0**-40, -(1 + 2.0**-8 + 2.0**-40), 1 + 2.0**-8 - 2.0**-40])
     assert me.round(x, "bf16").tolist() == [1 + 2.0**-7, -(1 + 2.0**-7), 1.0]
     assert me.round(x.astype(np.float32), "bf16").tolist() == [1.0, -1.0, 1.0]
@@ -277,7 +280,8 @@ def test_random_words_do_not_depend_on_pieces():
 
 
 def test_random_words_do_not_depend_on_chunks():
-    """The module checks for signals every 2**22 elements."""
+    """The module processes chunks of 2**22 elements and checks for signals in between. The random word of an element
+    must not depend on its chunk."""
     count = 2**22 + 1000
     x = np.full(count, 1.01, np.float32)
     whole = me.encode(x, "e4m3fn", mode="stochastic", seed=1)
@@ -288,19 +292,20 @@ def test_random_words_do_not_depend_on_chunks():
 
 
 def fp64_through_fp32(into, cast, x, made, seed, stream, word, counts):
-    """fp64 numbers become fp32 first, and are rounded a second time."""
+    """A fault for test_an_injected_fault_is_noticed: fp64 numbers are rounded to fp32 first, and then a second time."""
     return into(cast, x.astype(np.float32).astype(x.dtype), made, seed, stream, word, counts)
 
 
 def random_words_of_the_chunk(into, cast, x, made, seed, stream, word, counts):
-    """Each chunk begins with the first random word of the stream."""
+    """A fault for test_an_injected_fault_is_noticed: each chunk begins with the first random word of the stream."""
     for first in range(0, x.size, 2**22):
         last = into(cast, x.ravel()[first : first + 2**22], made.reshape(-1)[first : first + 2**22], seed, stream, word, counts)
     return last
 
 
 def random_words_of_the_first_call(into, cast, x, made, seed, stream, word, counts):
-    """Each call begins with the first random word, as with a hidden constant seed."""
+    """A fault for test_an_injected_fault_is_noticed: each call begins with the first random word of the stream, as if
+    the seed were constant."""
     return into(cast, x, made, seed, stream, 0, counts)
 
 
@@ -380,7 +385,7 @@ def test_fp64_codes_are_the_bits():
 @pytest.mark.slow
 @pytest.mark.parametrize("format", ["e4m3fn", "e5m2", "bf16", "e2m1fn"])
 def test_every_fp32_number(format):
-    """All 2**32 inputs, to nearest even."""
+    """Compares the casts of all 2**32 fp32 numbers with ml_dtypes, rounded to nearest even."""
     for high in range(256):
         x = (np.arange(1 << 24, dtype=np.uint32) + np.uint32(high << 24)).view(np.float32)
         ours, theirs = me.encode(x, format), oracle_codes(x, format)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of kernels, their bounds and inputs, and the pytest plugin."""
+"""Tests the checks of kernels, error bounds, generated inputs, and the pytest plugin."""
 
 from __future__ import annotations
 

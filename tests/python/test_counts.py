@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares counts of casts with scales, products with bias and scale, and verdicts with plain NumPy."""
+"""Compares counts of scaled casts, and products with bias and scale, with plain NumPy. Also tests which verdicts are
+true."""
 
 from __future__ import annotations
 
@@ -12,13 +13,14 @@ RNG = np.random.default_rng(5)
 
 
 def special_rows(format: str) -> np.ndarray:
-    """Returns zeros, infinities, NaN, and numbers around 2^emin and the largest number of the format, in rows of 64."""
+    """Returns rows of 64 numbers: zeros, infinities, NaN, and numbers around the smallest normal number and the largest
+    number of the format."""
     info = me.finfo(format)
     x = RNG.standard_normal((16, 64)).astype(np.float32)
     x[0, :8], x[1, 0], x[1, 1], x[2, 0], x[3, :] = 0, np.inf, -np.inf, np.nan, 0
     edges = np.array([1, 0.5, 0.25, 0.75, 0.999, 1.001, 2**-30], np.float32)
     x[4, :7], x[4, 7:] = edges * np.float32(info.smallest_normal or 1), 0
-    x[4, 8] = info.max  # so that the scale of this row is 1 if it is a power of two
+    x[4, 8] = info.max  # makes the scale of this row 1 if scales are powers of two
     x[5, :4] = np.float32(info.max) * np.array([1, -1, 0.99, 0.5], np.float32)
     return x
 
@@ -29,11 +31,11 @@ def test_counts_of_a_cast_with_scales(format, granularity):
     x = special_rows(format)
     if granularity == "1x128":
         x = np.hstack([x, x])
-    if granularity != "mx32":  # one element that is not finite decides the scale of its whole group
+    if granularity != "mx32":  # an infinity or NaN would decide the scale of a whole row
         x[1:3] = RNG.standard_normal(x[1:3].shape)
     s = me.scale(x, granularity, format)
     counts, info = s.tally(), me.finfo(format)
-    elements = np.abs(me.decode(s.codes, format).astype(np.float64))  # in units of their scales
+    elements = np.abs(me.decode(s.codes, format).astype(np.float64))  # without the scales
     finite = np.isfinite(x)
     assert counts.count == x.size
     assert counts.nan_in == int(np.isnan(x).sum()) and counts.inf_in == int(np.isinf(x).sum())
@@ -49,7 +51,7 @@ def test_the_smallest_normal_number_is_not_subnormal():
     info = me.finfo("e4m3fn")
     x = np.full((1, 32), info.smallest_normal, np.float32)
     x[0, 0], x[0, 1], x[0, 2] = info.max, info.smallest_normal / 2, 0
-    counts = me.scale(x, "mx32", "e4m3fn").tally()  # the scale is 1
+    counts = me.scale(x, "mx32", "e4m3fn").tally()  # all scales are 1
     assert (counts.to_subnormal, counts.underflow, counts.zero_in, counts.saturated) == (1, 0, 1, 1)
 
 
@@ -63,7 +65,7 @@ def test_scale_comes_before_bias_on_every_machine(machine, out_format):
     sums = me.matmul(a, b, machine=machine, **formats)
     wanted = sums * np.float32(0.75) + bias
     made = me.matmul(a, b, machine=machine, bias=bias, scale=0.75, out_format=out_format, **formats)
-    own = machine.partition(":")[2] or "fp32"  # the results of an order are in its format
+    own = machine.partition(":")[2] or "fp32"  # an order of summation gives results in its own format
     assert same_bits(made, me.round(wanted, out_format or own))
 
 
@@ -91,7 +93,8 @@ def test_a_product_of_scaled_operands_has_all_their_scales(granularity, format, 
     left, right = me.scale(a, granularity, format), me.scale(b, granularity, format, axis=None if granularity == "tensor" else 0)
     sizes = np.abs(left.decoded).astype(np.float64) @ np.abs(right.decoded).astype(np.float64)
     exact = left.decoded.astype(np.float64) @ right.decoded.astype(np.float64)
-    # 128 products, with each sum truncated or rounded to at least 23 bits, and three roundings of scales
+    # The bound allows 128 products whose sums are truncated or rounded to at least 23 bits, and three roundings of
+    # scales.
     assert (np.abs(me.matmul(left, right, machine=machine) - exact) <= 132 * 2.0**-23 * sizes).all()
 
 

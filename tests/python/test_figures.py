@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recomputes every figure of a run directory and of its summary from the rows that docs/columns.md names."""
+"""Recomputes the figures in a run directory and in its summary from the rows and formulas that docs/columns.md
+names."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ def read(path):
 
 
 def fp32(text):
-    """Cells of fp32 columns have the shortest digits that read back as fp32."""
+    """Reads a cell of an fp32 column, which has the fewest digits that read back as the same fp32 number."""
     return float(np.float32(text))
 
 
@@ -41,12 +42,12 @@ def documented_columns(file):
 
 
 def require_all(file, compared, elsewhere):
-    """Requires that every documented column is compared here, or is in `elsewhere` with a reason."""
+    """Requires that every documented column is compared in this file, or is in `elsewhere` with a reason."""
     columns = set(documented_columns(file))
     assert compared | set(elsewhere) == columns, (file, columns ^ (compared | set(elsewhere)))
 
 
-# --- A real run: columns that follow from others
+# --- A real run: columns that can be computed from other columns
 
 
 @pytest.fixture(scope="module")
@@ -141,7 +142,7 @@ def test_sites_follow_from_their_counts_and_histograms(run):
         where = (row["run"], row["step"], row["site"])
         counts = {name: int(row[name] or 0) for name in ("count", "zero_in", "underflow", "to_subnormal", "overflow", "saturated", "nan_in", "inf_in",
                                                     "subnormal_inexact", "overflow_rounded")}  # fmt: skip
-        if row["mse"] == "":  # a matrix unit rounded these, so the exact values are not known
+        if row["mse"] == "":  # a matrix unit rounded these values, so their exact values are not known
             assert where not in bins and ":forward.out" in row["site"] and row["policy"] not in ("fp32", "amp-fp16", "pure-bf16"), where
             seen["delivered"] += 1
             continue
@@ -166,13 +167,13 @@ def test_sites_follow_from_their_counts_and_histograms(run):
         if row["scale_exp_hist"]:
             powers = dict(item.split(":") for item in row["scale_exp_hist"].split(";"))
             whole = [int(name) for name in powers if name not in ("zero", "inf", "nan")]
-            # These scales are fp32 numbers, and floor(log2) of a number is its exponent.
+            # Scales are fp32 numbers, and the histogram counts their exponents, floor(log2(scale)).
             assert min(whole) == math.frexp(scales[0])[1] - 1 and max(whole) == math.frexp(scales[1])[1] - 1, where
             seen["scales"] += 1
         if row["cosine"] and row["proj"] and row["sqnr_db"] not in ("", "inf", "nan") and float(row["cosine"]) > 0:
             cosine, proj = float(row["cosine"]), float(row["proj"])
             noise = (proj / cosine) ** 2 - 2 * proj + 1
-            if noise > 1e-9:  # below, the digits of cosine and proj are not enough
+            if noise > 1e-9:  # for less noise, the cells of cosine and proj have too few digits
                 assert float(row["sqnr_db"]) == pytest.approx(-10 * math.log10(noise), abs=1e-4), where
                 seen["noise"] += 1
             assert float(row["rel_err_mean"]) <= float(row["rel_err_max"]) * (1 + 1e-12)
@@ -184,7 +185,7 @@ def test_sites_follow_from_their_counts_and_histograms(run):
     assert not missing, seen
 
 
-# --- A handmade folder: each column of the summary
+# --- A run directory with invented numbers: each column of the summary
 
 
 SEEDS, LENGTH = (3, 4, 8), 40
@@ -200,7 +201,8 @@ def write_rows(path, names, rows):
 
 @pytest.fixture(scope="module")
 def by_hand(tmp_path_factory, program, run):
-    """Makes a folder of two policies with a different number in each cell. The curves diverge from step 20 + seed on."""
+    """Writes a run directory of two policies with a different number in each cell. The loss curves of a seed diverge
+    from step 20 + seed on."""
     folder = tmp_path_factory.mktemp("by_hand")
     draw = random.Random(7)
     runs, steps, sites = [], [], []
@@ -310,7 +312,8 @@ def test_each_column_of_the_summary_is_its_formula(by_hand):
     compare("low", "forced", None)
     # The smoothed gap exceeds 0.1 % of the loss in the first step that has a gap: 0.1 x 0.125 > 0.001 x 3.1.
     compare("low", "diverged_step", 20 + min(SEEDS))
-    # 99 of at most 2000 values are more than 1 %. Before, there are at most 8 of 1000.
+    # first_site is the first site with more than 1 % underflow: 99 of at most 2000 values. All earlier sites have at
+    # most 8 of 1000.
     compare("low", "first_site", SITES[2])
     greatest = max(row["amax"] for row in sites if row["policy"] == "low" and ":forward." in row["site"])
     compare("low", "forward_ranges", f"fp16:{greatest:g}/65504")

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays that mean more than their numbers, and numbers that are not whole. Every function handles them correctly or refuses
-them, and never drops a part."""
+"""Tests arrays with hidden information, such as masks and units, and arguments that should be integers but are not.
+Every function must handle them correctly or refuse them. It must never drop information silently."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CODES = np.zeros((4, 4), np.uint8)
 
 
 class WithUnit(np.ndarray):
-    """A subclass as in libraries for physical units."""
+    """An array with a physical unit, as in libraries for units."""
 
     unit = "km"
 
@@ -162,7 +162,7 @@ WHOLE_NUMBERS = {
     "show random": lambda n: me.show(0.1, "bf16", mode="stochastic", random=n),
     "set_threads": me.set_threads,
 }
-MEANS_NOTHING_GIVEN = {"scale axis", "matmul promote", "check promote"}  # None
+MEANS_NOTHING_GIVEN = {"scale axis", "matmul promote", "check promote"}  # None is the default of these arguments
 
 
 @pytest.mark.parametrize("door", WHOLE_NUMBERS)

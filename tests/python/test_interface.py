@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every public name has an example that runs. Also tests the HTML for notebooks, and the types."""
+"""Tests that every public name has an example that runs. Also tests the HTML for notebooks, and the type
+annotations."""
 
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ def test_every_public_name_says_what_it_is(name):
 
 
 class Tags(HTMLParser):
-    """Collects all tags, and those that were opened and not closed."""
+    """Collects all HTML tags in `seen`, and the tags that are opened but not yet closed in `open`."""
 
     def __init__(self):
         super().__init__()
@@ -96,7 +97,8 @@ def test_formats_are_those_of_ml_dtypes():
 
 
 def test_show_is_the_programs(program):
-    # The program takes a decimal exactly as typed. Python's 0.1 is the nearest fp64 number.
+    # The program would read 0.1 as the exact decimal number. Python's 0.1 is the nearest fp64 number, so pass it in
+    # hex.
     made = subprocess.run([program, "show", (0.1).hex(), "--csv"], capture_output=True, text=True, check=True).stdout.splitlines()[1:]
     ours = me.show(0.1)
     for line, shown in zip(made, ours, strict=True):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every notebook runs, asserts its answers, and fails with other data."""
+"""Tests that every notebook runs, asserts its answers, and fails on changed data."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ def bytes_in(folder: Path) -> int:
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
 def test_notebook(path, data_folder, tmp_path):
-    """A notebook takes at most 60 processor seconds (so at most 60 s on free cores), 1 GB per process and 6 MB of data."""
+    """A notebook uses at most 60 seconds of processor time, 1 GB of memory per process and 6 MB of data."""
     before, data_before = resource.getrusage(resource.RUSAGE_CHILDREN), bytes_in(data_folder)
     book = execute(jupytext.read(path), path.parent)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 60
-    assert after.ru_maxrss < 2**20, "in KB, of the largest process so far"
+    assert after.ru_maxrss < 2**20, "the largest process so far, in KB"
     assert bytes_in(data_folder) - data_before < 6e6
     nbformat.write(book, tmp_path / f"{path.stem}.ipynb")
     pictures = [out for cell in book.cells for out in cell.get("outputs", []) if "image/png" in out.get("data", {})]
-    assert len(pictures) <= 3, "three pictures are enough"
+    assert len(pictures) <= 3, "a notebook has at most three pictures"
     assert pictures
 
 
@@ -58,14 +58,14 @@ def test_notebook(path, data_folder, tmp_path):
 def test_form(path):
     text = path.read_text()
     headings = re.findall(r"^# (#+ .+)$", text, re.M)
-    assert re.fullmatch(rf"# {int(path.stem[:2])}\. [^?]+\?", headings[0]), "the question is the title"
+    assert re.fullmatch(rf"# {int(path.stem[:2])}\. [^?]+\?", headings[0]), "the title is a question"
     assert headings[-2:] == ["## What was seen", "## Exercises"]
     prediction, seen = text.index("**Write down before you go on:**"), text.index("## What was seen")
     first_data = re.search(r"\b(data|rows)\(|\bme\.(program|check|policy|formats)\(", text).start()
     assert prediction < first_data < seen < text.rindex("\nassert ") < text.index("## Exercises")
     exercises = text.split("## Exercises")[1]
     assert len(re.findall(r"^# \d\. ", exercises, re.M)) == 3 and "*(a new command)*" in exercises
-    assert any(other.stem == path.stem for other in SOLUTIONS), "a solution in teacher/"
+    assert any(other.stem == path.stem for other in SOLUTIONS), "no solution in teacher/"
 
 
 @pytest.mark.slow
@@ -74,7 +74,8 @@ def test_solutions(path, data_folder):
     execute(jupytext.read(path), path.parents[1])
 
 
-#: Changes with which a notebook must fail: a column that it reads is renamed; a policy, machine, format or matrix is exchanged.
+#: Two changes of each notebook with which it must fail. The first change renames a column that the notebook reads. The
+#: second change exchanges a policy, machine, format or matrix.
 CHANGES = {
     "01_formats": [('"fraction_bits", "max", "min_positive"', '"fraction_bits", "largest", "min_positive"'), ('in ("fp16", "bf16")}', 'in ("fp32", "bf16")}')],
     "02_loss_scaling": [("one.loss_scale", "one.scale_of_loss"), ("fp16-noscale,amp-fp16", "fp32,amp-fp16")],

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 from conftest import SOURCE
 
-#: Names of packages in CMake, and their names in the message.
+#: Maps the name of each package in CMake to its name in the error message.
 PACKAGES = {"fmt": "fmt", "hwy": "hwy", "tomlplusplus": "tomlplusplus", "nlohmann_json": "nlohmann-json", "yaml-cpp": "yaml-cpp", "CLI11": "CLI11",
             "ZLIB": "zlib"}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def build_folder(tmp_path_factory) -> Path:
-    """Returns one folder for all tests. It keeps what CMake found out about the compiler, but not CMake's cache."""
+    """Returns a build folder that all tests share, so that CMake detects the compiler only once."""
     return tmp_path_factory.mktemp("build")
 
 
@@ -34,7 +34,7 @@ def configured(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize("missing", [["hwy"], ["fmt", "yaml-cpp"], ["boost"], [*PACKAGES, "boost"]], ids=lambda names: "+".join(names)[:20])
 def test_missing_packages_are_named_with_the_command_that_brings_them(missing, build_folder):
     words = [f"-DCMAKE_DISABLE_FIND_PACKAGE_{name}=ON" for name in missing if name in PACKAGES]
-    if "boost" in missing:  # CMake has no switch for a library of headers, so all headers except zlib's are hidden
+    if "boost" in missing:  # CMake has no switch that hides one header-only library, so all headers except zlib's are hidden
         words += ["-DCMAKE_FIND_ROOT_PATH=/nowhere", "-DCMAKE_FIND_ROOT_PATH_MODE_INCLUDE=ONLY", "-DZLIB_INCLUDE_DIR=/usr/include"]
     made = configured(build_folder, *words)
     assert made.returncode != 0
@@ -54,7 +54,7 @@ def test_the_message_names_what_scripts_install():
 
 
 def first_cell(path: Path) -> str:
-    """Returns the first code cell."""
+    """Returns the first code cell of a notebook."""
     return re.split(r"^# %%.*$", path.read_text(), flags=re.M)[2]
 
 

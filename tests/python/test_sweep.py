@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sweeps as tables: rows from the units equal the rows that `macheps merge` joins. Also tests sweeps as Parquet."""
+"""Sweeps as tables: rows read from the units equal the rows that `macheps merge` writes. Also tests Parquet files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 pd = pytest.importorskip("pandas")
 
-# Two policies, and so little time for a unit that each unit has fp32 and only one of them.
+# A sweep of two policies. A unit may take so little time that each unit contains fp32 and only one of the policies.
 PLAN = """
 name = "small"
 [train]
@@ -126,7 +126,7 @@ def test_other_engines(finished, engine):
 
 @pytest.mark.parametrize("engine", ["pyarrow", "duckdb"])
 def test_parquet(finished, tmp_path, engine):
-    """pyarrow reads every value back, in the types of the schema."""
+    """pyarrow reads every value of the Parquet files back, with the types of the schema."""
     pytest.importorskip(engine)
     reader = pytest.importorskip("pyarrow.dataset")
     sweep = me.read_sweep(finished)

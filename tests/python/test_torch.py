@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors: results, refusals, and gradients computed by hand. Skipped without torch, which nothing here installs."""
+"""Tensors: results, refusals, and gradients computed by hand. Skipped if torch is missing; no script installs it."""
 
 from __future__ import annotations
 
@@ -79,14 +79,14 @@ def test_clipped():
 def test_a_scale_is_a_factor_of_the_gradient():
     import macheps.torch as mt
 
-    # Scaled, rounded and scaled back, a number keeps its gradient, as with the product that round() replaces.
+    # round(x, scale=s) / s has the same gradient as x * s / s.
     for scale in (0.25, 1.0, 3.0, 512.0):
         rounded, plain = (torch.tensor([0.3, -1.7], requires_grad=True) for _ in range(2))
         weights = torch.tensor([1.5, -0.25])
         (mt.round(rounded, "bf16", scale=scale) / scale * weights).sum().backward()
         ((plain * scale) / scale * weights).sum().backward()
         assert torch.equal(rounded.grad, plain.grad)
-    # The cast comes first: 1.3 is 1.25 in e5m2.
+    # The gradient is cast before it is multiplied by the scale: 1.3 is 1.25 in e5m2, and 1.25 * 3 = 3.75.
     t = torch.tensor([0.3], requires_grad=True)
     (mt.round(t, "bf16", scale=3.0, grad_format="e5m2") * 1.3).sum().backward()
     assert t.grad.tolist() == [3.75]

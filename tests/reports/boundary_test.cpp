@@ -21,8 +21,8 @@ using namespace macheps::reports;
 
 namespace {
 
-/// Returns runs of 100 steps: fp32 at a loss of 2 and `low` at 2 + gaps[seed]. Both begin at 4, because a run that ends
-/// above its beginning counts as failed.
+/// Returns two runs of 100 steps per seed. The loss is 2 for policy fp32 and 2 + gaps[seed] for policy `low`. Both
+/// start at a loss of 4, because a run whose last loss is above its first counts as failed.
 Log pairs(const std::vector<double>& gaps) {
     Log log;
     for (std::size_t seed = 0; seed < gaps.size(); ++seed) {
@@ -52,20 +52,20 @@ SummaryRow row_of(const std::vector<double>& gaps) { return summarise(pairs(gaps
 bool fails(std::int64_t low_steps, std::int64_t high_steps, double rise) {
     FailureWatch watch;
     for (std::int64_t t = 0; t < low_steps; ++t) watch.add(2, false);
-    // The smoothed loss jumps at once: 0.9 ema + 0.1 loss = 2 + rise.
+    // The first high loss raises the moving average to 2 + rise at once: 0.9 * 2 + 0.1 * (2 + 10 rise).
     for (std::int64_t t = 0; t < high_steps; ++t) watch.add(t == 0 ? 2 + 10 * rise : 2 + rise, false);
     return watch.failed();
 }
 
 }  // namespace
 
-TEST_CASE("quantiles of Student's t are those of the distribution, for every number of seeds", "[reports][student]") {
+TEST_CASE("quantiles of Student's t agree with Boost for 1 to 300 degrees of freedom", "[reports][student]") {
     for (std::int64_t df = 1; df <= 300; ++df) {
         CAPTURE(df);
         const boost::math::students_t_distribution<long double> exact(static_cast<long double>(df));
         for (const auto& [p, ours] : {std::pair{0.95L, t_quantile_95(df)}, std::pair{0.975L, t_quantile_975(df)}}) {
-            // The table has six decimals. Beyond 30 degrees of freedom an expansion is used, whose error is about its
-            // first omitted term (Abramowitz and Stegun 26.7.5).
+            // Up to 30 degrees of freedom, the quantiles come from a table with six decimals. Above 30, they come from
+            // an expansion, whose error is about its first omitted term (Abramowitz and Stegun 26.7.5).
             const long double z = p == 0.95L ? 1.6448536269514722L : 1.959963984540054L, z2 = z * z;
             const long double left_out = z * ((((79 * z2 + 776) * z2 + 1482) * z2 - 1920) * z2 - 945) / 92160;
             const long double n = static_cast<long double>(df);
@@ -79,7 +79,7 @@ TEST_CASE("a policy is worse if the 95 % interval lies above zero, and not if it
           "[reports][divergence]") {
     for (std::size_t seeds = 2; seeds <= 12; ++seeds) {
         CAPTURE(seeds);
-        // Deviations with mean zero: -k .. k.
+        // Equally spaced deviations from -k to k. Their mean is zero.
         std::vector<double> deviations;
         for (std::size_t i = 0; i < seeds; ++i) deviations.push_back(0.01 * (2 * double(i) - double(seeds - 1)));
         double squares = 0;
@@ -102,7 +102,7 @@ TEST_CASE("a policy is worse if the 95 % interval lies above zero, and not if it
 }
 
 TEST_CASE("a policy is equivalent if and only if the 90 % interval lies within the margin", "[reports][divergence]") {
-    constexpr double margin = 0.0025 * 2;  // of fp32's loss
+    constexpr double margin = 0.0025 * 2;  // 0.25 % of fp32's loss, which is 2
     for (const std::size_t seeds : {std::size_t{2}, std::size_t{3}, std::size_t{8}, std::size_t{12}}) {
         CAPTURE(seeds);
         std::vector<double> pattern;
@@ -127,7 +127,7 @@ TEST_CASE("a policy is equivalent if and only if the 90 % interval lies within t
 
 TEST_CASE("an undecided verdict is forced if and only if the 90 % interval is wider than the margin",
           "[reports][divergence]") {
-    constexpr double margin = 0.0025 * 2;  // of fp32's loss
+    constexpr double margin = 0.0025 * 2;  // 0.25 % of fp32's loss, which is 2
     for (const std::size_t seeds : {std::size_t{2}, std::size_t{3}, std::size_t{8}}) {
         CAPTURE(seeds);
         std::vector<double> pattern;
@@ -144,7 +144,7 @@ TEST_CASE("an undecided verdict is forced if and only if the 90 % interval is wi
             CAPTURE(share);
             CHECK(low.row.verdict == "undecided");
             CHECK(low.row.forced.value_or("") == (share > 1 ? "wide_interval" : ""));
-            // The number of seeds that are needed depends only on the scatter.
+            // The number of seeds needed for a decision depends only on the scatter of the gaps.
             CHECK(low.seeds_needed == samples_to_detect(margin, deviation * share / half_90 * margin));
         }
     }
@@ -166,7 +166,7 @@ TEST_CASE("a gap compares losses of the same step, and leaves out skipped steps 
     CHECK(std::isinf(gap_of(log)));
 }
 
-TEST_CASE("the step of a policy's divergence is that of the seed that diverged first", "[reports][divergence]") {
+TEST_CASE("the divergence step of a policy is the earliest divergence step of its seeds", "[reports][divergence]") {
     for (const auto& [first, second] : {std::pair{20, 30}, std::pair{30, 20}, std::pair{20, 20}}) {
         Log log = pairs({0, 0});
         const std::int64_t begins[] = {first, second};
@@ -188,7 +188,7 @@ TEST_CASE("a run fails after 50 steps that are more than one nat above its small
     CHECK_FALSE(fails(10, 3 * steps, rise * 0.999));
 }
 
-TEST_CASE("a run whose loss does not change has not failed, however its mean is rounded", "[reports][divergence]") {
+TEST_CASE("a run with a constant loss has not failed, even if its mean loss is rounded", "[reports][divergence]") {
     for (int i = 1; i <= 200; ++i) {
         const double loss = 2 + i / 700.0;
         Log log;
@@ -208,7 +208,7 @@ TEST_CASE("a run whose loss does not change has not failed, however its mean is 
     }
 }
 
-TEST_CASE("a forward value is notable beyond half of its format's range", "[reports][sites]") {
+TEST_CASE("a forward value is reported if it exceeds half of the largest value of its format", "[reports][sites]") {
     const auto reach = [](std::uint64_t overflow, float amax) {
         SiteRow site{.step = 3, .site = "block.0.mlp.up:forward.out", .format = "fp16"};
         site.count = 100, site.overflow = overflow, site.amax = amax;
@@ -237,7 +237,7 @@ TEST_CASE("a rate has three decimals below one percent, and the sign < if it rou
                           {1, "100.0 %"}}) {
         Log log = pairs({0});
         SiteRow site{.step = 1, .site = "a:forward.out", .format = "fp16"};
-        // Counts beyond 2^53 would not be exact in a rate.
+        // Counts above 2^53 would not be exact in fp64, in which rates are computed.
         site.count = std::uint64_t{1} << 53;
         site.underflow = c.rate == 1e-300 ? 1 : static_cast<std::uint64_t>(std::llround(std::ldexp(c.rate, 53)));
         log.runs[1].sites = {site};
@@ -247,7 +247,7 @@ TEST_CASE("a rate has three decimals below one percent, and the sign < if it rou
     }
 }
 
-TEST_CASE("the value of an axis is a number or a power of two", "[reports][sweeps]") {
+TEST_CASE("a word on a sweep axis has a value if it is a finite number or a power of two", "[reports][sweeps]") {
     CHECK(axis_number("2^-12") == 0x1p-12);
     CHECK(axis_number("2^3") == 8);
     CHECK(axis_number("3e-4") == 3e-4);

@@ -11,12 +11,13 @@ namespace checksum_test {
 using namespace macheps;
 using namespace macheps::reports;
 
-TEST_CASE("the checksum is XXH64, in whatever pieces the bytes arrive", "[reports][checksum]") {
-    // Values of `xxhsum -H1`.
+TEST_CASE("the checksum is XXH64, and does not depend on how the bytes are split", "[reports][checksum]") {
+    // Reference values from `xxhsum -H1`.
     CHECK(checksum_of("") == 0xef46db3751d8e999u);
     CHECK(checksum_of("a") == 0xd24ec4f1a98c6e5bu);
     CHECK(checksum_of("The quick brown fox jumps over the lazy dog") == 0x0b242d361fda71bcu);
-    // Values of libxxhash 0.8.1 on both sides of every length at which the algorithm takes another path.
+    // Reference values from libxxhash 0.8.1. At some lengths the algorithm changes its code path; lengths on both sides
+    // of each change are tested.
     struct Case {
         std::size_t length;
         std::uint64_t sum;

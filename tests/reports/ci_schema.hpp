@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of the schemas of SARIF and of JUnit's XML that macheps writes. SARIF's schema is from OASIS
-// (sarif-schema-2.1.0.json); required members, permitted members, types and ranges are checked. JUnit's XML has no
-// standard. The permitted elements and attributes are those that Jenkins (junit-10.xsd), GitLab and pytest have in
-// common, and `properties` of a test case, as pytest writes them.
+// Checks SARIF and JUnit XML against the parts of their schemas that macheps uses. SARIF's schema is from OASIS
+// (sarif-schema-2.1.0.json). Required members, permitted members, types and ranges are checked. JUnit XML has no
+// standard. The checks permit the elements and attributes that Jenkins (junit-10.xsd), GitLab and pytest have in
+// common. They also permit `properties` of a test case, as pytest writes them.
 #pragma once
 #include "core/text/json.hpp"
 
@@ -34,7 +34,8 @@ inline void members(const Json& json, const std::string& what, const std::set<st
 inline void at_least_one(const Json& json, const std::string& what) {
     need(json.is_number_integer() && json.get<std::int64_t>() >= 1, what + " is not a positive integer");
 }
-/// Checks a URI reference (RFC 3986): it has only permitted characters, and two digits follow each percent sign.
+/// Checks a URI reference (RFC 3986): it has only permitted characters, and two hexadecimal digits follow each percent
+/// sign.
 inline void uri_reference(const std::string& text) {
     for (std::size_t i = 0; i < text.size(); ++i) {
         const char c = text[i];

@@ -48,7 +48,7 @@ TEST_CASE("JUnit's XML conforms to its schema, whatever the names and texts are"
     CHECK(suite.attributes.count("time") == 0);
     REQUIRE(suite.children.size() == cases.size());
     for (std::size_t i = 0; i < cases.size(); ++i) {
-        // Characters that XML can hold and a log may show are read back unchanged.
+        // Names are read back unchanged if their characters are valid in XML and safe to show in a log.
         const std::string& name = cases[i].name;
         const std::string shown = name == hostile[3] ? "tab\tline\nreturn\\rend" : name;
         const bool is_text = name == "plain" || name == hostile[1] || name == hostile[2] || name == hostile[3] ||
@@ -61,7 +61,7 @@ TEST_CASE("JUnit's XML conforms to its schema, whatever the names and texts are"
     CHECK(suite.children[8 * 4].at("name").find('\xf4') == std::string::npos);
 }
 
-TEST_CASE("JUnit's XML has a time if a case has one", "[reports][ci]") {
+TEST_CASE("a JUnit suite has the sum of the times of its test cases", "[reports][ci]") {
     const std::vector<JUnitCase> cases{{.classname = "a", .name = "b", .seconds = 0.25},
                                        {.classname = "a", .name = "c", .seconds = 1.5}};
     const Element suite = check_junit(junit_text("s", cases));
@@ -106,7 +106,7 @@ TEST_CASE("SARIF conforms to its schema, whatever the names and texts are", "[re
     REQUIRE_NOTHROW(check_sarif(sarif_document("1.0", {})));
 }
 
-TEST_CASE("no name can end an annotation or begin another one", "[reports][ci]") {
+TEST_CASE("a name cannot end an annotation or begin another annotation", "[reports][ci]") {
     std::vector<Annotation> annotations;
     for (const std::string& name : hostile)
         annotations.push_back({.level = "error", .title = name, .text = name, .file = name, .line = 7});
@@ -130,7 +130,7 @@ TEST_CASE("no name can end an annotation or begin another one", "[reports][ci]")
     CHECK(annotation_lines(one) == "::notice file=f,line=2,col=3,title=t::a%0Ab\n");
 }
 
-TEST_CASE("sha256_text gives a digest in hexadecimal", "[reports][ci]") {
+TEST_CASE("sha256_text returns the digest in hexadecimal", "[reports][ci]") {
     CHECK(sha256_text("abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");  // FIPS 180-4
 }
 

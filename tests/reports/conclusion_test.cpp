@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The conclusion at the top of a page: one sentence per question, composed from the verdicts, the bytes and the
-// diagnoses.
+// Tests the conclusion at the top of an HTML report. It answers each question with one sentence, composed from
+// verdicts, memory sizes and diagnoses.
 #include "reports/findings/conclusion.hpp"
 
 #include "reports/pages/html.hpp"
@@ -64,7 +64,7 @@ TEST_CASE("names are listed with commas and a final 'and'", "[reports][conclusio
     CHECK(listed({"a", "b", "c"}, 3) == "a, b and c");
 }
 
-TEST_CASE("the title says what was compared", "[reports][conclusion]") {
+TEST_CASE("the title of a report names the policies that were compared", "[reports][conclusion]") {
     Summary summary;
     CHECK(conclude({}, summary, {}).title.empty());
     summary.policies = {policy("fp32", "baseline")};
@@ -78,7 +78,7 @@ TEST_CASE("the title says what was compared", "[reports][conclusion]") {
     CHECK(has(conclude(log_of(summary), summary, {}).title, ", without an fp32 run"));
 }
 
-TEST_CASE("the first sentence describes every verdict", "[reports][conclusion]") {
+TEST_CASE("the answer about safe recipes mentions the verdict of each policy", "[reports][conclusion]") {
     Summary summary;
     summary.policies = {policy("fp32", "baseline"),   policy("same", "equivalent", 1e-5),
                         policy("bad", "worse", 0.01), policy("worst", "worse", 0.2),
@@ -105,7 +105,7 @@ TEST_CASE("the first sentence describes every verdict", "[reports][conclusion]")
     CHECK_FALSE(has(weak, "Safe"));
 }
 
-TEST_CASE("costs are given in bytes, equal ones together, and the safe policy with the fewest bytes is named",
+TEST_CASE("costs are in bytes, equal costs are grouped, and the safe policy with the fewest bytes is named",
           "[reports][conclusion]") {
     Summary summary;
     summary.policies = {policy("fp32", "baseline"), policy("amp", "equivalent"), policy("fp8", "equivalent"),
@@ -119,7 +119,7 @@ TEST_CASE("costs are given in bytes, equal ones together, and the safe policy wi
     CHECK(answer(summary, cost) ==
           "Bytes per parameter (kept from step to step + activations): 8.0 + 20 with pure; 16 + 30 with amp and fp8; "
           "16 + 40 with fp32. The smallest without a difference: amp, with 82 % of fp32's bytes.");
-    // The policy with the fewest bytes is named, whatever the order is.
+    // The policy with the fewest bytes is named, regardless of the order of the policies.
     for (const auto& [amp, fp8, words] :
          {std::tuple{0.6, 0.7, "amp, with 60 %"}, std::tuple{0.7, 0.6, "fp8, with 60 %"}}) {
         summary.policies[1].row.memory_ratio = amp, summary.policies[2].row.memory_ratio = fp8;
@@ -128,7 +128,7 @@ TEST_CASE("costs are given in bytes, equal ones together, and the safe policy wi
     }
 }
 
-TEST_CASE("the causes are given only for policies that are worse, and the worst policy comes first",
+TEST_CASE("causes are given only for policies that are worse than fp32, and the worst policy comes first",
           "[reports][conclusion]") {
     Summary summary;
     summary.policies = {policy("fp32", "baseline"), policy("same", "equivalent"), policy("bad", "worse", 0.01),
@@ -159,7 +159,8 @@ TEST_CASE("the causes are given only for policies that are worse, and the worst 
     CHECK(has(all, "1 more finding below."));
 }
 
-TEST_CASE("a page begins with its conclusion, and names in it are escaped", "[reports][conclusion]") {
+TEST_CASE("an HTML report begins with its conclusion, and names in the conclusion are escaped",
+          "[reports][conclusion]") {
     const TemporaryFolder folder;
     test::write_sample_run(folder / "run", {.steps = 60, .seeds = 2, .layers = 1});
     const std::vector<std::filesystem::path> folders{folder / "run"};

@@ -132,7 +132,7 @@ TEST_CASE("NaN is written as nan, whatever its sign, and read as NaN", "[reports
     CHECK(value != value);
 }
 
-TEST_CASE("headers contain the promised columns in the promised order", "[reports][csv]") {
+TEST_CASE("headers contain the documented columns in the documented order", "[reports][csv]") {
     CHECK(csv::header<RunRow>() ==
           "run,policy,seed,status,steps,tokens,final_loss,best_loss,skipped_steps,diverged_step,seconds,tokens_per_"
           "second,"
@@ -162,7 +162,7 @@ TEST_CASE("headers contain the promised columns in the promised order", "[report
         "forward_overflow_format,forward_overflow_site,forward_overflow_step");
 }
 
-TEST_CASE("the text of a file has the columns in their order and the shortest digits", "[reports][csv]") {
+TEST_CASE("a CSV file has its columns in the documented order and numbers with the fewest digits", "[reports][csv]") {
     const TemporaryFolder folder;
     const auto path = folder / "steps.csv";
     CsvWriter<StepRow> writer(path);
@@ -253,8 +253,8 @@ TEST_CASE("a full disk is an error with its own exit code, and leaves complete r
             CHECK(std::string(error.what()).find("/dev/full: cannot write") == 0);
         }
     }
-    // A limit on the size of files makes write(2) end short and then fail, as a full disk does. It applies only to the
-    // child.
+    // A limit on file sizes makes write(2) write too few bytes and then fail, as on a full disk. The limit applies only
+    // to the child process.
     const TemporaryFolder folder;
     const auto path = folder / "exponents.csv";
     const ExponentRow row{.run = "run", .step = 12345, .site = "some.site:forward.a", .exponent = {}, .count = 1};
@@ -314,7 +314,8 @@ TEST_CASE("a writer continues an older file with the columns of that file", "[re
     CHECK_FALSE(read.effective_lr.has_value());
     read.effective_lr = 0.25;
     CHECK(read == row);
-    // An older file must not lack a column that is never empty, and must not have another order.
+    // The older file is refused if a column is missing whose cells are never empty, or if its columns are in a
+    // different order.
     for (const char* header : {"run,policy,seed,step,tokens,baseline_loss,gap,grad_norm\n", "policy,run\n"}) {
         write_text(path, header);
         CHECK_THROWS_AS(CsvWriter<StepRow>(path), Error);
@@ -352,7 +353,7 @@ TEST_CASE("damaged files are refused with file, line and column", "[reports][csv
          "a histogram would need memory for all exponents up to it"},
         {header + "r,1,s,-2001,1\n", ":2: '-2001'", "one below the minimum"},
         {header + "r,1,s,2001,1\n", ":2: '2001'", "one above the maximum"},
-        {header + "r,1,s,-2147483648,1\n", ":2: '-2147483648'", "a number without an absolute value in its type"},
+        {header + "r,1,s,-2147483648,1\n", ":2: '-2147483648'", "a number whose absolute value does not fit its type"},
         {header + "r,1,s,none,1\n", ":2: 'none' is not a valid value for column 'exponent'",
          "a word other than zero, inf and nan"},
         {header + "r,99999999999999999999,s,0,1\n", ":2: '99999999999999999999'", "beyond 64 bits"},
@@ -453,7 +454,7 @@ TEST_CASE("the reader of a whole file and the parser of single rows read the sam
     }
 }
 
-TEST_CASE("a cell of text is never a formula, a second line or a raw byte", "[reports][csv]") {
+TEST_CASE("text is escaped so that a cell cannot be a formula or contain line breaks or raw bytes", "[reports][csv]") {
     const auto cell = [](std::string_view text) {
         std::string line;
         csv::append_cell(line, text);
@@ -470,7 +471,7 @@ TEST_CASE("a cell of text is never a formula, a second line or a raw byte", "[re
     CHECK(cell("a\nb") == "a\\nb");
     CHECK(cell("a,\"b\"") == "\"a,\"\"b\"\"\"");
     CHECK(cell("\x1b[2J\xff") == "\\x1b[2J\\xff");
-    CHECK(cell(cell("=1+1")) == cell("=1+1"));  // reading and writing again changes nothing
+    CHECK(cell(cell("=1+1")) == cell("=1+1"));  // escaping twice is the same as escaping once
     std::string text;
     REQUIRE(csv::parse_cell("x\x1b[31m\n::error::y", text));
     CHECK(text == "x\\x1b[31m\\n::error::y");

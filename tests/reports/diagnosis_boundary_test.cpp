@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests both sides of each limit of DiagnosisRules, with rows that are made by hand.
+// Tests both sides of each limit of DiagnosisRules, with handmade rows.
 #include "reports/findings/diagnosis.hpp"
 #include "tests/test.hpp"
 
@@ -18,7 +18,7 @@ namespace {
 
 using Steps = std::vector<StepRow>;
 
-/// Returns runs of fp32 and of `low` without any finding: the loss falls by 0.01 in each step.
+/// Returns runs of the policies fp32 and `low` in which nothing is diagnosed: the loss falls by 0.01 in each step.
 Log healthy(std::size_t steps, std::int64_t seeds = 1) {
     Log log;
     log.folders.resize(1);
@@ -43,7 +43,8 @@ Log healthy(std::size_t steps, std::int64_t seeds = 1) {
     return log;
 }
 
-/// Returns the finding `id` of `low` after `change` has edited its steps, or nothing if there is none.
+/// Returns the finding `id` about policy `low` after `change` has edited the policy's steps. Returns nullopt if the
+/// finding is not reported.
 template <class Change>
 std::optional<Diagnosed> found(const std::string& id, std::size_t count, Change change) {
     Log log = healthy(count);
@@ -70,7 +71,7 @@ TEST_CASE("nothing is diagnosed in healthy rows", "[reports][diagnosis]") {
     CHECK(diagnose(healthy(40)).findings.empty());
 }
 
-TEST_CASE("four skipped steps in a row are a cascade if the scale falls; three are not", "[reports][diagnosis]") {
+TEST_CASE("four skipped steps in a row are a cascade if the loss scale falls; three are not", "[reports][diagnosis]") {
     const auto cascade = [](std::size_t skips, float factor) {
         return found("overflow-cascade", 40, [&](Steps& steps) {
             for (std::size_t t = 0; t < steps.size(); ++t) {
@@ -88,7 +89,8 @@ TEST_CASE("four skipped steps in a row are a cascade if the scale falls; three a
     CHECK(cascade(4, 0.5f)->seen.step == 5);
 }
 
-TEST_CASE("four skipped steps at the smallest scale or below 1 are a floor; three are not", "[reports][diagnosis]") {
+TEST_CASE("a loss scale is at its floor if four steps are skipped at its smallest value or below 1; three are too few",
+          "[reports][diagnosis]") {
     const auto floor = [](std::size_t skips, float there, float elsewhere) {
         return found("scale-at-floor", 40, [&](Steps& steps) {
             for (std::size_t t = 0; t < steps.size(); ++t) {
@@ -109,7 +111,7 @@ TEST_CASE("skipped steps are reported if they have more than 1 % of the sum of l
     const auto share = [](float rest) {
         return found("schedule-over-skips", 100, [&](Steps& steps) {
             steps[5].skipped = true;
-            steps[6].lr = 2;     // the schedule goes on
+            steps[6].lr = 2;     // the schedule advanced during the skipped step
             steps[7].lr = rest;  // the sum is 100 + rest
         });
     };
@@ -147,7 +149,8 @@ TEST_CASE("updates stagnate below a mean efficiency of 0.98", "[reports][diagnos
     CHECK_FALSE(mean(0.98 + 1e-9));
 }
 
-TEST_CASE("moments are frozen if a fifth of them stagnates in the second half of the steps", "[reports][diagnosis]") {
+TEST_CASE("moments are frozen if a fifth of them do not change in the second half of the steps",
+          "[reports][diagnosis]") {
     const auto shares = [](double first, double second) {
         return found("frozen-moments", 40, [&](Steps& steps) {
             for (std::size_t t = 0; t < steps.size(); ++t) steps[t].moment_stagnation = t < 20 ? first : second;
@@ -233,7 +236,7 @@ TEST_CASE("a spike of more than half a nat is reported if the mean rises by a qu
     CHECK(figure(diverged(rising(0.501, 20)), "jump") == Approx(0.501));
     CHECK_FALSE(diverged(rising(0.499, 20)));
     CHECK(figure(diverged(rising(0.6, 5)), "rise") == Approx(0.26));
-    CHECK_FALSE(diverged(rising(0.6, 4)));  // 0.22
+    CHECK_FALSE(diverged(rising(0.6, 4)));  // the mean rises by 0.22
     // The mean falls by 0.8 after the spike, and ends 0.26 below its value before the spike.
     std::vector<double> recovered(20, -0.4);
     recovered.insert(recovered.begin(), 0.6);
@@ -253,7 +256,7 @@ TEST_CASE("losses are rounded if at most half of them are distinct", "[reports][
     CHECK_FALSE(rounded(7, 1));
 }
 
-TEST_CASE("the seed that showed a finding first is reported", "[reports][diagnosis]") {
+TEST_CASE("a finding names the seed in which it occurred first", "[reports][diagnosis]") {
     for (const std::int64_t first : {0, 1, 2}) {
         Log log = healthy(40, 3);
         for (std::int64_t seed = 0; seed < 3; ++seed) {

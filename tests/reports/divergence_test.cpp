@@ -63,7 +63,7 @@ TEST_CASE("quantiles of Student's t agree with the published table", "[reports][
         std::int64_t df;
         double p95, p975;
     };
-    // Abramowitz and Stegun, table 26.10, three decimals.
+    // From Abramowitz and Stegun, table 26.10, which has three decimals.
     const Case cases[] = {{1, 6.314, 12.706}, {2, 2.920, 4.303},  {3, 2.353, 3.182},  {4, 2.132, 2.776},
                           {5, 2.015, 2.571},  {9, 1.833, 2.262},  {10, 1.812, 2.228}, {15, 1.753, 2.131},
                           {20, 1.725, 2.086}, {29, 1.699, 2.045}, {30, 1.697, 2.042}, {40, 1.684, 2.021},
@@ -81,8 +81,9 @@ TEST_CASE("quantiles of Student's t agree with the published table", "[reports][
     }
 }
 
-TEST_CASE("a paired mean has the t interval of a textbook", "[reports][divergence]") {
-    // 1 2 3 4: mean 2.5, sd sqrt(5/3), standard error sd/2 = 0.6454972, times t(0.975, 3) = 3.182446 is 2.054260.
+TEST_CASE("the confidence interval of a paired mean agrees with a calculation by hand", "[reports][divergence]") {
+    // The mean of 1, 2, 3, 4 is 2.5 and the standard deviation sd is sqrt(5/3). The standard error is sd/2 = 0.6454972.
+    // Its product with t(0.975, 3) = 3.182446 is 2.054260.
     const PairedMean four = paired_mean(std::vector<double>{1, 2, 3, 4});
     CHECK(four.mean == 2.5);
     CHECK(four.half_width_95.value() == Approx(2.0542602).epsilon(1e-6));
@@ -98,7 +99,7 @@ TEST_CASE("verdicts follow from the intervals", "[reports][divergence]") {
         std::vector<float> gaps;
         const char *verdict, *why;
     };
-    // The margin is 0.25 % of 2: 0.005.
+    // The margin is 0.25 % of the fp32 loss of 2, which is 0.005.
     const Case cases[] = {
         {{0.001f}, "one_seed", "one seed has no interval, however small its gap"},
         {{0, 0, 0}, "equivalent", "no difference at all"},
@@ -124,14 +125,15 @@ TEST_CASE("verdicts follow from the intervals", "[reports][divergence]") {
     }
 }
 
-TEST_CASE("the window is a quarter of the steps, but at least 1 and at most 50", "[reports][divergence]") {
+TEST_CASE("losses are averaged over the last quarter of the steps, but at least 1 and at most 50 steps",
+          "[reports][divergence]") {
     struct Case {
         std::int64_t steps, window;
     };
     for (const Case c : {Case{1, 1}, Case{3, 1}, Case{8, 2}, Case{100, 25}, Case{200, 50}, Case{1000, 50}}) {
         CAPTURE(c.steps);
         Log log = pairs({0}, c.steps);
-        // Only the steps of the window have a gap of -1.
+        // The gap is -1 in the steps that are averaged, and 0 before.
         for (StepRow& step : log.runs[1].steps) step.loss = step.step > c.steps - c.window ? 1.0f : 2.0f;
         CHECK(of(log).window == c.window);
         CHECK(of(log).row.gap_mean.value() == -1);
@@ -140,7 +142,7 @@ TEST_CASE("the window is a quarter of the steps, but at least 1 and at most 50",
     }
 }
 
-TEST_CASE("divergence begins with the first of ten steps whose smoothed gap exceeds a thousandth",
+TEST_CASE("divergence begins with the first of ten steps whose smoothed gap exceeds a thousandth of fp32's loss",
           "[reports][divergence]") {
     const auto step_of = [](const std::function<double(std::int64_t)>& gap, std::int64_t steps = 60) {
         DivergenceWatch watch;
@@ -150,9 +152,11 @@ TEST_CASE("divergence begins with the first of ten steps whose smoothed gap exce
     CHECK_FALSE(step_of([](std::int64_t) { return 0.0019; }).has_value());
     CHECK(step_of([](std::int64_t) { return 0.0021; }).value() == 1);
     CHECK(step_of([](std::int64_t) { return -0.0021; }).value() == 1);
-    // A gap of 0.004 from step 20 on: the ema is 0.004 (1 - 0.9^k) after k steps and passes 0.002 at k = 7, step 26.
+    // The gap is 0.004 from step 20 on. The moving average is 0.004 (1 - 0.9^k) after k such steps. It exceeds the
+    // threshold of 0.002 at k = 7, which is step 26.
     CHECK(step_of([](std::int64_t t) { return t >= 20 ? 0.004 : 0.0; }).value() == 26);
-    // Nine steps in a row are not enough: steps 26 to 34 exceed the threshold, then a gap pulls the ema back at once.
+    // Nine steps in a row are not enough. Steps 26 to 34 exceed the threshold. The negative gap of step 35 then pulls
+    // the moving average back at once.
     CHECK_FALSE(
         step_of([](std::int64_t t) { return t >= 20 && t <= 34 ? 0.004
                                             : t > 34           ? -0.0001 - 0.04 * (t == 35)
@@ -193,15 +197,16 @@ TEST_CASE("a run fails if its loss becomes NaN, rises by a nat for 50 steps, or 
     CHECK(verdict(200, [](std::int64_t t) { return t == 1 ? 9.0f : t < 100 ? 3.0f : 5.0f; }) == "diverged");
     CHECK(verdict(200, [](std::int64_t t) {
               return t == 1 ? 9.0f : t < 150 ? 3.0f : 5.0f;
-          }) == "worse");  // under 50 steps
+          }) == "worse");  // the rise lasts for less than 50 steps
     CHECK(verdict(200, [](std::int64_t t) {
               return t == 1 ? 9.0f : t < 100 ? 3.0f : 3.9f;
-          }) == "worse");  // under a nat
+          }) == "worse");  // the rise is less than a nat
     CHECK(verdict(40, [](std::int64_t t) { return t == 1 ? 2.0f : 2.1f; }) == "diverged");
     CHECK(verdict(39, [](std::int64_t t) { return t == 1 ? 2.0f : 2.1f; }) == "worse");  // too short to decide
 }
 
-TEST_CASE("the first notable site is the first by step, then by its place in the file", "[reports][divergence]") {
+TEST_CASE("the first site reported is the one with the earliest step, and then the first in the file",
+          "[reports][divergence]") {
     struct Case {
         std::vector<SiteRow> sites;
         const char *first, *why;
@@ -222,9 +227,9 @@ TEST_CASE("the first notable site is the first by step, then by its place in the
         {{site(1, "a", 0), site(1, "b", 101), site(1, "c", 5000)}, "b", "the first in the file, not the worst"},
         {{site(2, "late", 500), site(1, "early", 500)}, "early", "the earlier step wins"},
         {{site(1, "a", 0, 1)}, "a", "one overflow without a scale"},
-        {{site(1, "a", 0, 10, 0.5f)}, "", "0.1 % with a scale: the largest elements pushed over by rounding"},
+        {{site(1, "a", 0, 10, 0.5f)}, "", "0.1 % with a scale: rounding pushed the largest elements over the limit"},
         {{site(1, "a", 0, 11, 0.5f)}, "a", "more than 0.1 % with a scale"},
-        {{few}, "", "a single overflow with a scale, however few the elements: the amax itself"},
+        {{few}, "", "a single overflow with a scale is the amax itself, however few elements there are"},
         {{site(1, "a", 0), with_nan}, "nan", "a NaN"},
     };
     for (const Case& c : cases) {
@@ -235,7 +240,7 @@ TEST_CASE("the first notable site is the first by step, then by its place in the
     }
 }
 
-TEST_CASE("rates and ratios are quotients of sums", "[reports][divergence]") {
+TEST_CASE("the rates and ratios of a policy are quotients of sums over its seeds and sites", "[reports][divergence]") {
     Log log = pairs({0, 0});
     for (RunLog& run : log.runs) {
         if (run.policy == "fp32") continue;
@@ -252,7 +257,7 @@ TEST_CASE("rates and ratios are quotients of sums", "[reports][divergence]") {
     CHECK(low.row.underflow_rate.value() == 10.0 / 8000);
     CHECK(low.gradient_underflow_rate.value() == 10.0 / 2000);
     CHECK(summary_table(summarise(log), Colour::never).find("of gradients only: low 0.500 %.\n") != std::string::npos);
-    CHECK_FALSE(low.row.slowdown.has_value());  // a time of the emulation says nothing about the policy
+    CHECK_FALSE(low.row.slowdown.has_value());  // the speed of the emulation says nothing about the policy
     CHECK(low.row.memory_ratio.value() == 0.5);
     CHECK(low.row.skipped_rate == 0.01);
     CHECK(low.lost_updates_per_step == 10);
@@ -260,19 +265,19 @@ TEST_CASE("rates and ratios are quotients of sums", "[reports][divergence]") {
     CHECK_FALSE(of(log, "fp32").row.underflow_rate.has_value());
 }
 
-TEST_CASE("without an fp32 run there is no gap, and the summary says so", "[reports][divergence]") {
+TEST_CASE("if there is no fp32 run, the gap is missing and the summary has a note", "[reports][divergence]") {
     Log log;
     log.runs.push_back(made("low", 0, 20, [](std::int64_t) { return 2.0f; }));
     CHECK(of(log).row.verdict == "no_baseline");
     CHECK_FALSE(of(log).row.gap_mean.has_value());
     CHECK(summarise(log).notes.size() == 1);
-    // The fp32 losses that the trainer wrote into the same rows are used instead.
+    // If the rows have fp32 losses written by the trainer, the gap is computed from them.
     for (StepRow& step : log.runs[0].steps) step.baseline_loss = 1.75f;
     CHECK(of(log).row.verdict == "one_seed");
     CHECK(of(log).row.gap_mean.value() == 0.25);
 }
 
-TEST_CASE("joined directories add seeds, drop repeated runs, and keep policies that differ apart",
+TEST_CASE("joining directories adds seeds, drops repeated runs, and renames a policy whose runs differ",
           "[reports][run_log]") {
     const TemporaryFolder folder;
     const auto write = [&](const std::string& name, std::int64_t seed, float loss) {
@@ -318,7 +323,7 @@ TEST_CASE("unfinished seeds do not count in a verdict if other seeds are finishe
     RunLog& stopped = log.runs.back();
     stopped.row.status = "unfinished";
     stopped.steps.resize(1);
-    stopped.steps[0].skipped = 1;  // no step counts, which would be a failure in a finished run
+    stopped.steps[0].skipped = 1;  // a finished run without any completed step would count as failed
     const PolicySummary low = of(log);
     CHECK(low.row.seeds == 2);
     CHECK(low.row.verdict == "worse");
@@ -328,7 +333,7 @@ TEST_CASE("unfinished seeds do not count in a verdict if other seeds are finishe
     const std::vector<std::string> notes = summarise(log).notes;
     CHECK(std::find(notes.begin(), notes.end(),
                     "low: 1 unfinished seed left out; `macheps train --resume` finishes stopped runs") != notes.end());
-    // An unfinished baseline is not compared with either.
+    // Runs are not compared with an unfinished baseline.
     log.runs[2].row.status = "unfinished";
     CHECK(of(log).row.verdict == "one_seed");
     // If no run is finished, the unfinished runs are shown, and none has diverged.
@@ -364,7 +369,8 @@ TEST_CASE("missing folders and files are errors that name them", "[reports][run_
     }
 }
 
-TEST_CASE("the table is aligned, has terminal codes only on request, and takes none from names", "[reports][summary]") {
+TEST_CASE("the table is aligned, has terminal codes only on request, and escapes terminal codes in names",
+          "[reports][summary]") {
     Log log = pairs({0.03f, 0.031f, 0.029f});
     for (RunLog& run : log.runs) {
         if (run.policy == "low") run.policy = "l\x1b[31mow";
@@ -384,8 +390,8 @@ TEST_CASE("the table is aligned, has terminal codes only on request, and takes n
     CHECK(summary_table(summary, Colour::always).find("\x1b[33mworse\x1b[0m") != std::string::npos);
 }
 
-TEST_CASE("the footnote gives each row its own window", "[reports][summary]") {
-    // fp32 and `full` have 300 steps each, `short` ends after 3, and one of the two seeds of `early` ends after 100.
+TEST_CASE("the footnote gives the number of averaged steps for each row", "[reports][summary]") {
+    // fp32 and `full` have 300 steps each. `short` ends after 3 steps. One of the two seeds of `early` ends after 100.
     Log log;
     const auto add = [&](const char* policy, std::int64_t seed, std::int64_t steps) {
         log.runs.push_back(made(policy, seed, steps, [](std::int64_t t) { return t > 2 ? 3.0f : 2.0f; }));
@@ -404,7 +410,7 @@ TEST_CASE("the footnote gives each row its own window", "[reports][summary]") {
     CHECK(footnote() ==
           "loss and gap in nats per token: means of the last 50 steps (short: 1; early: 25 to 50), paired by seed; ± "
           "is the 95 % t interval.\n");
-    CHECK(of(log, "short").row.loss == 3);  // the mean of its one last step, not of three
+    CHECK(of(log, "short").row.loss == 3);  // the loss of the last step, not the mean of all three
 
     log.runs.resize(1);
     log.runs[0].steps.resize(3);

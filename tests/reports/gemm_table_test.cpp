@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of matrix products: reading, tables and the page.
+// Tests reports of the rows that `macheps gemm` writes: reading, tables and the HTML page.
 #include "reports/pages/studies/gemm_table.hpp"
 
 #include "core/error.hpp"
@@ -48,7 +48,8 @@ TEST_CASE("rows of matrix products are read back unchanged", "[reports][gemm]") 
     CHECK(CsvReader<GemmRow>(folder / "gemm.csv").rows() == rows);
 }
 
-TEST_CASE("a file, or the gemm.csv of a folder, is read with or without runs", "[reports][gemm]") {
+TEST_CASE("rows of products are read from a file or from gemm.csv in a folder, with or without training runs",
+          "[reports][gemm]") {
     const TemporaryFolder folder;
     const std::vector<GemmRow> rows = test::sample_gemm();
     test::write_sample_run(folder / "run", {.steps = 5, .layers = 1});
@@ -76,7 +77,7 @@ TEST_CASE("a file, or the gemm.csv of a folder, is read with or without runs", "
     CHECK_THROWS_AS(read({folder / "cut.csv"}), Error);
 }
 
-TEST_CASE("the table has the longest sum of each machine and kind of operands", "[reports][gemm]") {
+TEST_CASE("the table shows the product with the largest k for each machine and kind of operands", "[reports][gemm]") {
     std::vector<GemmRow> rows = test::sample_gemm();
     rows.back().nonfinite = 2;
     const auto cells = gemm_cells(rows);
@@ -98,12 +99,12 @@ TEST_CASE("the table has the longest sum of each machine and kind of operands", 
     const std::string html = gemm_html(rows);
     CHECK(html.find("stalls &lt;/script&gt;&lt;b&gt;") != std::string::npos);
     CHECK(html.find("<b>") == std::string::npos);
-    // The larger product represents its machine, whatever the order of the rows is.
+    // The product with the largest k is shown, regardless of the order of the rows.
     std::reverse(rows.begin(), rows.end());
     CHECK(gemm_cells(rows)[6][5] == "1.56e-02");  // the second seed is now the first
 }
 
-TEST_CASE("machines with different outputs share a chart, and one with several has a curve for each",
+TEST_CASE("a chart shows all output formats, and a machine with several output formats has a curve for each",
           "[reports][gemm]") {
     std::vector<GemmRow> rows(3, test::sample_gemm()[0]);
     rows[1].machine = "pairwise:fp16", rows[1].output = "fp16";
@@ -116,7 +117,7 @@ TEST_CASE("machines with different outputs share a chart, and one with several h
     CHECK(gemm_series_names(rows) == std::vector<std::string>{rows[0].machine, "pairwise:fp16"});
 }
 
-TEST_CASE("rows in JSON have the shortest digits, null for empty cells, and words for inf and nan", "[reports][gemm]") {
+TEST_CASE("rows in JSON have the fewest digits, null for empty cells, and words for inf and nan", "[reports][gemm]") {
     GemmRow row = test::sample_gemm()[2];
     row.first = 0.1f;
     row.max_rel.reset();
@@ -161,7 +162,7 @@ TEST_CASE("the page's data contains the matrix products, up to a limit", "[repor
     CHECK(few["left_out"] == rows.size() - 5);
 }
 
-TEST_CASE("a page shows only the sections of the rows that were read", "[reports][gemm][html]") {
+TEST_CASE("a page shows only the sections for the kinds of rows that were read", "[reports][gemm][html]") {
     const TemporaryFolder folder;
     test::write_sample_run(folder / "run", {.steps = 5, .layers = 1});
     write_rows(folder / "sums.csv", test::sample_gemm());

@@ -49,14 +49,14 @@ std::size_t count_of(const std::string& text, const std::string& part) {
     return n;
 }
 
-/// Returns the steps of a run. The data contains them once for all runs with the same steps.
+/// Returns the step numbers of a run. The page's data stores each list once for all runs that share it.
 nlohmann::json steps_of(const nlohmann::json& data, const nlohmann::json& run) {
     return data["steps"][run["step"].get<std::size_t>()];
 }
 
 }  // namespace
 
-TEST_CASE("a page is self-contained: it has no address, no link and no import", "[reports][html]") {
+TEST_CASE("a page is self-contained: it has no addresses, links or imports", "[reports][html]") {
     const TemporaryFolder folder;
     const Log log = sample(folder, {.steps = 60, .layers = 1});
     const std::string page = without_chart(page_html(log, summarise(log)));
@@ -72,7 +72,7 @@ TEST_CASE("a page has the licence notices of the libraries that it contains", "[
     const Log log = sample(folder);
     const std::string page = page_html(log, summarise(log)),
                       notices = between(page, "<summary>Third-party notices</summary>", "</details>");
-    // Each library that the script names in a comment `/*! name ...` has a notice.
+    // Each library whose name is in a comment `/*! name ...` of the script has a notice.
     std::size_t libraries = 0;
     const std::string chart(page_assets::chart);
     for (std::size_t at = chart.find("/*!"); at != std::string::npos; at = chart.find("/*!", at + 1), ++libraries) {
@@ -116,7 +116,7 @@ TEST_CASE("the data in the page is JSON and has the numbers of the rows", "[repo
     CHECK(fp16["skipped"][0] == nlohmann::json{1, 1048576});
     CHECK(fp16["scale"].size() == 5);
     CHECK_FALSE(data["runs"][0].contains("gap"));
-    // Sampled at steps 1, 10, 20, ... 60; parts per million, row by row.
+    // Sites are sampled at steps 1, 10, 20, ..., 60. The values are in parts per million, row by row.
     const auto& heat = data["runs"][4]["heat"];
     REQUIRE(heat["step"] == nlohmann::json{1, 10, 20, 30, 40, 50, 60});
     const SiteRow& first = log.runs[4].sites.front();
@@ -151,7 +151,7 @@ TEST_CASE("NaN and infinite losses are null in the data", "[reports][html]") {
     CHECK(data["runs"][1]["loss_ema"][2].is_null());
 }
 
-TEST_CASE("long runs and many sites are thinned to the page's limits", "[reports][html]") {
+TEST_CASE("long runs and many sites are reduced to the page's limits", "[reports][html]") {
     const TemporaryFolder folder;
     const Log log = sample(folder, {.steps = 300, .seeds = 2, .layers = 3, .sample_every = 5});
     const Summary summary = summarise(log);
@@ -168,7 +168,8 @@ TEST_CASE("long runs and many sites are thinned to the page's limits", "[reports
     const auto& steps = log.runs[0].steps;
     CHECK(fp32["loss"][1].get<double>() ==
           Approx((double{steps[3].loss} + steps[4].loss + steps[5].loss) / 3).epsilon(1e-5));
-    // 8 policies, 45 sites: 2 seeds x 10 columns are 7200 cells, so one seed stays, with 8 columns of joined steps.
+    // 8 policies x 45 sites x 2 seeds x 10 columns are 7200 cells, more than the limit of 3000. Therefore only one seed
+    // is kept, with 8 columns, each of which joins several steps.
     CHECK(fp32["heat"]["step"].size() == 8);
     CHECK_FALSE(data["runs"][8].contains("heat"));
     std::uint64_t underflow = 0, count = 0;
@@ -183,7 +184,8 @@ TEST_CASE("long runs and many sites are thinned to the page's limits", "[reports
     CHECK_FALSE(data["runs"][12].contains("exps"));
 }
 
-TEST_CASE("a site that lost its values is distinguished from a site that was not sampled", "[reports][html]") {
+TEST_CASE("the data distinguishes a step with infinite or NaN values from a step that was not sampled",
+          "[reports][html]") {
     const TemporaryFolder folder;
     Log log = sample(folder, {.policies = {{.name = "fp32"}, {.name = "low", .format = "fp16", .underflow = 0.1}},
                               .steps = 20,
@@ -201,7 +203,7 @@ TEST_CASE("a site that lost its values is distinguished from a site that was not
         CHECK(heat[metric][0][1].is_number());
         CHECK(heat[metric][0][2].is_null());
     }
-    CHECK(heat["not_finite"] == nlohmann::json::parse("[[0,0,null,31]]"));  // 2 of 65536, in parts per million
+    CHECK(heat["not_finite"] == nlohmann::json::parse("[[0,0,null,31]]"));  // 2 of 65536 elements, in parts per million
 }
 
 TEST_CASE("a small page has the same policies with fewer points", "[reports][html]") {
@@ -229,7 +231,7 @@ TEST_CASE("an almost empty log still makes a page", "[reports][html]") {
     write_page(read_runs(folders), summarise(read_runs(folders)), folder / "report.html");
     CHECK(std::filesystem::file_size(folder / "report.html") > 10000);
     const std::filesystem::directory_iterator files(folder.path());
-    CHECK(std::distance(begin(files), end(files)) == 3);  // and no draft
+    CHECK(std::distance(begin(files), end(files)) == 3);  // and no temporary file
 }
 
 TEST_CASE("a page that cannot be written is an error with its own exit code", "[reports][html]") {
@@ -299,7 +301,7 @@ TEST_CASE("settings that have no effect on a run are left out", "[reports][html]
         CHECK(shows(gpt, c.label) == c.gpt);
         CHECK(shows(llama, c.label) == c.llama);
     }
-    // If a manifest does not name its model or optimiser, no setting is left out.
+    // If a manifest does not name its model or optimiser, every setting is shown.
     CHECK(shows(R"({"model": {"rope_theta": 10000.0}})", "rope theta"));
     CHECK(shows(R"({"train": {"momentum": 0.9}})", "momentum"));
 }
@@ -338,7 +340,7 @@ TEST_CASE("a page allows its own scripts and style by their hashes, and nothing 
     const std::string policy = between(page, "Content-Security-Policy\" content=\"", "\"");
     CHECK(policy.find("unsafe") == std::string::npos);
     CHECK(policy.find("default-src 'none';") == 0);
-    std::vector<std::string> parts;  // the text between the tags, which is what a browser hashes
+    std::vector<std::string> parts;  // the text between the tags, which the browser hashes
     for (const std::string tag : {"style", "script"}) {
         for (std::size_t at = page.find("<" + tag + ">"); at != std::string::npos;) {
             const std::size_t from = at + tag.size() + 2, to = page.find("</" + tag + ">", from);
@@ -352,7 +354,7 @@ TEST_CASE("a page allows its own scripts and style by their hashes, and nothing 
         CHECK(policy.find(csp_source(part)) != std::string::npos);
     }
     CHECK(count_of(policy, "'sha256-") == 3);
-    // A style attribute would need another hash, and an event attribute cannot have one.
+    // A style attribute would need its own hash, and event attributes cannot have hashes.
     for (const char* forbidden : {" style=", " onclick=", " onload=", " onerror=", "javascript:"}) {
         CAPTURE(forbidden);
         CHECK(without_chart(page).find(forbidden) == std::string::npos);

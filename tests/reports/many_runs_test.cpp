@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Large numbers of run directories, and run directories that were only just created.
+// Tests reports of many run directories, and of run directories that were just created.
 #include "core/error.hpp"
 #include "reports/findings/summary_table.hpp"
 #include "reports/pages/drawn.hpp"
@@ -26,8 +26,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Writes `folders` directories, each with fp32 and a policy that no other directory has. Later policies are further
-/// from fp32.
+/// Writes `folders` run directories. Each has an fp32 run and a run of a policy that no other directory has. The gap to
+/// fp32 grows with the number of the directory.
 std::vector<fs::path> write_many(const TemporaryFolder& folder, int folders) {
     std::vector<fs::path> paths;
     for (int i = 0; i < folders; ++i) {
@@ -76,7 +76,7 @@ TEST_CASE("a page draws the policies that differ most from fp32, in the order of
     CHECK(five.notes[1] == "a note");
 }
 
-TEST_CASE("a summary does not depend on the rows that are kept in memory", "[reports][drawn]") {
+TEST_CASE("a summary does not depend on which rows are kept in memory", "[reports][drawn]") {
     const TemporaryFolder folder;
     test::write_sample_run(folder / "a", {.steps = 60, .seeds = 2, .layers = 1});
     test::write_sample_run(folder / "b", {.steps = 50, .seeds = 1, .layers = 1});
@@ -87,12 +87,12 @@ TEST_CASE("a summary does not depend on the rows that are kept in memory", "[rep
     CHECK(summary_csv(summarise(lean)) == summary_csv(summary));
     CHECK(summarise(lean).notes == summary.notes);
     for (const RunLog& run : lean.runs) CHECK((run.sites.capacity() == 0 && run.exponents.capacity() == 0));
-    // After its samples are read, the log gives the same page as the log that was read completely.
+    // After its samples are read, this log gives the same page as a log that was read completely at once.
     CHECK(read_samples(lean, names_of(summary)).empty());
     CHECK(page_html(lean, summary) == page_html(whole, summary));
 }
 
-TEST_CASE("a page shows at most a hundred policies of many folders, and says so", "[reports][drawn]") {
+TEST_CASE("a page shows at most a hundred policies, and notes how many there are", "[reports][drawn]") {
     const TemporaryFolder folder;
     const std::vector<fs::path> folders = write_many(folder, 130);
     Log log = read_runs(folders, Keep::summary);
@@ -108,7 +108,7 @@ TEST_CASE("a page shows at most a hundred policies of many folders, and says so"
         CHECK(run.exponents.empty() != is_drawn);
     }
     const std::string page = page_html(log, summary);
-    // The bias grows with the number, so that the last hundred differ most.
+    // The bias grows with a policy's number, so the last hundred policies differ most from fp32.
     CHECK(page.find("own-129") != std::string::npos);
     CHECK(page.find("own-030") != std::string::npos);
     CHECK(page.find("own-029<") == std::string::npos);
@@ -120,7 +120,7 @@ TEST_CASE("a page shows at most a hundred policies of many folders, and says so"
     CHECK(summary_csv(summary).find("own-000") != std::string::npos);
 }
 
-TEST_CASE("many long runs share the points of a page", "[reports][drawn]") {
+TEST_CASE("steps are joined into fewer points if all curves together exceed the limit of a page", "[reports][drawn]") {
     const TemporaryFolder folder;
     test::write_sample_run(folder / "run", {.steps = 100, .seeds = 2, .layers = 1});
     const std::vector<fs::path> folders{folder / "run"};
@@ -129,7 +129,7 @@ TEST_CASE("many long runs share the points of a page", "[reports][drawn]") {
     CHECK(points_bucket(log, summary) == 1);
     CHECK(points_bucket(log, summary, {.all_points = 16 * 100}) == 1);
     CHECK(points_bucket(log, summary, {.all_points = 16 * 100 - 1}) == 2);
-    CHECK(points_bucket(log, drawn_of(summary, 1), {.all_points = 400}) == 1);  // two policies of two seeds
+    CHECK(points_bucket(log, drawn_of(summary, 1), {.all_points = 400}) == 1);  // two policies with two seeds each
 }
 
 TEST_CASE("a run directory is readable from the moment of its creation", "[reports][run_log]") {
@@ -158,8 +158,8 @@ TEST_CASE("a run directory is readable from the moment of its creation", "[repor
         fs::copy(whole, cut);
         fs::remove(cut / name);
         CHECK(read(name + " is missing").empty() == is_optional);
-        // Lengths in steps of 7 bytes within the header and the first rows, and in larger steps after them. A manifest
-        // is either complete or empty, because it is published.
+        // The file is cut at every seventh byte within its header and first rows, and at larger distances after them.
+        // A manifest is either complete or empty, because it is replaced atomically.
         for (std::size_t length = 0; length <= (is_manifest ? 0 : text.size()); length += length < 600 ? 7 : 1997) {
             std::ofstream(cut / name, std::ios::binary) << text.substr(0, length);
             const std::vector<std::string> notes = read(fmt::format("{} has {} bytes", name, length));
@@ -172,7 +172,7 @@ TEST_CASE("a run directory is readable from the moment of its creation", "[repor
             CHECK(is_noted == is_half);
         }
     }
-    // A directory without rows is read if it has a manifest, and refused if it has none.
+    // A directory without rows is read if it has a manifest, and refused otherwise.
     fs::remove_all(cut);
     fs::create_directories(cut);
     fs::copy(whole / "manifest.json", cut / "manifest.json");
@@ -182,7 +182,7 @@ TEST_CASE("a run directory is readable from the moment of its creation", "[repor
     CHECK_THROWS_AS(read_runs(std::span(&cut, 1)), Error);
 }
 
-TEST_CASE("a manifest that nests too deeply or is too large is refused, and the error names its place",
+TEST_CASE("a manifest that is too large or nested too deeply is refused, and the error names the line",
           "[reports][run_log]") {
     const TemporaryFolder folder;
     const fs::path run = folder / "run";

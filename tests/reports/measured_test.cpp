@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of sums, linear systems and formulas: recognition by their first columns, tables, and figures of the page.
+// Tests reports of sums, linear systems and formulas: how their files are recognised, tables, and figures of the page.
 #include "reports/pages/html.hpp"
 #include "reports/pages/studies/analysis_tables.hpp"
 #include "reports/rows/csv.hpp"
@@ -116,7 +116,7 @@ std::string page_of_files(const std::vector<std::filesystem::path>& paths) {
 
 }  // namespace
 
-TEST_CASE("files of measured rows are recognised by their first columns, and found in folders by their names",
+TEST_CASE("a file of measurements is recognised by its first columns, and found in a folder by its name",
           "[reports][measured]") {
     const TemporaryFolder folder;
     write_measured(folder / "a.csv", sample_sums());
@@ -147,7 +147,7 @@ TEST_CASE("files of measured rows are recognised by their first columns, and fou
     CHECK_THROWS_WITH(read_runs(other), Catch::Contains("nor a CSV file that a report can show"));
 }
 
-TEST_CASE("a table gives values that all rows share once, and leaves out columns without values",
+TEST_CASE("a table prints a value that all rows share only once, and omits columns without values",
           "[reports][measured]") {
     const std::string text = table_of(std::span<const SumRow>(sample_sums())).text();
     CHECK(text.starts_with("data positive, seed 0, format bf16, round nearest_even\n\nn     method"));
@@ -177,7 +177,7 @@ TEST_CASE("the page's map shows each verdict of the table with its letter and co
     }
 }
 
-TEST_CASE("the page has a figure for each question that the rows answer", "[reports][measured]") {
+TEST_CASE("the page has figures for the kinds of rows that it was made from", "[reports][measured]") {
     const TemporaryFolder folder;
     write_measured(folder / "sum.csv", sample_sums());
     const std::string sums = page_of_files({folder / "sum.csv"});

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Run directories of other versions: those of 0.1.0 must always render, and additions of later versions are ignored.
+// Tests run directories of other versions. A report must always accept directories of version 0.1.0, and must ignore
+// additions of later versions.
 #include "core/error.hpp"
 #include "core/host/publish.hpp"
 #include "reports/findings/summary_table.hpp"
@@ -32,7 +33,7 @@ struct Copy {
     fs::path folder = temporary / "run";
 };
 
-/// Returns `text` with `edit` applied to each line. The second argument of `edit` is the line number, counted from 0.
+/// Returns `text` with each line replaced by edit(line, number). The number of the first line is 0.
 template <class Edit>
 std::string each_line(const std::string& text, Edit edit) {
     std::string out;
@@ -48,7 +49,8 @@ std::string each_line(const std::string& text, Edit edit) {
 /// Returns the charts of the page as JSON, without the folder's name.
 std::string charts_of(const Log& log) { return page_data(log, summarise(log)); }
 
-/// A possible later EvalRow, with a column whose cells may be empty and a column of a later schema.
+/// An EvalRow as a later version could define it. It has two new columns: one whose cells may be empty, and one that
+/// the later schema introduces.
 struct LaterEvalRow {
     std::string run{};
     std::int64_t step = 0;
@@ -61,7 +63,7 @@ struct LaterEvalRow {
                    column("added", &LaterEvalRow::added), column("counted", &LaterEvalRow::counted, since(2)));
     }
 };
-/// A mistake: a new column that older files lack, without `since`.
+/// A row type with a mistake: older files lack the column `counted`, but the column is not declared with `since`.
 struct ForgetfulEvalRow {
     std::string run{};
     std::int64_t counted = 7;
@@ -74,10 +76,10 @@ struct ForgetfulEvalRow {
 
 }  // namespace
 
-TEST_CASE("a run directory of schema 1 renders to the same summary", "[reports][old]") {
+TEST_CASE("a run directory of schema 1 gives the same summary as when it was written", "[reports][old]") {
     const Log log = read_one(golden);
     REQUIRE(log.runs.size() == 4);
-    // Its `loss` has another meaning than today's, and a note says so.
+    // A note says that the column `loss` had another meaning in schema 1.
     REQUIRE(log.notes.size() == 1);
     CHECK(
         log.notes[0].starts_with(golden.string() + ": the rows have schema 1. Their `loss` is the policy's own loss"));
@@ -86,7 +88,7 @@ TEST_CASE("a run directory of schema 1 renders to the same summary", "[reports][
     }
     CHECK(log.gemm.size() == 2);
     const Summary summary = summarise(log);
-    // Columns that schema 1 lacks are not compared, nor is the ratio of times that it has.
+    // Columns that schema 1 lacks are not compared, and neither is its ratio of times.
     std::vector<SummaryRow> then = CsvReader<SummaryRow>(golden / "summary.csv").rows();
     REQUIRE(then.size() == summary.policies.size());
     for (std::size_t i = 0; i < then.size(); ++i) {
@@ -105,7 +107,7 @@ TEST_CASE("a run directory of schema 1 renders to the same summary", "[reports][
     CHECK(page.find("fp16-noscale") != std::string::npos);
 }
 
-TEST_CASE("rows of the current schema need no note about their loss, and keep all of its bits", "[reports][old]") {
+TEST_CASE("losses of the current schema are read without a note and with all their bits", "[reports][old]") {
     const test::TemporaryFolder temporary;
     const fs::path folder = temporary / "run";
     fs::create_directories(folder);
@@ -144,7 +146,7 @@ TEST_CASE("columns and settings that a later version adds are ignored", "[report
     CHECK_FALSE(page_html(log, summarise(log)).empty());
 }
 
-TEST_CASE("new columns that an older file lacks are empty if they are optional, and have a default otherwise",
+TEST_CASE("if an older file lacks a new column, the cells are empty if the column is optional, and otherwise defaults",
           "[reports][old]") {
     const std::vector<LaterEvalRow> rows = CsvReader<LaterEvalRow>(golden / "evals.csv").rows();
     REQUIRE_FALSE(rows.empty());
@@ -156,7 +158,7 @@ TEST_CASE("new columns that an older file lacks are empty if they are optional, 
     CHECK_THROWS_AS(CsvReader<ForgetfulEvalRow>(golden / "evals.csv"), Error);
 }
 
-TEST_CASE("every optional column of today may be missing from a file", "[reports][old]") {
+TEST_CASE("a file may lack any optional column of the current schema", "[reports][old]") {
     const Copy copy;
     const fs::path& folder = copy.folder;
     const std::string text = csv::read_text(golden / "evals.csv");
@@ -170,7 +172,8 @@ TEST_CASE("every optional column of today may be missing from a file", "[reports
     CHECK_FALSE(page_html(log, summarise(log)).empty());
 }
 
-TEST_CASE("a file that another version began is not continued, and the error gives the reason", "[reports][old]") {
+TEST_CASE("a file with the columns of another version is not continued, and the error gives the reason",
+          "[reports][old]") {
     const Copy copy;
     const fs::path& folder = copy.folder;
     const std::string before = csv::read_text(folder / "evals.csv");

@@ -10,7 +10,8 @@
 namespace macheps::test {
 
 /// Returns rows of three machines for k = 16 .. 4096 and two seeds, first with normal and then with equal operands. The
-/// first machine's name would end a script, and its sum of equal operands stops at 4. The third machine makes no error.
+/// name of the first machine would close an HTML script, and its sum of equal operands stalls at 4. The third machine
+/// is exact.
 inline std::vector<reports::GemmRow> sample_gemm() {
     std::vector<reports::GemmRow> rows;
     for (const char* distribution : {"normal", "equal"}) {

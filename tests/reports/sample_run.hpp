@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A made-up run directory with the shapes of a real one. It is computed by arithmetic alone, so it is the same on every
-// machine.
+// A synthetic run directory whose curves look like those of real training. It is computed with basic arithmetic and
+// ldexp, so its bytes are the same on every machine.
 #pragma once
 #include "reports/rows/csv.hpp"
 #include "tests/scratch.hpp"
@@ -13,8 +13,8 @@
 
 namespace macheps::test {
 
-/// A made-up policy. Its gap converges to `bias`. A loss scale of 0 means that there is none. The policy diverges from
-/// step `breaks` on.
+/// A made-up policy. Its gap to fp32 converges to `bias`. A loss scale of 0 means no loss scaling. The policy diverges
+/// at step `breaks`; -1 means never.
 struct SamplePolicy {
     std::string name;
     std::string format = "fp32";

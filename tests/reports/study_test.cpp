@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many run directories, and sweeps, as settings x policies: they give the same figures as a few directories, and their
-// page stays small.
+// Tests the report of many run directories or of a sweep, which is a table of settings x policies. Its figures equal
+// those of a report of few directories, and its page stays small.
 #include "core/error.hpp"
 #include "reports/findings/many_folders.hpp"
 #include "reports/findings/summary_table.hpp"
@@ -31,14 +31,14 @@ namespace fs = std::filesystem;
 const std::vector<SamplePolicy> two_policies{
     {.name = "fp32"}, {.name = "own", .format = "fp16", .bias = 0.05, .underflow = 0.05, .loss_scale = 1024}};
 
-/// Writes a directory of one seed.
+/// Writes a run directory in which both policies have the same single seed.
 fs::path write_seed(const fs::path& folder, std::int64_t seed, std::int64_t steps = 60) {
     test::write_sample_run(
         folder, {.policies = two_policies, .steps = steps, .layers = 1, .sample_every = 20, .first_seed = seed});
     return folder;
 }
 
-/// Replaces `from` by `to` in a file, everywhere.
+/// Replaces every occurrence of `from` in a file by `to`.
 void edit(const fs::path& file, const std::string& from, const std::string& to) {
     std::string text = csv::read_text(file);
     REQUIRE(text.find(from) != std::string::npos);
@@ -59,7 +59,7 @@ void leave_out(const fs::path& folder, const std::string& policy) {
     }
 }
 
-/// Removes fp32's loss from the steps.
+/// Clears the columns of steps.csv that depend on fp32's loss.
 void forget_baselines(const fs::path& folder) {
     std::vector<StepRow> steps = CsvReader<StepRow>(folder / StepRow::file).rows();
     fs::remove(folder / StepRow::file);
@@ -84,11 +84,11 @@ std::vector<std::string> names_of(const SweepSummary& summary) {
 
 }  // namespace
 
-TEST_CASE("directories of one setting give the same summary as when they are joined", "[reports][study]") {
+TEST_CASE("directories with equal settings have the same summary as a report that joins them", "[reports][study]") {
     const TemporaryFolder folder;
     std::vector<fs::path> folders;
     for (std::int64_t seed = 0; seed < 5; ++seed) folders.push_back(write_seed(folder / std::to_string(seed), seed));
-    // The runs of a policy, and the fp32 runs that they are compared with, are in separate directories.
+    // For seed 7, the run of the policy and the fp32 run are in separate directories.
     folders.push_back(write_seed(folder / "own", 7));
     leave_out(folders.back(), "fp32");
     folders.push_back(write_seed(folder / "fp32", 7));
@@ -106,7 +106,8 @@ TEST_CASE("directories of one setting give the same summary as when they are joi
     CHECK(summary.rows.back().curve.points().size() == 31);  // 60 steps, two per point, starting at step 1
 }
 
-TEST_CASE("differences between manifests are axes, and each setting has its own summary", "[reports][study]") {
+TEST_CASE("an option that differs between manifests is an axis, and each of its values has its own summary",
+          "[reports][study]") {
     const TemporaryFolder folder;
     std::vector<fs::path> all, slow;
     for (std::int64_t seed = 0; seed < 3; ++seed) {
@@ -115,7 +116,7 @@ TEST_CASE("differences between manifests are axes, and each setting has its own 
         slow.push_back(all.back());
         edit(slow.back() / "manifest.json", "\"lr\": 0.001, \"warmup\": 20", "\"lr\": 0.0003, \"warmup\": 7");
     }
-    // The order of the settings in a manifest does not matter.
+    // The order of the options in a manifest does not matter.
     edit(all[0] / "manifest.json", "\"steps\": 300, \"batch\": 16,", "\"batch\": 16, \"steps\": 300,");
     const SweepSummary summary = gather_folders(all, {});
     CHECK(summary.axes == std::vector<std::string>{"lr"});
@@ -140,19 +141,19 @@ TEST_CASE("differences between manifests are axes, and each setting has its own 
     CHECK(page.find("<script") == std::string::npos);
 }
 
-TEST_CASE("an axis is a setting whose values differ, unless it follows from another one", "[reports][study]") {
+TEST_CASE("an axis is an option whose values differ, unless another axis determines its values", "[reports][study]") {
     const SettingAxes axes = setting_axes(
         {{{"layers", "2"}, {"width", "64"}, {"lr", "1"}, {"min_lr", "0.1"}, {"clip", "1"}},
          {{"layers", "4"}, {"width", "128"}, {"lr", "1"}, {"min_lr", "0.1"}, {"clip", "1"}},
          {{"layers", "6"}, {"width", "128"}, {"lr", "2"}, {"min_lr", "0.2"}, {"clip", "1"}},
          {{"layers", "2"}, {"width", "64"}, {"lr", "2"}, {"min_lr", "0.2"}, {"clip", "1"}, {"ranks", "4"}}});
-    // The width follows from the layers, but not the other way round. `ranks` is empty if it is not given.
+    // The number of layers determines the width, but not vice versa. `ranks` is empty if it is not given.
     CHECK(axes.names == std::vector<std::string>{"layers", "lr", "ranks"});
     CHECK(axes.values.at(0) == std::vector<std::string>{"2", "1", ""});
     CHECK(axes.values.at(3) == std::vector<std::string>{"2", "2", "4"});
     CHECK(axes.notes == std::vector<std::string>{"width: not shown, because layers determines it",
                                                  "min_lr: not shown, because lr determines it"});
-    // If two settings follow from each other, the learning rate stays.
+    // If two options determine each other and one is the learning rate, the learning rate is the axis.
     CHECK(setting_axes({{{"steps", "1"}, {"lr", "2"}}, {{"steps", "3"}, {"lr", "4"}}}).names ==
           std::vector<std::string>{"lr"});
     CHECK(setting_axes({{{"lr", "2"}}}).names.empty());
@@ -179,14 +180,14 @@ TEST_CASE("runs that occur twice, are not finished or have no baseline are count
     CHECK(summary.rows.at(1).policy.row.seeds == 3);
     CHECK(summary.rows.at(1).policy.seed_gaps.size() == 2);
     CHECK(sweep_summary_csv(summary).find("own@other") != std::string::npos);
-    // The names are the same as for a few directories.
+    // The policies have the same names as in a report that joins the directories.
     std::vector<std::string> joined;
     for (const PolicySummary& policy : summarise(read_runs(folders, Keep::summary)).policies)
         joined.push_back(policy.row.policy);
     CHECK(joined == names_of(summary));
 }
 
-TEST_CASE("policies of the same name and different texts are kept apart, and other folders are refused",
+TEST_CASE("policies with equal names and different texts are kept apart, and folders without runs are refused",
           "[reports][study]") {
     const TemporaryFolder folder;
     const fs::path first = write_seed(folder / "first", 0), second = write_seed(folder / "second", 1),
@@ -198,7 +199,7 @@ TEST_CASE("policies of the same name and different texts are kept apart, and oth
     std::vector<fs::path> folders{first, second, bare};
     const SweepSummary summary = gather_folders(folders, {});
     CHECK(has_note(summary, "1 directory has no manifest.json"));
-    CHECK(summary.settings == 2);  // the directory without settings counts as another one
+    CHECK(summary.settings == 2);  // the directory without a manifest counts as another setting
     CHECK(names_of(summary) == std::vector<std::string>{"fp32", "own", "own@second", "fp32", "own"});
     const auto refusal = [&](const fs::path& path) -> std::string {
         const std::vector<fs::path> more{first, path};
@@ -221,7 +222,7 @@ TEST_CASE("policies of the same name and different texts are kept apart, and oth
     CHECK(refusal(bare).find("'sixty' is not a valid value for column 'step'") != std::string::npos);
 }
 
-TEST_CASE("the page of a study stays below ten megabytes, whatever the study", "[reports][study]") {
+TEST_CASE("the page of a study with thousands of settings stays below ten megabytes", "[reports][study]") {
     SweepSummary sweep{.name = "large", .axes = {"lr", "width"}, .rows = {}};
     std::vector<StepRow> fp32(50), own(50);
     for (std::size_t i = 0; i < own.size(); ++i) {
@@ -258,7 +259,7 @@ TEST_CASE("the page of a study stays below ten megabytes, whatever the study", "
     CHECK(page.find("Of 70 policies, only the 14 with the largest gaps are shown") != std::string::npos);
 }
 
-TEST_CASE("labels of a chart lie inside it and do not overlap", "[reports][study]") {
+TEST_CASE("the labels of a chart are inside the chart and do not overlap", "[reports][study]") {
     LineChart chart{.title = "a & b", .x_name = "lr", .y_name = "gap", .lines = {{.name = "<p>"}}, .has_log_x = true};
     for (const double x : {1e-3, 3e-4, 0.00123456, 1e-2, 1.5e-5, 1e-4})
         chart.lines[0].points.push_back({x, 0.1, -0.1, 0.2});

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the range line of a verdict: what the sites of a run can and cannot show about an overflow.
+// Tests the line about value ranges in a verdict. It says how close forward values came to the limits of their formats,
+// and whether they overflowed.
 #include "reports/findings/value_range.hpp"
 
 #include "core/format_table.hpp"
@@ -31,7 +32,8 @@ struct Site {
     float scale = 1;
 };
 
-/// Makes an fp32 run and a run of `low` with the same losses and with sites sampled in every 25th step.
+/// Returns runs of fp32 and of the policy `low` with the same losses. The runs of `low` sample the sites in every 25th
+/// step.
 Log log_of(const std::vector<Site>& sites, std::int64_t steps = 300, const std::string& weight = "1") {
     Log log;
     log.folders.push_back(
@@ -72,7 +74,7 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 
 }  // namespace
 
-TEST_CASE("a verdict says how far forward values reached, and that this cannot rule out an overflow",
+TEST_CASE("a verdict gives the largest forward value, and says that it cannot rule out an overflow",
           "[reports][range]") {
     const std::string words = line(log_of({{"block.0.mlp.down:forward.a", "fp16", 31},
                                            {"block.0.norm1:forward.out", "fp32", 1e6f},
@@ -92,8 +94,10 @@ TEST_CASE("a verdict says how far forward values reached, and that this cannot r
     CHECK(json["policies"][1]["sampled_steps"] == 12);
 }
 
-TEST_CASE("a value that pretrained outliers would carry beyond the format is called close", "[reports][range]") {
-    // 653 times the rms in SmolLM2-135M against 8.9 with random weights: a factor of 73.37, and 65504 / 73.37 = 892.8.
+TEST_CASE("a verdict warns if outliers of a pretrained model would exceed the range of the format",
+          "[reports][range]") {
+    // The largest value is 653 times the rms in SmolLM2-135M, and 8.9 times the rms with random weights. The ratio is
+    // 73.37, and 65504 / 73.37 = 892.8.
     CHECK(has(line(log_of({{"embed:forward.out", "fp16", 892}})),
               "; this cannot rule out an overflow in a pretrained model"));
     const std::string close = line(log_of({{"embed:forward.out", "fp16", 893}}));
@@ -107,7 +111,7 @@ TEST_CASE("a value that pretrained outliers would carry beyond the format is cal
     CHECK(has(line(log_of({{"embed:forward.out", "e4m3fn", 7}})), "7.0 of 448 (e4m3fn); outliers"));
 }
 
-TEST_CASE("an overflow is named with its format, site and step, in sampled steps and between them",
+TEST_CASE("an overflow is reported with its format, site and step, even if the step was not sampled",
           "[reports][range]") {
     const std::string overflowed =
         line(log_of({{"embed:forward.out", "fp16", 2}, {"block.0.mlp.act:forward.out", "fp16", 7e4f, 3}}));
@@ -119,7 +123,8 @@ TEST_CASE("an overflow is named with its format, site and step, in sampled steps
     run.steps[7].overflow = 2, run.steps[7].overflow_site = "block.0.mlp.act:forward.out";
     CHECK(line(between) ==
           "range: forward values overflowed fp16 (largest 65504), first in block.0.mlp.act:forward.out at step 7");
-    // The loss scaler handles a gradient that overflows. A forward site that only met NaN weights did not overflow.
+    // Gradients that overflow are not reported, because the loss scaler handles them. A forward site did not overflow
+    // if its values are NaN because the weights are.
     run.steps[7].overflow_site = "block.0.mlp.act:grad.out";
     CHECK(has(line(between), "cannot rule out"));
     run.steps[7].overflow_site = "block.0.mlp.act:forward.out", run.steps[7].overflow = 0;
@@ -128,7 +133,7 @@ TEST_CASE("an overflow is named with its format, site and step, in sampled steps
     CHECK(has(line(between), "cannot rule out"));
 }
 
-TEST_CASE("formats with the exponents of fp32 have its range, and scaled formats are fitted into theirs",
+TEST_CASE("formats with the exponents of fp32 have its range, and scaled values fit the range of their format",
           "[reports][range]") {
     CHECK(line(log_of({{"embed:forward.out", "bf16", 31}, {"lm_head:forward.a", "tf32", 31}})) ==
           "range: the same as fp32 (bf16, tf32)");
@@ -140,14 +145,14 @@ TEST_CASE("formats with the exponents of fp32 have its range, and scaled formats
     CHECK(has(both,
               "largest forward value 31 of 65504 (fp16); this cannot rule out an overflow in a pretrained model; "
               "e4m3fn is scaled to fit its range"));
-    // Some values in a format are scaled and others are not: the others may overflow, in whichever order they are
-    // sampled.
+    // If a format has scaled and unscaled values, only the unscaled values can overflow. The order of the samples does
+    // not matter.
     const Site fitted{"lm_head:forward.a", "e4m3fn", 31, 0, 0.0625f}, bare{"embed:forward.out", "e4m3fn", 6};
     for (const std::vector<Site>& sites : {std::vector{fitted, bare}, {bare, fitted}})
         CHECK(has(line(log_of(sites)),
                   "largest forward value 6.0 of 448 (e4m3fn); this cannot rule out an overflow in a pretrained model"));
     CHECK(line(log_of({})) == "range: not measured, because no site was sampled (--probe-every)");
-    // Compares the rule with the exponent bits of every format in the table.
+    // Every format of the table is narrow, except those with at least as many exponent bits as fp32.
     const std::set<std::string> wide{"fp32", "tf32", "bf16", "fp64"};
     for (const NamedFormat& row : all_formats) {
         const FormatRange range{.largest = largest_of(row.name).value_or(0)};
@@ -157,7 +162,7 @@ TEST_CASE("formats with the exponents of fp32 have its range, and scaled formats
     }
 }
 
-TEST_CASE("ranges are kept in a cell of summary.csv and read back", "[reports][range]") {
+TEST_CASE("ranges are written to one cell of summary.csv and read back", "[reports][range]") {
     const std::vector<FormatRange> ranges{{.format = "fp16", .amax = 5.25, .largest = 65504},
                                           {.format = "e4m3fn", .largest = 448, .is_scaled = true}};
     CHECK(ranges_text(ranges) == "fp16:5.25/65504;e4m3fn:scaled");
@@ -171,7 +176,7 @@ TEST_CASE("the basis of a verdict includes the token weight", "[reports][range]"
     CHECK_FALSE(has(verdict_sentence(summarise(log_of({})).policies[1]), "token weight"));
 }
 
-TEST_CASE("a page calls a policy safe in the runs that were made, and not safe if its stressed runs failed",
+TEST_CASE("a page calls a policy safe only in the given runs, and not at all if its stressed runs failed",
           "[reports][range]") {
     Log log = log_of({{"block.0.mlp.act:forward.out", "fp16", 31}});
     const auto first = [](const Log& runs) { return conclude(runs, summarise(runs), {}).answers.at(0).sentence; };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The basis of a verdict and its wording: the power of a comparison, forced verdicts, spikes, bytes and peaks.
+// Tests the facts that a verdict is based on, and its wording: the statistical power of a comparison, forced verdicts,
+// spikes, memory sizes and peak throughputs.
 #include "reports/findings/verdict.hpp"
 
 #include "reports/findings/spikes.hpp"
@@ -34,7 +35,8 @@ RunLog made(const std::string& policy, std::int64_t seed, std::int64_t steps, co
     return run;
 }
 
-/// Returns runs of fp32, whose loss falls from 4 to 3 at once, and of `low`, whose loss differs from it by gaps[seed].
+/// Returns a run of fp32 and a run of policy `low` per seed. After the first step, the loss of fp32 falls from 4 to 3,
+/// and the loss of `low` differs from it by gaps[seed].
 Log log_of(const std::vector<double>& gaps, std::int64_t steps = 300) {
     Log log;
     log.folders.push_back(
@@ -93,7 +95,8 @@ TEST_CASE("the smallest detectable gap is detected with a probability of 80 %", 
     CHECK_FALSE(paired_mean(std::vector<double>{1}).detectable.has_value());
 }
 
-TEST_CASE("the number of seeds that a gap needs is the smallest one that detects it", "[reports][verdict]") {
+TEST_CASE("the number of seeds needed is the smallest number that detects the gap with a probability of 80 %",
+          "[reports][verdict]") {
     const std::int64_t n = samples_to_detect(0.01, 0.02).value();
     CHECK(n > 2);
     CHECK(power(0.01 / 0.02 * std::sqrt(double(n)), int(n) - 1) >= 0.8 - 1e-4);
@@ -127,7 +130,7 @@ TEST_CASE("numbers have two significant digits, and gaps have a sign", "[reports
     CHECK(gap_words(row) == "not finite");
 }
 
-TEST_CASE("a verdict says what was run and which gap would have been detected", "[reports][verdict]") {
+TEST_CASE("a verdict gives its basis and the smallest detectable gap", "[reports][verdict]") {
     const Log log = log_of({0.001, -0.001, 0.0005});
     const PolicySummary low = low_of(log);
     CHECK(low.row.verdict == "equivalent");
@@ -146,7 +149,7 @@ TEST_CASE("a verdict says what was run and which gap would have been detected", 
     const std::string worse = sentence(log_of({0.03, 0.031, 0.029}));
     CHECK(worse ==
           "worse by 0.030 ± 0.0025 (1.0 % of fp32's loss; 2 layers x 64, 300 steps, 3 seeds, token weight 2^-12)");
-    // A gap that differs significantly from zero, and is too small to matter.
+    // The gap differs significantly from zero, but is too small to matter.
     const Log small = log_of({0.003, 0.0031, 0.0029});
     CHECK(low_of(small).row.verdict == "equivalent");
     CHECK(verdict_words(low_of(small).row) == "within the margin");
@@ -170,7 +173,7 @@ TEST_CASE("a verdict says what was run and which gap would have been detected", 
     diverged.runs[3].steps[40].loss = NAN;
     CHECK(sentence(diverged) == "diverged in 1 of 3 seeds (2 layers x 64, 300 steps, 3 seeds, token weight 2^-12)");
     CHECK(low_of(diverged).row.failed_seeds.value() == 1);
-    CHECK(verdict_sentence(summarise(log).policies[0]).empty());  // fp32 itself
+    CHECK(verdict_sentence(summarise(log).policies[0]).empty());  // fp32 has no verdict
 }
 
 TEST_CASE("a verdict that could have had only one outcome says so", "[reports][verdict]") {
@@ -248,7 +251,7 @@ TEST_CASE("a policy whose training differs from fp32 in more than its formats ca
                                    "contribute to its gap: lr 1e-05 (fp32: 0.001)"});
 }
 
-TEST_CASE("two policies of the same name each have the warning of their own folder", "[reports][verdict]") {
+TEST_CASE("each of two policies with the same name has the warning from its folder", "[reports][verdict]") {
     // The second folder's runs are shown as `low@second`, and its manifest calls them `low`.
     Log log = log_of({0.03, 0.031, 0.029});
     log.folders[0].manifest = R"x({"beside_precision": {"low": "lr 1e-05 (fp32: 0.001)"}})x";
@@ -271,7 +274,7 @@ TEST_CASE("two policies of the same name each have the warning of their own fold
               "lr 2e-05 (fp32: 0.001)"});
 }
 
-TEST_CASE("the step at which curves part is given only if a difference was found", "[reports][verdict]") {
+TEST_CASE("the step at which the loss curves part is given only if a difference was found", "[reports][verdict]") {
     // The smoothed gap of 0.0035 exceeds a thousandth of the loss, 0.003, and lies within the margin of 0.0075.
     const PolicySummary within = low_of(log_of({0.0035, 0.0036, 0.0034}));
     CHECK(within.row.verdict == "equivalent");
@@ -293,7 +296,7 @@ TEST_CASE("a spike is at least seven deviations from the median of the window be
     CHECK(spike_score(values).value() == 0.5);  // percent of the 200 values that have a window
     values[280] = -9.379;
     CHECK(spike_score(values).value() == 1);
-    values[10] = 1e9;  // before any window is full, and without effect on a median
+    values[10] = 1e9;  // not counted, because its window is not full, and without effect on medians
     CHECK(spike_score(values).value() == 1);
     CHECK_FALSE(spike_score(std::vector<double>(100, 1.0)).has_value());
     CHECK(spike_score(std::vector<double>(101, 1.0)).value() == 0);
@@ -307,7 +310,7 @@ TEST_CASE("a spike is at least seven deviations from the median of the window be
     CHECK(spike_score(many).value() == 0.1);
 }
 
-TEST_CASE("the summary has the spikes of a run and the means of its steps", "[reports][verdict]") {
+TEST_CASE("the summary contains the rates of spikes and the means over the steps", "[reports][verdict]") {
     Log log = log_of({0.001, -0.001, 0.0005});
     for (RunLog& run : log.runs) {
         if (run.policy != "low") continue;
@@ -329,7 +332,7 @@ TEST_CASE("the summary has the spikes of a run and the means of its steps", "[re
     CHECK(row.update_eff.value() == 0.75);
 }
 
-TEST_CASE("bytes per parameter are separate from activations, and no summary contains the emulation's time",
+TEST_CASE("bytes per parameter are separate from activations, and a summary omits the time of the emulation",
           "[reports][verdict]") {
     Log log = log_of({0.001, -0.001, 0.0005});
     for (RunLog& run : log.runs) {
@@ -338,7 +341,7 @@ TEST_CASE("bytes per parameter are separate from activations, and no summary con
         run.row.bytes_master = run.policy == "low" ? 2000 : 0, run.row.bytes_activations = 500;
     }
     SummaryRow row = low_of(log).row;
-    CHECK(row.static_bytes.value() == 18);  // the manifest's 1000 parameters
+    CHECK(row.static_bytes.value() == 18);  // 18000 bytes for the manifest's 1000 parameters
     CHECK(row.activation_bytes.value() == 0.5);
     CHECK_FALSE(row.slowdown.has_value());
     for (RunLog& run : log.runs) run.row.parameters = 2000;
@@ -349,7 +352,7 @@ TEST_CASE("bytes per parameter are separate from activations, and no summary con
     CHECK(summary_table(summarise(log)).find("slowdown") == std::string::npos);
 }
 
-TEST_CASE("stated peaks are the number of units times their clock times operations per clock", "[report][peaks]") {
+TEST_CASE("the stated peak of a GPU is units times clock rate times operations per clock", "[report][peaks]") {
     // Number of streaming multiprocessors or compute units, their boost clock in MHz, and multiply-adds per unit and
     // clock. They come from the vendors' descriptions of the architectures, not from the data sheets that state the
     // peaks.
@@ -386,7 +389,7 @@ TEST_CASE("a relative peak weights multiply-adds by the vendor's peak for the sl
     // Half of the work at 1x and half at 2x takes 3/4 of the time.
     CHECK(relative_peak("bf16*bf16:50;e4m3fn*e4m3fn:50", "b200").value() == Approx(4.0 / 3));
     CHECK(relative_peak("e2m1fn*e2m1fn:1", "b200").value() == 4);
-    CHECK(relative_peak("fp16*fp16:1", "t4").value() == 1);  // a T4 has no bf16, so fp16 is the unit
+    CHECK(relative_peak("fp16*fp16:1", "t4").value() == 1);  // a T4 has no bf16, so fp16 counts as 1x
     CHECK_FALSE(relative_peak("bf16*bf16:1", "t4").has_value());
     CHECK_FALSE(relative_peak("e4m3fn*e4m3fn:1", "a100").has_value());
     for (const char* text : {"", "bf16*bf16", "bf16*bf16:", "bf16*bf16:x", "bf16*bf16:1;"})
@@ -418,7 +421,7 @@ TEST_CASE("a relative peak weights multiply-adds by the vendor's peak for the sl
           std::string::npos);
 }
 
-TEST_CASE("the settings are given in one line, and a token weight that is a power of two as a power",
+TEST_CASE("the settings are printed in one line, with a power of two as the token weight if possible",
           "[reports][verdict]") {
     CHECK(power_words(0x1p-12) == "2^-12");
     CHECK(power_words(0.5) == "0.5");
@@ -434,7 +437,7 @@ TEST_CASE("the settings are given in one line, and a token weight that is a powe
     CHECK(setup_words(std::vector{facts}) == "seed 0; the loss of every token has weight 1 (--seeds, --token-weight)");
     CHECK(setup_words(std::vector{facts, other}).empty());
     CHECK(setup_words({}).empty());
-    // Manifests with members of other types give no facts.
+    // No facts are read from members of a manifest that have unexpected types.
     for (const char* text : {"", "[]", "{\"model\": 3}", "{\"model\": {\"layers\": \"x\", \"parameters\": 1e99}}",
                              "{\"seeds\": {}, \"train\": {\"token_weight\": \"\"}}"}) {
         CHECK(manifest_facts({.path = "run", .manifest = text}) == ManifestFacts{});

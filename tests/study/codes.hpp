@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Check values of matrices: FNV-1a over the little-endian bytes of numbers, or of their codes.
+// Checksums of matrices: FNV-1a over the little-endian bytes of the numbers, or of their codes in a format.
 #pragma once
 #include "core/codec.hpp"
 

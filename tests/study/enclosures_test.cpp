@@ -35,7 +35,7 @@ int log_gamma(mpfr_ptr out, mpfr_srcptr x, mpfr_rnd_t mode) {
 }
 template <int (*function)(mpfr_ptr, mpfr_srcptr)>
 int whole(mpfr_ptr out, mpfr_srcptr x, mpfr_rnd_t) {
-    // Integers of up to 1024 bits are exact with 1024 digits.
+    // The result is an integer below 2^1025, so it is exact with 2200 bits.
     mpfr_set_prec(out, 2200);
     function(out, x);
     return 0;
@@ -44,7 +44,7 @@ int whole(mpfr_ptr out, mpfr_srcptr x, mpfr_rnd_t) {
 struct FunctionRow {
     const char* name;
     MpfrOne function;
-    double least = -HUGE_VAL, greatest = HUGE_VAL;  ///< MPFR takes minutes for gamma functions of other numbers
+    double least = -HUGE_VAL, greatest = HUGE_VAL;  ///< inputs outside this range would take MPFR minutes
 };
 const FunctionRow functions[] = {{"sqrt", mpfr_sqrt},
                                  {"fabs", mpfr_abs},
@@ -135,7 +135,8 @@ const FormulaCase formulas[] = {
      }},
 };
 
-/// Returns numbers at the edges of the format and of the functions, and `drawn` random ones.
+/// Returns numbers at the limits of the format, critical arguments of the functions, and random numbers from `drawn`
+/// draws.
 std::vector<double> inputs_of(const FormatPair& pair, int drawn) {
     const BinaryFormat& f = pair.figures;
     const double u = std::ldexp(1.0, 1 - f.precision), least = std::ldexp(1.0, f.emin - f.precision + 1);
@@ -183,8 +184,8 @@ struct Counts {
                 unknown = 0;
 };
 
-/// Returns true if MPFR settles a value with the digits that an enclosure may have. It gets twice the bits, because it
-/// counts half of them as lost to cancellation.
+/// Returns whether MPFR can round a value correctly with as many digits as an enclosure may use. MPFR gets twice as
+/// many bits, because Mp::rounded() counts half of them as lost to cancellation.
 template <class Value>
 bool is_settled(const FormatPair& pair, Round mode, const Value& value) {
     mpfr_context = {.bits = 2 * max_enclosure_bits(pair.format)};
@@ -193,8 +194,8 @@ bool is_settled(const FormatPair& pair, Round mode, const Value& value) {
     return is_known;
 }
 
-/// Compares one formula at one input in all modes. `exact` is its value; `value` computes it again, with a rounding
-/// after each operation.
+/// Compares one formula at one input in all rounding modes. `exact` is its exact value. `value` computes the formula in
+/// the current MpfrContext, for example with a rounding after each operation.
 template <class Value>
 void compare(const FormatPair& pair, const Expression& expression, const std::vector<double>& inputs, const Mp& exact,
              const Value& value, Counts& counts) {
@@ -267,9 +268,9 @@ Counts compare_formulas(int drawn, mpfr_prec_t bits) {
     return counts;
 }
 
-/// Checks that MPFR does not settle any input, with as many digits, that the enclosures do not settle. The formula is
-/// an identity at such an input in a directed mode, or its value is nearer to a number of the format than the limit of
-/// digits can distinguish.
+/// Checks that no result and no reference is wrong. Also checks that enclosures can round each value that MPFR can
+/// round with the same number of digits. The remaining values are exactly a number of the format in a directed mode, or
+/// so close to one that the limit of digits cannot distinguish them.
 void check(const Counts& counts) {
     CAPTURE(counts.compared, counts.unresolved, counts.unknown);
     CHECK(counts.unresolved_alone == 0);
@@ -279,7 +280,8 @@ void check(const Counts& counts) {
 
 }  // namespace
 
-TEST_CASE("references are exact values rounded once, even if fp64 and 150 digits mislead", "[analysis][eval]") {
+TEST_CASE("references are exact values rounded once, even if fp64 or 150 digits would give wrong results",
+          "[analysis][eval]") {
     if (!has_enclosures()) SKIP_TEST("this build has no Arb");
     const DefaultFloatModes float_modes;
     struct Case {
@@ -293,19 +295,19 @@ TEST_CASE("references are exact values rounded once, even if fp64 and 150 digits
     const Case cases[] = {
         {"sin(x)", fp64, Round::nearest_even, 3.937315897247697e160, 0.9860124904063191,
          "an argument beyond 150 digits"},
-        {"cos(x)", fp64, Round::nearest_even, 1e300, -0.5753861119575491, "the same"},
+        {"cos(x)", fp64, Round::nearest_even, 1e300, -0.5753861119575491, "an argument beyond 150 digits"},
         {"exp(x)", fp64, Round::nearest_even, 2131.5, HUGE_VAL, "a value beyond 2^3073"},
-        {"exp(x)", fp64, Round::toward_zero, 2131.5, 0x1.fffffffffffffp1023, "the same, rounded inwards"},
-        {"x*x*x*x", fp64, Round::nearest_even, 1e300, HUGE_VAL, "the same for a product"},
+        {"exp(x)", fp64, Round::toward_zero, 2131.5, 0x1.fffffffffffffp1023, "a value beyond 2^3073, rounded inwards"},
+        {"x*x*x*x", fp64, Round::nearest_even, 1e300, HUGE_VAL, "a product beyond 2^3073"},
         {"(1+x)-1", fp64, Round::nearest_even, 1e-200, 1e-200, "cancels 200 decimal digits"},
-        {"(1-cos(x))/(x*x)", fp64, Round::nearest_even, 1e-100, 0.5, "the same"},
-        {"(1-cos(x))/(x*x)", fp64, Round::down, 1e-100, 0x1.fffffffffffffp-2, "it is a little less"},
-        {"exp(x)-1", fp64, Round::nearest_even, 0x1p-1000, 0x1p-1000, "the same"},
-        {"exp(x)-1", fp64, Round::up, 0x1p-1000, 0x1.0000000000001p-1000, "it is a little more"},
+        {"(1-cos(x))/(x*x)", fp64, Round::nearest_even, 1e-100, 0.5, "cancels 200 decimal digits"},
+        {"(1-cos(x))/(x*x)", fp64, Round::down, 1e-100, 0x1.fffffffffffffp-2, "a little less than 0.5"},
+        {"exp(x)-1", fp64, Round::nearest_even, 0x1p-1000, 0x1p-1000, "cancels 301 decimal digits"},
+        {"exp(x)-1", fp64, Round::up, 0x1p-1000, 0x1.0000000000001p-1000, "a little more than x"},
         {"1+0.00390625+exp(x)", bf16, Round::nearest_even, -400, 1.0078125, "a tie except for 2^-577"},
         {"1+0.00390625", bf16, Round::nearest_even, 0, 1, "a tie"},
         {"expm1(x)", bf16, Round::up, -328, -0.99609375, "more than -1"},
-        {"expm1(x)", fp64, Round::up, -1e300, -0x1.fffffffffffffp-1, "the same"},
+        {"expm1(x)", fp64, Round::up, -1e300, -0x1.fffffffffffffp-1, "more than -1"},
         {"tanh(x)", e5m6, Round::toward_zero, 164, 0.9921875, "less than 1"},
         {"1+exp(x)", fp64, Round::up, -1e30, 0x1.0000000000001p0, "more than 1"},
         {"exp(x)", fp32, Round::up, -1.1e12, 0x1p-149, "more than 0"},
@@ -322,7 +324,7 @@ TEST_CASE("references are exact values rounded once, even if fp64 and 150 digits
     }
 }
 
-TEST_CASE("functions of one and of two numbers agree with MPFR in every format and mode", "[analysis][eval]") {
+TEST_CASE("functions of one and two arguments agree with MPFR in every format and mode", "[analysis][eval]") {
     if (!has_enclosures()) SKIP_TEST("this build has no Arb");
     mpfr_set_emax(mpfr_get_emax_max());
     mpfr_set_emin(mpfr_get_emin_min());

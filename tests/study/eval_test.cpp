@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests `macheps eval`: the table of formulas, both readers, ranges, and rejected input.
+// Tests `macheps eval`: error figures of formulas, the readers of infix and FPCore text, ranges, and rejected input.
 #include "experiments/study/eval/eval.hpp"
 #include "core/format_table.hpp"
 #include "core/host/float_environment.hpp"
@@ -41,7 +41,7 @@ struct Figures {
 struct TableLine {
     const char* text;
     double least, greatest;
-    Figures half, brain, quarter;  ///< fp16, bf16, e4m3fn; inputs is 0 if the table does not give it
+    Figures half, brain, quarter;  ///< in fp16, bf16 and e4m3fn; the number of inputs is not checked if it is 0
 };
 const TableLine table_lines[] = {
     {"log(1+exp(x))", -20, 20, {1.1350, 13.657, 18828, 39426}, {0.1668, 13.894, 2004, 33602}, {1.0836, 8, 71, 182}},
@@ -59,7 +59,7 @@ const TableLine table_lines[] = {
 
 }  // namespace
 
-TEST_CASE("formulas have the table's counts and bits of error over all inputs", "[analysis][eval]") {
+TEST_CASE("formulas have the expected counts and bits of error over all inputs", "[analysis][eval]") {
     if (!has_enclosures()) SKIP_TEST("this build has no Arb");
     for (const TableLine& line : table_lines) {
         const auto check = [&](const Format& format, const Figures& figures) {
@@ -77,7 +77,7 @@ TEST_CASE("formulas have the table's counts and bits of error over all inputs", 
     }
 }
 
-TEST_CASE("the half-angle formulas have the table's figures over all inputs except zero", "[analysis][eval]") {
+TEST_CASE("the half-angle formulas have the expected errors over all inputs except zero", "[analysis][eval]") {
     if (!has_enclosures()) SKIP_TEST("this build has no Arb");
     struct Line {
         const char* text;
@@ -122,7 +122,7 @@ TEST_CASE("an infix formula is translated to its FPCore", "[analysis][eval]") {
     }
 }
 
-TEST_CASE("a binding is printed with a name that no input has", "[analysis][eval]") {
+TEST_CASE("a binding is printed with a name that differs from the names of all inputs", "[analysis][eval]") {
     const Expression bound =
         parse_cores("(FPCore (t1 t1_) (let ([x (+ t1 1)]) (* (* x t1) t1_)))", "here").expressions.at(0);
     CHECK(fpcore_text(bound) == "(FPCore (t1 t1_) (let ([t2 (+ t1 1)]) (* (* t2 t1) t1_)))");
@@ -131,7 +131,7 @@ TEST_CASE("a binding is printed with a name that no input has", "[analysis][eval
     CHECK(fpcore_text(same) == "(FPCore (t2 t2_) (let ([t2__ (+ t2 1)]) (* (* t2__ t2) t2_)))");
 }
 
-TEST_CASE("bindings and loops of an FPCore have their specified meaning", "[analysis][eval]") {
+TEST_CASE("bindings and loops of an FPCore are evaluated as FPCore's specification says", "[analysis][eval]") {
     if (!has_enclosures()) SKIP_TEST("this build has no Arb");
     const auto value = [](const char* text) {
         const Expression expression = parse_cores(text, "here").expressions.at(0);
@@ -148,8 +148,8 @@ TEST_CASE("bindings and loops of an FPCore have their specified meaning", "[anal
     CHECK_THROWS_WITH(value("(FPCore (x) (while (< 0 x) ([a x a]) a))"), Catch::Contains("does not end"));
 }
 
-// An operation inside a context is exact on its operands, whatever their formats are, and is rounded once to the
-// context's format.
+// An operation in a context that sets a precision takes its operands exactly, whatever their formats are. Its result is
+// rounded once to the format of the context.
 TEST_CASE("the precision, rounding and casts of an FPCore take effect if they are kept", "[analysis][eval]") {
     if (!has_enclosures()) SKIP_TEST("this build has no Arb");
     const auto value = [](const char* text, std::vector<double> inputs, bool keeps = true) {
@@ -176,7 +176,7 @@ TEST_CASE("the precision, rounding and casts of an FPCore take effect if they ar
               half(narrow * half(0.1, Round::up), Round::up));
         CHECK(value("(FPCore (x) (! :round toZero (sqrt x)))", {x}) ==
               decode64(fp32, encode64(fp32, std::sqrt(x), Round::toward_zero, Overflow::nonsaturate)));
-        // A number of a wider format leaves its context unchanged.
+        // The result of an inner context in a wider format is not rounded again when it leaves that context.
         const double wide = value("(FPCore (x) :precision binary16 (- (! :precision binary32 (* x x)) 1))", {narrow});
         CHECK(wide == half(narrow * narrow - 1));
         rounded_twice += wide != half(half(narrow * narrow) - 1);
@@ -204,7 +204,7 @@ TEST_CASE("the precision, rounding and casts of an FPCore take effect if they ar
                       Catch::Contains("pairs of a property and a value"));
 }
 
-TEST_CASE("rows have the precision that a formula keeps, and the constants of :pre are not rounded",
+TEST_CASE("a row has the precision that its formula sets, and the constants of :pre are not rounded",
           "[analysis][eval]") {
     if (!has_enclosures()) SKIP_TEST("this build has no Arb");
     const Cores cores =
@@ -248,7 +248,7 @@ TEST_CASE("references are correct over the default range of fp64, and rounded in
     }
 }
 
-TEST_CASE("a range of few numbers is evaluated exactly once at each of them", "[analysis][eval]") {
+TEST_CASE("if a range has few numbers, a formula is evaluated exactly once at each of them", "[analysis][eval]") {
     if (!has_enclosures()) SKIP_TEST("this build has no Arb");
     const auto inputs = [](const char* text, const Format& format, std::vector<InputRange> ranges) {
         return rows_of({.expressions = {parse_infix(text)}, .formats = {format}, .ranges = std::move(ranges)})
@@ -269,7 +269,7 @@ TEST_CASE("a range of few numbers is evaluated exactly once at each of them", "[
                       Catch::Contains("0.1 cannot be represented in fp16") && Catch::Contains("0.0999755859375"));
 }
 
-TEST_CASE("FPCore precisions that are given by widths are formats", "[analysis][eval]") {
+TEST_CASE("FPCore precisions of the form (float exponent_bits bits) are translated to formats", "[analysis][eval]") {
     const auto own = [](const char* text) { return parse_cores(text, "here", true).expressions.at(0).own.format; };
     CHECK(own("(FPCore (x) :precision (float 8 16) x)") == bf16);
     CHECK(own("(FPCore (x) :precision (float 5 16) x)") == fp16);
@@ -304,7 +304,7 @@ TEST_CASE("every function of FPCore 2.0 is read", "[analysis][eval]") {
     const FormulaRow normal =
         rows_of({.expressions = {parse_infix("if(isnormal(x), 1, 2)")}, .formats = {fp16}}).front();
     CHECK(normal.not_correct ==
-          2 * 1023);  // real numbers have no minimum exponent, and the format has subnormal numbers
+          2 * 1023);  // isnormal() is false for the subnormal numbers of fp16, but true for the same real numbers
 }
 
 TEST_CASE("errors about formulas that cannot be read give the place and the reason", "[analysis][eval]") {
@@ -384,7 +384,7 @@ TEST_CASE("rows of formulas do not depend on threads, and drawn points fulfil th
         [](const std::string&) {});
 }
 
-TEST_CASE("inputs are drawn from the range of the precondition, and an endless loop costs one input",
+TEST_CASE("inputs are drawn from the range of the precondition, and an endless loop loses only its input",
           "[analysis][eval]") {
     if (!has_enclosures()) SKIP_TEST("this build has no Arb");
     // The precondition allows about a thousandth of all numbers for each of the three inputs. Draws from all numbers
@@ -393,13 +393,14 @@ TEST_CASE("inputs are drawn from the range of the precondition, and an endless l
         parse_cores("(FPCore (a b c) :pre (and (<= 1 a 2) (< -3 b (- 1.5)) (>= 4 c 3)) (+ a b c))", "here");
     const FormulaRow row = rows_of({.expressions = narrow.expressions, .formats = {fp32}, .points = 200}).front();
     CHECK(row.inputs == 200);
-    // If h is too small, the sum stays at 1.
+    // If h is too small, t stays at 1 and the loop does not end.
     const Cores loop = parse_cores("(FPCore (h) :pre (<= 1e-12 h 1) (while (< t 2) ([t 1 (+ t h)]) t))", "here");
     const FormulaRow turned = rows_of({.expressions = loop.expressions, .formats = {fp32}, .points = 8}).front();
     CHECK(turned.inputs > 0);
     CHECK(turned.unresolved > 0);
     CHECK(turned.inputs + turned.unresolved == 8);
-    // Intervals cannot enclose y / (x - x). They give up, and must not go on until the loop counts as endless.
+    // No interval encloses y / (x - x). The evaluation must stop there, and not continue until the loop counts as
+    // endless.
     const Cores pole = parse_cores("(FPCore (x) (while (< i 10) ([y 1 (/ y (- x x))] [i 0 (+ i 1)]) x))", "here");
     CHECK(rows_of({.expressions = pole.expressions, .formats = {e4m3fn}}).front().unresolved == 0);
 }

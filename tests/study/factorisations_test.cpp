@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cholesky and QR: kernels against loops over Float, and systems that are solved with them.
+// Tests Cholesky and QR: compares the kernels with loops over Float, and solves systems with both factorisations.
 #include "core/error.hpp"
 #include "core/types/float.hpp"
 #include "experiments/study/solve/equilibrate.hpp"
@@ -28,8 +28,8 @@ Matrix rounded_to(const Format& format, Matrix a) {
     return cast_matrix(a, {}, format, counts);
 }
 
-/// Returns a symmetric matrix. It is diagonally dominant, and therefore definite, unless it is `wild`. A wild matrix
-/// may contain any numbers.
+/// Returns a random symmetric matrix. Unless it is `wild`, it is diagonally dominant and therefore definite. A wild
+/// matrix may contain huge numbers, infinities and NaN.
 Matrix drawn_matrix(const Format& format, std::int64_t n, std::uint64_t seed, bool wild) {
     std::mt19937_64 random(seed);
     Matrix a(n);
@@ -75,7 +75,7 @@ std::size_t different(const std::vector<double>& got, const std::vector<Float<F>
     return count;
 }
 
-/// Compares both factorisations by the kernels with the definition.
+/// Compares the kernels of both factorisations with their definitions, which are loops over Float.
 template <Format F>
 void compare(std::int64_t n, bool wild, const std::vector<Simd>& levels, int threads) {
     ThreadPool pool(threads);
@@ -131,7 +131,7 @@ TEST_CASE("a row or a column that is rounded to zeros is detected", "[analysis]"
         double values[4];
         bool empties;
     };
-    // 2^-30 is zero in fp16.
+    // 2^-30 is rounded to zero in fp16.
     for (const Case& c :
          {Case{{1, 1, 1, 1}, false}, Case{{1, 0x1p-30, 1, 1}, false}, Case{{1, 0x1p-30, 1, 0x1p-30}, true},
           Case{{1, 1, 0x1p-30, 0x1p-30}, true}, Case{{1, 0, 1, 0}, false}, Case{{0, 0, 1, 1}, false}}) {
@@ -178,7 +178,8 @@ TEST_CASE("Cholesky refuses matrices that are not definite, and QR refuses matri
     CHECK(lu_error(a, factor_cholesky(a, fp16, pool)) >= 0);
     a.values = {0, 1, 0, 1};
     CHECK_FALSE(factor_qr(a, fp16, pool).is_regular);
-    // The reflection of (3, 4) by hand: the diagonal is -5, and v = (0.75 + 1.25, 1) after the division by 4.
+    // The Householder reflection of (3, 4), computed by hand: the diagonal element is -5, and v = (0.75 + 1.25, 1)
+    // after the division by 4.
     a.values = {3, 1, 4, 2};
     const Factors qr = factor_qr(a, fp16, pool);
     CHECK(qr.diagonal[0] == -5);
@@ -202,7 +203,8 @@ TEST_CASE("systems are solved with every factorisation, and refined", "[analysis
         ++rows;
         CHECK((row.verdict == "converged" || row.verdict == "unrefined"));
         if (row.method == "gmres-ir") CHECK(row.verdict == "converged");
-        // A solution with factors of unit roundoff u_f has an error of about kappa u_f, and of at most n times that.
+        // If the unit roundoff of the factors is u_f, the first solution has an error of about kappa u_f and of at most
+        // n kappa u_f.
         CHECK(*row.fe_first <= 12 * *row.kappa * (row.factor == "fp16" ? 0x1p-11 : 0x1p-8));
         CHECK(row.lu_error <= 4 * 12 * (row.factor == "fp16" ? 0x1p-11 : 0x1p-8));
     });

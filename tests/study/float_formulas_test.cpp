@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Textbook formulas as plain loops over Float<F>, with published figures: formulas that lose digits to cancellation,
-// and rearranged ones that do not.
+// Computes textbook formulas with Float<F> and compares the results with published figures. Some of the formulas lose
+// digits to cancellation. Rearranged formulas do not.
 #include "core/types/float.hpp"
 #include "experiments/study/operands.hpp"
 #include "tests/test.hpp"
@@ -17,7 +17,7 @@ using namespace macheps::study;
 
 namespace {
 
-/// Returns the small root of x^2 + b x + 1 for b > 0, by the school formula and by a formula without cancellation.
+/// Returns the small root of x^2 + b x + 1 for b > 0, by the textbook formula and by a formula without cancellation.
 template <class Number>
 std::array<double, 2> small_root(double at) {
     const Number b(at), root = sqrt(b * b - Number(4)), two(2);
@@ -50,8 +50,8 @@ std::array<double, 3> variance(double c) {
     return {double(textbook), double(apart / less), double(moments / less)};
 }
 
-/// Returns the largest error near 2 of the expanded polynomial (x - 2)^9 by Horner's rule, plain and compensated
-/// (Graillat, Langlois, Louvet).
+/// Evaluates the expanded polynomial (x - 2)^9 near 2 by Horner's rule and by the compensated Horner's rule (Graillat,
+/// Langlois, Louvet). Returns the largest error of each.
 template <class Number>
 std::array<double, 2> horner() {
     const int coefficients[] = {1, -18, 144, -672, 2016, -4032, 5376, -4608, 2304, -512};
@@ -75,7 +75,7 @@ std::array<double, 2> horner() {
 
 }  // namespace
 
-TEST_CASE("the small root of a quadratic loses its digits by the school formula, and not by the rearranged one",
+TEST_CASE("the textbook formula loses the digits of the small root of a quadratic, and a rearranged formula does not",
           "[analysis][formulas]") {
     CHECK(small_root<Float<fp32>>(0x1p8)[0] == -0.00390625);
     CHECK(small_root<Float<fp32>>(0x1p8)[1] == Approx(-0.0039063096).epsilon(1e-8));
@@ -101,7 +101,7 @@ TEST_CASE("three formulas for the variance give the published values if every op
     CHECK(variance<double>(100)[2] == Approx(0.084088).epsilon(1e-5));
 }
 
-TEST_CASE("Horner's rule on an expanded power has the published errors, plain and compensated",
+TEST_CASE("Horner's rule and its compensated form have the published errors for an expanded power",
           "[analysis][formulas]") {
     const auto single = horner<Float<fp32>>(), half = horner<Float<fp16>>();
     CHECK(single[0] == Approx(5.615e-3).epsilon(1e-3));

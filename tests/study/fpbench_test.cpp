@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// FPBench's 136 benchmarks (github.com/FPBench/FPBench at 7e2b76b): all are read, nearly all run in binary32, and their
-// references agree with MPFR at 500 bits. MACHEPS_FPBENCH names a clone, or a folder of its .fpcore files.
+// Tests the 136 benchmarks of FPBench (github.com/FPBench/FPBench at 7e2b76b). All of them are read, nearly all run in
+// binary32, and the references agree with MPFR at 500 bits. The variable MACHEPS_FPBENCH names a clone of FPBench or a
+// folder of its .fpcore files.
 #include "core/format_table.hpp"
 #include "core/host/read_file.hpp"
 #include "experiments/study/eval/enclosure.hpp"
@@ -66,7 +67,7 @@ const MpfrTwoRow mpfr_twos[] = {{Op::add, mpfr_add},  {Op::sub, mpfr_sub},     {
 
 struct MpfrSystem {
     using Number = MpfrNumber;
-    bool is_complete = true;  ///< whether the tables have every function that was used
+    bool is_complete = true;  ///< false if a formula used a constant or function that is missing here
 
     static MpfrNumber of_text(const std::string& text) {
         MpfrNumber out;
@@ -136,7 +137,7 @@ struct BenchmarkPoint {
     double reference = 0;
 };
 
-/// Returns the inputs of a row of points.
+/// Returns the numbers in the text of a point, which are separated by spaces.
 std::vector<MpfrNumber> inputs_of(const std::string& text) {
     std::vector<MpfrNumber> inputs;
     std::istringstream in(text);
@@ -158,11 +159,11 @@ std::filesystem::path benchmarks_folder() {
 
 struct BenchmarkCounts {
     std::size_t files = 0, cores = 0, run = 0, compared = 0;
-    std::vector<std::string> others{};  ///< names of those that did not run
+    std::vector<std::string> others{};  ///< names of the benchmarks that did not run
 };
 
-/// Reads every file, runs every benchmark, or those without loops, at four inputs in binary32, and compares their
-/// references with MPFR's.
+/// Reads every file and runs its benchmarks at four inputs in binary32. Compares the references with MPFR's values.
+/// Benchmarks with loops run only if `with_loops`.
 BenchmarkCounts run_benchmarks(bool with_loops) {
     BenchmarkCounts counts;
     ThreadPool pool(1);
@@ -208,7 +209,7 @@ BenchmarkCounts run_benchmarks(bool with_loops) {
 
 }  // namespace
 
-TEST_CASE("all of FPBench's benchmarks are read, and those without loops run with MPFR's references",
+TEST_CASE("all of FPBench's benchmarks are read, and the references of those without loops agree with MPFR",
           "[analysis][eval]") {
     if (!has_enclosures()) SKIP_TEST("this build has no Arb");
     if (benchmarks_folder().empty()) SKIP_TEST("MACHEPS_FPBENCH does not name a folder of FPBench's benchmarks");
@@ -226,8 +227,8 @@ TEST_CASE("126 of FPBench's 136 benchmarks run, and the names of the others are 
     CHECK(counts.cores == 136);
     CHECK(counts.run == 126);
     std::sort(counts.others.begin(), counts.others.end());
-    // Arrays and bindings of truth values are not supported. Filter loops forever by design, and others do so at the
-    // inputs that are drawn.
+    // Arrays and bindings of truth values are not supported. The benchmark Filter loops forever by design. The other
+    // benchmarks loop forever at the inputs that are drawn.
     CHECK(counts.others == std::vector<std::string>{"Arrow-Hurwicz", "Circle", "Eigenvalue Computation",
                                                     "Euler Oscillator", "Filter", "Flower",
                                                     "Iterative Gram-Schmidt Method", "Rocket Trajectory",

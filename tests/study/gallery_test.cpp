@@ -13,7 +13,7 @@ using namespace macheps;
 using namespace macheps::study;
 using namespace macheps::test;
 
-TEST_CASE("random elements of matrices are the 53-bit draws of the operands", "[analysis][gallery]") {
+TEST_CASE("random elements of matrices come from the same 53-bit draws as random operands", "[analysis][gallery]") {
     CHECK(unit_draw(Operand::a, 0, 0, 0) == 0.30052304014136377);
     CHECK(unit_draw(Operand::a, 0, 0, 1) == 0.2635770984986231);
     CHECK(unit_draw(Operand::a, 0, 1, 0) == 0.16015898173837939);
@@ -49,7 +49,7 @@ TEST_CASE("randsvd and its fp16 factors have the published bits", "[analysis][ga
     CHECK(factors.lu(99, 99) == Approx(c.corner).epsilon(1e-9));
 }
 
-TEST_CASE("gallery matrices follow their formulas", "[analysis][gallery]") {
+TEST_CASE("the elements of gallery matrices follow their formulas", "[analysis][gallery]") {
     const auto made = [](const char* name, std::int64_t n) { return make_matrix(parse_matrix(name), n, 0); };
     CHECK(made("hilbert", 3)(1, 2) == 1.0 / 4);
     CHECK(made("lehmer", 4)(1, 3) == 2.0 / 4);
@@ -63,7 +63,7 @@ TEST_CASE("gallery matrices follow their formulas", "[analysis][gallery]") {
     const Matrix dominant = made("hplmxp", 5);
     CHECK(dominant(2, 2) == ((std::fabs(dominant(2, 0)) + std::fabs(dominant(2, 1))) + std::fabs(dominant(2, 3))) +
                                 std::fabs(dominant(2, 4)));
-    // The textbook case of growth: the last column of U doubles in every step.
+    // The textbook example of element growth in LU: the last column of U doubles in every step.
     ThreadPool pool(1);
     const Matrix wilkinson = made("wilkinson", 20);
     const Factors factors = factor_lu(wilkinson, {.format = fp64}, pool);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares matrix products on machines with exact sums: the reference, the bounds, the stall, and the figures of a row.
+// Compares matrix products on the emulated machines with exact sums. Tests the exact sums, the error bounds, the stall
+// of fp8 sums, and the error statistics of a row.
 #include "experiments/study/product/gemm.hpp"
 #include "core/error.hpp"
 #include "core/format_table.hpp"
@@ -28,7 +29,7 @@ using boost::multiprecision::cpp_int;
 
 namespace {
 
-/// Returns x * 2^800 as an integer, for finite x whose last digit is not below 2^-800.
+/// Returns x * 2^800 as an integer. The last bit of x must be at least 2^-800.
 cpp_int scaled_integer(double x) {
     int exponent = 0;
     const double fraction = std::frexp(x, &exponent);
@@ -53,7 +54,7 @@ GemmRow row_of(const char* machine, GemmGrid grid) {
     return rows.front();
 }
 
-/// Returns the text of an error, or an empty text if there is none.
+/// Returns the message of the error that `call` throws, or an empty text if it throws none.
 template <class Call>
 std::string error_of(const Call& call) {
     try {
@@ -69,7 +70,7 @@ std::string error_of(const Call& call) {
 
 TEST_CASE("exact sums are exact, over all of fp32 and through cancellation", "[experiments][gemm]") {
     struct Case {
-        std::uint32_t exponents;  ///< number of exponent fields, of 256, that are drawn from
+        std::uint32_t exponents;  ///< exponent fields are drawn from 0 to exponents - 1
         bool cancels;
         const char* why;
     };
@@ -89,13 +90,13 @@ TEST_CASE("exact sums are exact, over all of fp32 and through cancellation", "[e
             return bit_cast<float>((bits & 0x807fffffu) | ((bits >> 9) % fields) << 23);
         };
         for (int t = 0; t <= terms; ++t) {
-            // The last product is added once. The others are added again with the opposite sign.
+            // If `cancels`, each product except the last is added again with the opposite sign.
             const float a = number(std::uint64_t(2 * t)), b = number(std::uint64_t(2 * t + 1));
             const int times = cancels && t < terms ? 2 : 1;
             for (int twice = 0; twice < times; ++twice) {
                 const float x = twice == 0 ? a : -a;
                 sum.add_product(ExactAccumulator::split(x), ExactAccumulator::split(b));
-                // Products of two floats are doubles.
+                // The last bit of a product of two floats is at least 2^-298, so the shift is exact.
                 expected += scaled_integer(double{x}) * scaled_integer(double{b}) >> 800;
             }
         }
@@ -109,7 +110,7 @@ TEST_CASE("exact sums are exact, over all of fp32 and through cancellation", "[e
     CHECK(none.value().high == 0);
 }
 
-TEST_CASE("the nearest fp64 number of an exact sum is rounded once, even near and below 2^-1022",
+TEST_CASE("an exact sum is rounded only once to the nearest fp64 number, even near and below 2^-1022",
           "[experiments][gemm]") {
     struct Case {
         std::vector<int> ones;  ///< the value is the sum of these powers of two
@@ -133,7 +134,7 @@ TEST_CASE("the nearest fp64 number of an exact sum is rounded once, even near an
     }
 }
 
-TEST_CASE("carries of many products of one sign reach the sum", "[experiments][gemm]") {
+TEST_CASE("an exact sum of 100,000 products with the same sign loses no carries", "[experiments][gemm]") {
     const float largest = std::numeric_limits<float>::max();
     ExactAccumulator sum;
     for (int i = 0; i < 100000; ++i)
@@ -159,7 +160,7 @@ TEST_CASE("wgmma fp8 stops at 64 if every factor is 1/16, and promotion prevents
         {{"sm90.wgmma.fp8", 64, "512 instructions add 0.125 each; then 2^-8 is below the unit 2^(6 - 13)"},
          {"sm89.mma.fp8", 64, "the same 13 bits"},
          {"sm90.wgmma.fp8+promote128", 1e9f, "partial sums of 0.5 join an fp32 accumulator"},
-         {"cutlass.fp8.default", 1e9f, "the library's name for it"},
+         {"cutlass.fp8.default", 1e9f, "CUTLASS adds partial sums of 0.5 in the same way"},
          {"sm90.mma.fp8", 1e9f, "fp16 instructions of 25 bits"},
          {"sm100.tcgen05.fp8", 1e9f, "25 bits"},
          {"fp32.chain", 1e9f, "24 bits"}}));
@@ -176,7 +177,7 @@ TEST_CASE("wgmma fp8 stops at 64 if every factor is 1/16, and promotion prevents
 
 namespace {
 
-/// Number of judged outputs, and of those beyond each bound.
+/// Number of all outputs, and of the outputs whose errors exceed the certain and the probable bound.
 struct Judged {
     std::uint64_t outputs = 0, beyond_bound = 0, beyond_probable = 0;
 
@@ -184,13 +185,13 @@ struct Judged {
         CAPTURE(row.machine, row.format_a, row.distribution, row.scaling, row.scale, row.k, row.output);
         REQUIRE(row.beyond_bound.has_value());
         REQUIRE(row.beyond_probable.has_value());
-        // Relative figures leave out outputs whose products are all zero.
+        // max_error leaves out outputs whose products are all zero.
         CHECK(row.max_error <= row.bound);
         CHECK(*row.beyond_bound == 0);
         CHECK(row.probable_bound <= row.bound);
         outputs += row.outputs;
         beyond_bound += *row.beyond_bound;
-        // Equal numbers have equal errors, for which the probable bound does not hold.
+        // If all numbers are equal, so are their rounding errors, and the probable bound does not hold.
         if (row.distribution != "equal") beyond_probable += *row.beyond_probable;
     }
 };
@@ -198,13 +199,13 @@ struct Judged {
 constexpr Distribution every_distribution[] = {Distribution::normal,    Distribution::uniform, Distribution::positive,
                                                Distribution::lognormal, Distribution::equal,   Distribution::outliers};
 
-/// Number of rows of a and of columns of b.
+/// Shape of an output: `m` rows of a times `n` columns of b.
 struct OutputShape {
     std::int64_t m = 3, n = 5;
 };
 
-/// Judges every machine, also with promotion and with slices, on every format that it accepts. All machines with a
-/// format have the same operands.
+/// Compares the errors of every machine with their bounds, in every format that the machine accepts. Includes machines
+/// with promotion and with slices. All machines get the same operands in a format.
 Judged judge_machines(const std::vector<double>& scales, const std::vector<std::int64_t>& k, double lambda,
                       OutputShape shape = {}) {
     Judged judged;
@@ -226,7 +227,8 @@ Judged judge_machines(const std::vector<double>& scales, const std::vector<std::
     return judged;
 }
 
-/// Judges the scalings of libraries, their rules and joins, and outputs with a smaller range than the sums.
+/// Compares the errors of products as libraries compute them with their bounds. Covers scaled operands, the libraries'
+/// rules for partial sums and slices, and output formats with a smaller range than the sums.
 Judged judge_scalings(const std::vector<double>& scales, const std::vector<std::int64_t>& k, OutputShape shape = {}) {
     struct Case {
         const char* machine;
@@ -261,7 +263,7 @@ Judged judge_scalings(const std::vector<double>& scales, const std::vector<std::
     return judged;
 }
 
-/// Returns the probability with which an output may exceed the probable bound.
+/// Returns an upper bound for the probability that an output exceeds the probable bound.
 double stated_probability(double lambda) { return 2 * std::exp(-lambda * lambda / 2); }
 
 }  // namespace
@@ -310,7 +312,7 @@ void check_mean_of_cutting(std::int64_t k) {
 
 }  // namespace
 
-TEST_CASE("truncation errors have a mean, which the probable bound includes", "[experiments][gemm]") {
+TEST_CASE("the probable bound includes the non-zero mean of truncation errors", "[experiments][gemm]") {
     check_mean_of_cutting(1 << 14);
 }
 
@@ -344,23 +346,24 @@ TEST_CASE("the certain bound includes underflow and flushed operands", "[experim
         const GemmRow row =
             row_of(c.machine, {.formats = {{fp16, fp16}}, .scales = {c.scale}, .m = {8}, .n = {8}, .k = {1024}});
         CHECK(row.beyond_bound == 0);
-        CHECK(row.bound > 1.02 * *row.unit * double(row.k));  // the part of the underflow is visible
+        CHECK(row.bound > 1.02 * *row.unit * double(row.k));  // underflow makes a visible part of the bound
         CHECK(row.max_error > error_bound(parse_machine("exact").rule, row.k, fp32, 0).relative());
     }
-    // By hand: a product of 2^-30 underflows completely in fp16, and any result in fp16 can lose up to 2^-25.
+    // Computed by hand. A product of 2^-30 underflows completely in fp16, and any result in fp16 can lose up to 2^-25.
     const ErrorBound bound = error_bound(parse_machine("fp16.chain").rule, 1, fp16, 0);
     CHECK(bound.certain({.magnitudes = 0x1p-30, .lifted = 0x1p-30}) ==
           Approx(0x1p-41 + (1 + 0x1p-11) * 0x1p-25).epsilon(1e-9));
-    // CDNA2 loses products with subnormal factors completely. The rest of its bound is as before.
+    // CDNA2 loses products with subnormal factors completely, which adds their magnitudes to the bound.
     const ErrorBound flushed = error_bound(parse_machine("cdna2.mfma.fp16").rule, 4, fp32, 0);
     CHECK(flushed.certain({.magnitudes = 1, .lifted = 2, .flushed = 0x1p-10}) ==
           Approx(flushed.relative() + (1 + flushed.relative()) * 0x1p-10).epsilon(1e-9));
-    // Terms are truncated at the unit of the step. A subnormal factor sets this unit like the smallest normal number.
+    // An instruction truncates its terms at a unit that depends on their exponents. A subnormal factor then counts as
+    // the smallest normal number.
     const ErrorBound cut = error_bound(parse_machine("sm80.mma.fp16").rule, 8, fp32, 0);
     CHECK(cut.certain({.magnitudes = 1, .lifted = 3}) == Approx(8 * 3 * 0x1p-24 + 0x1p-23).epsilon(1e-9));
 }
 
-TEST_CASE("the certain bound of a machine follows from its row", "[experiments][gemm]") {
+TEST_CASE("the certain bound of a machine follows from its row in the table of machines", "[experiments][gemm]") {
     struct Case {
         const char* machine;
         std::int64_t k;
@@ -392,8 +395,9 @@ TEST_CASE("the certain bound of a machine follows from its row", "[experiments][
           Approx((1 + bound) * (1 + 0x1p-24) * (1 + 0x1p-8) - 1).epsilon(1e-12));
 }
 
-TEST_CASE("the probable bound has the mean of the truncation errors, and a deviation", "[experiments][gemm]") {
-    // Numbers from the literature, in the form mean + lambda half-widths, for lambda = 7.
+TEST_CASE("the probable bound is the mean of the truncation errors plus a multiple of their deviation",
+          "[experiments][gemm]") {
+    // Bounds from the literature. The probable bound is mean + lambda half-widths, with lambda = 7.
     struct Case {
         const char* machine;
         std::int64_t k;
@@ -416,17 +420,18 @@ TEST_CASE("the probable bound has the mean of the truncation errors, and a devia
     const auto at = [&](const char* name, std::int64_t k, double lambda) {
         return error_bound(parse_machine(name).rule, k, fp32, 0).probable(one, lambda);
     };
-    // With rounding to nearest, the bound grows like sqrt(k) and like lambda. If much is truncated, it grows like k.
+    // With rounding to nearest, the bound is proportional to sqrt(k) and to lambda. If truncation errors dominate, it
+    // is proportional to k.
     CHECK(at("fp32.chain", 1 << 12, 4) == Approx(4 * at("fp32.chain", 1 << 8, 4)).epsilon(0.01));
     CHECK(at("fp32.chain", 1 << 12, 2) == Approx(at("fp32.chain", 1 << 12, 4) / 2).epsilon(0.01));
     CHECK(at("sm90.wgmma.fp8", 1 << 20, 4) == Approx(16 * at("sm90.wgmma.fp8", 1 << 16, 4)).epsilon(0.05));
-    // If an accumulator stalls, the probable bound is the certain one: fp16 after 2^12 terms.
+    // If an accumulator can stall, the probable bound equals the certain bound. fp16 can stall after 2^12 terms.
     const ErrorBound stalled = error_bound(parse_machine("fp16.chain").rule, 1 << 12, fp16, 0);
     CHECK(stalled.probable(one, 4) == stalled.certain(one));
     CHECK(at("fp32.chain", 1, 4) <= error_bound(parse_machine("fp32.chain").rule, 1, fp32, 0).certain(one));
 }
 
-TEST_CASE("the figures of a row are those of its outputs", "[experiments][gemm]") {
+TEST_CASE("the error statistics of a row agree with those computed from its outputs", "[experiments][gemm]") {
     constexpr std::int64_t m = 5, n = 7, k = 300;
     const GemmRow row =
         row_of("sm90.wgmma.fp8", {.formats = {{e4m3fn, e5m2}}, .seeds = {3}, .m = {m}, .n = {n}, .k = {k}});
@@ -449,7 +454,7 @@ TEST_CASE("the figures of a row are those of its outputs", "[experiments][gemm]"
            noise = 0;
     for (std::int64_t i = 0; i < m; ++i) {
         for (std::int64_t j = 0; j < n; ++j) {
-            // Sums of fp8 products are multiples of 2^-25 below 2^20, so they are exact in fp64.
+            // Sums of these fp8 products are multiples of 2^-25 and less than 2^20, so they are exact in fp64.
             double exact = 0, magnitudes = 0;
             for (std::int64_t p = 0; p < k; ++p) {
                 const double product = double{a.data()[i * k + p]} * double{b.data()[p * n + j]};
@@ -480,7 +485,7 @@ TEST_CASE("the figures of a row are those of its outputs", "[experiments][gemm]"
     CHECK(max_error > 0);
 }
 
-TEST_CASE("fp8 on Hopper keeps 14 bits; promotion every 128 terms repairs this, and Blackwell does not need it",
+TEST_CASE("fp8 sums keep 14 bits on Hopper, are more accurate with promotion, and still more accurate on Blackwell",
           "[experiments][gemm]") {
     GemmGrid grid{.formats = {{e4m3fn, e4m3fn}}, .m = {4}, .n = {4}, .k = {1 << 14}};
     for (const char* name : {"sm90.wgmma.fp8", "sm90.wgmma.fp8+promote128", "sm100.tcgen05.fp8"})
@@ -491,12 +496,12 @@ TEST_CASE("fp8 on Hopper keeps 14 bits; promotion every 128 terms repairs this, 
     CHECK(rows[1].rms_error > 8 * rows[2].rms_error);
     CHECK(rows[0].first_exact == rows[2].first_exact);
     CHECK(rows[0].operand_sqnr_db == rows[2].operand_sqnr_db);
-    // Hopper's results are fp32 numbers with ten low zero bits; the promoted ones are not.
+    // The ten lowest bits of Hopper's fp32 results are zero. With promotion they are not.
     CHECK((bit_cast<std::uint32_t>(static_cast<float>(rows[0].first)) & 0x3ff) == 0);
     CHECK((bit_cast<std::uint32_t>(static_cast<float>(rows[1].first)) & 0x3ff) != 0);
 }
 
-TEST_CASE("a longer k and a larger m continue the same operands", "[experiments][gemm]") {
+TEST_CASE("operands with a larger m or k contain those with a smaller m and k", "[experiments][gemm]") {
     for (const NamedDistribution& row : all_distributions) {
         CAPTURE(row.name);
         const auto x = drawn_operand(row.distribution, Operand::a, 1, 2, 8, 1);
@@ -515,7 +520,7 @@ TEST_CASE("a longer k and a larger m continue the same operands", "[experiments]
     }
 }
 
-TEST_CASE("distributions have the moments that their names promise", "[experiments][gemm]") {
+TEST_CASE("each distribution has the expected mean and standard deviation", "[experiments][gemm]") {
     constexpr std::int64_t count = 20000;
     struct Case {
         Distribution distribution;
@@ -542,12 +547,12 @@ TEST_CASE("distributions have the moments that their names promise", "[experimen
     for (const int half : {above, positive}) CHECK(std::abs(half - count / 2) < 5 * std::sqrt(count / 4.0));
 }
 
-TEST_CASE("tensor scaling fills the format, whatever the size of the operands", "[experiments][gemm]") {
+TEST_CASE("tensor scaling uses the full range of the format for operands of any magnitude", "[experiments][gemm]") {
     GemmGrid grid{.formats = {{e4m3fn, e4m3fn}}, .scalings = {OperandScaling::tensor}, .m = {4}, .n = {4}, .k = {256}};
     const GemmRow plain = row_of("sm100.tcgen05.fp8", grid);
     grid.scales = {0x1p-12};
     const GemmRow small = row_of("sm100.tcgen05.fp8", grid);
-    // A power of two passes exactly through every scale.
+    // Multiplying the operands by a power of two changes only the scales, and exactly.
     CHECK(small.first == plain.first * 0x1p-24f);
     CHECK(small.max_rel == plain.max_rel);
     CHECK(small.operand_sqnr_db.value() == Approx(plain.operand_sqnr_db.value()));
@@ -557,12 +562,12 @@ TEST_CASE("tensor scaling fills the format, whatever the size of the operands", 
     CHECK(row_of("sm100.tcgen05.fp8", grid).first == 0);  // 2^-12 is below half of e4m3fn's smallest number
 }
 
-TEST_CASE("every scaling is undone in the sum", "[experiments][gemm]") {
+TEST_CASE("the sum is divided by the scales of its operands, for every kind of scaling", "[experiments][gemm]") {
     struct Case {
         const char* machine;
         Format format;
         OperandScaling scaling;
-        double min_sqnr, greatest_sqnr;  ///< dB, of rounding the operands
+        double min_sqnr, greatest_sqnr;  ///< dB, for the rounding of the operands
         const char* why;
     };
     const auto [machine, format, scaling, least, greatest, why] =
@@ -577,8 +582,8 @@ TEST_CASE("every scaling is undone in the sum", "[experiments][gemm]") {
             {"sm100.tcgen05.nvfp4", e2m1fn, OperandScaling::nvfp4, 14, 21, "fp4 with scales of 4 bits: 17.6 dB"},
         }));
     CAPTURE(machine, why);
-    // With 300 terms, the last block is short. The operands have sizes near 2^-6, and the scales move them into the
-    // range of the format.
+    // With 300 terms, the last block of each row is incomplete. The operands have magnitudes near 2^-6, and the scales
+    // move them into the range of the format.
     GemmGrid grid{
         .formats = {{format, format}}, .scalings = {scaling}, .scales = {0x1p-6}, .m = {5}, .n = {7}, .k = {300}};
     const GemmRow row = row_of(machine, grid);
@@ -588,15 +593,16 @@ TEST_CASE("every scaling is undone in the sum", "[experiments][gemm]") {
     CHECK(row.operand_sqnr_db.value() < greatest);
     CHECK(row.scaling == to_string(scaling));
     CHECK(find_scaling(row.scaling) == scaling);
-    // Without the scales, the sum would have another size.
+    // If the scales were not undone, the sum would have a different magnitude than the product without scales.
     grid.machines = {parse_machine("exact")};
     grid.formats = {{fp32, fp32}}, grid.scalings = {OperandScaling::none};
     const GemmRow drawn = rows_of(grid).front();
     CHECK(std::fabs(row.first_exact / drawn.first_exact - 1) < 0.5);
 }
 
-TEST_CASE("two NVFP4 operands have one factor, which is computed from both amaxes", "[experiments][gemm]") {
-    // Every element is the largest one: the codes are 6, the block scales are 448, and each of 16 products is 36 448^2.
+TEST_CASE("the tensor scales of two NVFP4 operands are one factor, computed from both amaxes", "[experiments][gemm]") {
+    // All elements are equal to the amax. The codes are therefore 6 and the block scales 448. Each of the 16 products
+    // is 36 * 448^2.
     GemmGrid grid{.formats = {{e2m1fn, e2m1fn}},
                   .distributions = {Distribution::equal},
                   .scalings = {OperandScaling::nvfp4},
@@ -633,8 +639,10 @@ TEST_CASE("a machine is left out if it cannot apply the scales", "[experiments][
     CHECK(error_of([&grid] { rows_of(grid); }).find("formats, scalings: ") == 0);
 }
 
-TEST_CASE("factors of blocks multiply the exact sums of their blocks", "[experiments][gemm]") {
-    // The blocks have two terms and one term, so the sum is 2^31 0.3f + 0.3f 0.3f. These digits do not fit in fp64.
+TEST_CASE("the exact product multiplies the exact sum of each block by the factors of the block",
+          "[experiments][gemm]") {
+    // The first block has two terms and the second has one, so the sum is 2^31 * 0.3f + 0.3f * 0.3f. Its digits do not
+    // fit in fp64.
     ThreadPool pool(1);
     const std::vector<float> a{1, 1, 1}, b{1, 1, 1};
     const BlockFactors factors{.block = 2, .a = {0x1p30f, 0.3f}, .b = {0.3f, 0.3f}};
@@ -645,7 +653,7 @@ TEST_CASE("factors of blocks multiply the exact sums of their blocks", "[experim
     CHECK(out.magnitudes == Approx(0x1p31 * 0.3f));
 }
 
-TEST_CASE("outputs that overflow are counted and left out", "[experiments][gemm]") {
+TEST_CASE("outputs that overflow are counted and left out of the statistics", "[experiments][gemm]") {
     const GemmRow row = row_of("sm90.mma.fp16.acc16", {.formats = {{fp16, fp16}},
                                                        .distributions = {Distribution::positive},
                                                        .scales = {16},
@@ -658,7 +666,7 @@ TEST_CASE("outputs that overflow are counted and left out", "[experiments][gemm]
     CHECK(std::isfinite(row.max_error));
 }
 
-TEST_CASE("any number of threads gives the same rows", "[experiments][gemm]") {
+TEST_CASE("the rows of gemm do not depend on the number of threads", "[experiments][gemm]") {
     GemmGrid grid{.formats = {{e4m3fn, e4m3fn}, {e5m2, e4m3fn}}, .m = {9}, .n = {33}, .k = {64, 500}};
     grid.machines = {parse_machine("sm90.wgmma.fp8"), parse_machine("fp32.chain"), parse_machine("sm80.mma.fp16")};
     const std::vector<GemmRow> rows = rows_of(grid, 1);

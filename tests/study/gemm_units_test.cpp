@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares every figure of gemm and gemm --via with exact rational arithmetic: its unit, and the digits of the output.
+// Compares every error statistic of `macheps gemm` and `macheps gemm --via` with exact rational arithmetic. Errors in
+// ulps must count ulps of the output format.
 #include "core/format_table.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/study/product/gemm.hpp"
@@ -35,8 +36,8 @@ Truth truth_of(const std::vector<double>& a, const std::vector<double>& b) {
     return t;
 }
 
-/// Checks the figures of a row with one output against `out` and the exact values. Roundings in fp64 change a figure by
-/// at most 2^-45 of its value.
+/// Checks the error statistics of a row whose only output is `out` against the exact values. Roundings in fp64 change a
+/// statistic by at most 2^-45 of its value.
 void check_figures(const GemmRow& row, double out, const Truth& t, const Format& output) {
     constexpr double tolerance = 0x1p-45;
     const Rational error = rational(out) - t.exact, size = abs(error);
@@ -74,7 +75,7 @@ double rounded_by_table(const Format& format, double x) {
 
 }  // namespace
 
-TEST_CASE("every figure of a product is in the units of its output, for all machines and formats",
+TEST_CASE("error statistics of a product are in ulps of its output format, for all machines and formats",
           "[experiments][gemm]") {
     CpuBackend backend(1);
     ThreadPool pool(1);
@@ -117,8 +118,8 @@ TEST_CASE("every figure of a product is in the units of its output, for all mach
                     return;
                 }
                 check_figures(row, row.first, t, output.format);
-                // fp32 sums of 23 terms are accurate to 2^-12 of S, so an output that did not saturate exceeds the
-                // range by no more than that.
+                // The error of an fp32 sum of 23 terms is at most 2^-12 times the sum of magnitudes. If an output did
+                // not saturate, its exact value exceeds the range by no more than this error and a rounding.
                 if (row.machine == "fp32.chain" || row.machine == "exact") {
                     const Rational largest =
                         rational(decode64(output.format, output.format.max_finite_code() << output.format.padding));
@@ -132,7 +133,7 @@ TEST_CASE("every figure of a product is in the units of its output, for all mach
     CHECK(saturated > 20);
 }
 
-TEST_CASE("a certain bound of gemm holds in formats that saturate, and saturated outputs are counted",
+TEST_CASE("certain bounds of gemm hold in formats that saturate, and saturated outputs are counted",
           "[experiments][gemm]") {
     CpuBackend backend(1);
     ThreadPool pool(1);
@@ -160,7 +161,7 @@ TEST_CASE("a certain bound of gemm holds in formats that saturate, and saturated
     CHECK(beyond == 0);
 }
 
-TEST_CASE("every figure of gemm --via is in the units of its output, and so are those of the plain product",
+TEST_CASE("error statistics of gemm --via and of the plain product are in ulps of the output format",
           "[analysis][via]") {
     CpuBackend backend(1);
     ThreadPool pool(1);
@@ -191,7 +192,7 @@ TEST_CASE("every figure of gemm --via is in the units of its output, and so are 
             const Truth t = truth_of(x.a, x.b);
             check_figures(row, row.first, t, way.output);
             has_all_digits = has_all_digits || row.first != double{static_cast<float>(row.first)};
-            // The plain product: one rounding of the exact a b + s for each term.
+            // The plain product rounds the exact a * b + sum once for each term.
             Rational plain = 0;
             const int emin = way.output == fp64 ? -1022 : -126;
             for (std::size_t p = 0; p < x.a.size(); ++p)
@@ -206,8 +207,8 @@ TEST_CASE("every figure of gemm --via is in the units of its output, and so are 
             CHECK_FALSE(row.bound.has_value());
             CHECK_FALSE(row.probable_bound.has_value());
             CHECK_FALSE(row.unit.has_value());
-            // Nine products of bf16 parts lose about as much as fp32 does, so the figure is a few units, not 2^29
-            // units.
+            // Nine products of bf16 parts are about as accurate as fp32, so the error is a few ulps of fp32. In ulps of
+            // fp64, it would be 2^29 times as large.
             if (way.output == fp32) CHECK(row.max_ulp < 64 * (1 + *row.plain_max_ulp));
         });
         CAPTURE(way.via);
@@ -215,8 +216,8 @@ TEST_CASE("every figure of gemm --via is in the units of its output, and so are 
     }
 }
 
-TEST_CASE("exact sums of fp64 products keep every digit, whatever cancels", "[analysis][via]") {
-    // The first and the third product cancel. The product 2^-900 is far below the digits of the rest.
+TEST_CASE("exact sums of fp64 products keep every digit, even if large terms cancel", "[analysis][via]") {
+    // The first and the third product cancel. The fourth product is 2^-900, far below the last digits of the others.
     const WideOperands x{.m = 1,
                          .n = 1,
                          .k = 4,

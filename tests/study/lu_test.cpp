@@ -21,7 +21,8 @@ using namespace macheps::test;
 
 namespace {
 
-/// Compares operations on numbers of F that are stored as float, which fp32 rounds first, with those of Float.
+/// Compares PrefixRounder with Float. For numbers of F that are stored as float, PrefixRounder computes in fp32 and
+/// then rounds the result to F.
 template <Format F, bool lifts>
 void compare_operations_in_float(int trials) {
     const PrefixRounder<lifts> round(F);
@@ -57,8 +58,9 @@ void compare_operations_in_float(int trials) {
     CHECK(tiny > trials / 16);
 }
 
-/// Returns the number of products that are so small that fp32 loses `lost` of their bits, and so near the midpoint of
-/// two numbers of F that fp32 gives the midpoint. Adds the number of wrong results to `wrong`.
+/// Tests products for which a rounding to fp32 before the rounding to F can give a wrong result. They are so small that
+/// fp32 loses some of their bits, and so close to the midpoint of two numbers of F that fp32 rounds to the midpoint.
+/// Returns the number of these products, and adds the number of wrong results to `wrong`.
 template <Format F, bool lifts>
 int products_beside_middles(int& wrong) {
     const PrefixRounder<lifts> round(F);
@@ -81,8 +83,8 @@ int products_beside_middles(int& wrong) {
     return found;
 }
 
-/// Returns numbers of F: mostly of moderate size, some at the ends of its range, zeros of both signs, and with `wild`
-/// Inf and NaN.
+/// Returns a matrix of numbers of F. Most of them have moderate size. Some are zeros of both signs or arbitrary codes,
+/// which include Inf and NaN if `wild`.
 template <Format F>
 Matrix drawn(std::int64_t n, std::uint64_t seed, bool wild) {
     std::mt19937_64 random(seed);
@@ -120,7 +122,7 @@ void compare_with_definition(std::int64_t n, bool wild, bool fused, std::int64_t
             const bool is_finite =
                 is_regular && std::all_of(expected.begin(), expected.end(), [](const auto& x) { return isfinite(x); });
             CHECK(factors.is_regular == is_finite);
-            // Nothing is computed after a panel that failed.
+            // If a panel fails, the panels after it are not computed.
             if (!is_finite && block > 0 && block < n) continue;
             ++compared;
             CHECK(factors.rows == rows);
@@ -144,7 +146,7 @@ Matrix uniform_rounded(std::int64_t n, const Format& format) {
 
 }  // namespace
 
-TEST_CASE("LU kernels have the bits of loops over Float, on every instruction set", "[analysis][lu]") {
+TEST_CASE("LU kernels give the bits of loops over Float, on every instruction set", "[analysis][lu]") {
     for (const bool wild : {false, true}) {
         compare_with_definition<fp16>(21, wild, false);
         compare_with_definition<bf16>(21, wild, false);
@@ -158,9 +160,9 @@ TEST_CASE("LU kernels have the bits of loops over Float, on every instruction se
     }
 }
 
-// With a single panel, the results are those of the loops even if a pivot fails. The sizes leave incomplete vectors and
+// If the matrix is a single panel, the results must agree even if a pivot fails. The sizes leave incomplete vectors and
 // tiles.
-TEST_CASE("LU in panels has the bits of loops over Float, on every instruction set", "[analysis][lu]") {
+TEST_CASE("LU in panels gives the bits of loops over Float, on every instruction set", "[analysis][lu]") {
     const auto compare = [&]<Format F>() {
         for (const bool wild : {false, true}) {
             compare_with_definition<F>(53, wild, false, 64);
@@ -179,12 +181,13 @@ TEST_CASE("LU in panels has the bits of loops over Float, on every instruction s
     compare.template operator()<e3m2fn>();
     compare.template operator()<fp32>();
     compare.template operator()<fp64>();
-    // Only U has many columns here, so there are complete and incomplete rows next to a panel.
+    // The rows of U next to the first panel have 120 columns. LuPanel computes 96 columns at a time, so these rows have
+    // a complete and an incomplete block.
     compare_with_definition<fp16>(140, false, false, 20);
     compare_with_definition<bf16>(140, false, false, 20);
 }
 
-TEST_CASE("operations that fp32 rounds first are rounded once in formats that are fp32 with fewer digits",
+TEST_CASE("operations through fp32 give correctly rounded results in formats that are fp32 with fewer digits",
           "[analysis][lu]") {
     compare_operations_in_float<bf16, false>(40000);
     compare_operations_in_float<tf32, true>(40000);
@@ -195,13 +198,13 @@ TEST_CASE("operations that fp32 rounds first are rounded once in formats that ar
     CHECK(products_beside_middles<nine, true>(wrong) > 1);
     CHECK(wrong == 0);
     CHECK(products_beside_middles<tf32, false>(wrong) > 100);
-    CHECK(wrong > 10);  // without lifting, they are rounded twice
+    CHECK(wrong > 10);  // without lifting, products are rounded twice
     CHECK(is_prefix_of_fp32(bf16));
     CHECK(is_prefix_of_fp32(tf32));
     for (const Format& other : {fp16, e5m2, e4m3fn, e8m0fnu, fp32, fp64}) CHECK_FALSE(is_prefix_of_fp32(other));
 }
 
-TEST_CASE("LU of subnormal numbers has the bits of loops over Float", "[analysis][lu]") {
+TEST_CASE("LU of subnormal numbers gives the bits of loops over Float", "[analysis][lu]") {
     ThreadPool pool(1);
     const auto compare = [&]<Format F>() {
         for (int below = -2; below < F.precision; below += 3) {
@@ -230,7 +233,7 @@ TEST_CASE("LU of subnormal numbers has the bits of loops over Float", "[analysis
     compare.template operator()<e4m3fn>();
 }
 
-TEST_CASE("fused LU kernels have the bits of fma over Float", "[analysis][lu]") {
+TEST_CASE("fused LU kernels give the bits of loops with fma over Float", "[analysis][lu]") {
     compare_with_definition<fp16>(13, true, true);
     compare_with_definition<bf16>(13, true, true);
     compare_with_definition<tf32>(13, false, true);
@@ -285,7 +288,7 @@ TEST_CASE("LU of a uniform matrix has the published codes and errors", "[analysi
     CHECK(error(brain, {.format = bf16}) == Approx(c.bfloat).epsilon(5e-4));
 }
 
-TEST_CASE("a machine that chains in fp32 updates a block as fp32 does", "[analysis][lu]") {
+TEST_CASE("an LU update on the machine fp32.chain equals an update with an fp32 accumulator", "[analysis][lu]") {
     ThreadPool pool(2);
     const Matrix a = uniform_rounded(70, fp16);
     LuPlan in_format{.format = fp16, .block = 32, .operands = fp16, .accumulator = fp32};
@@ -294,8 +297,8 @@ TEST_CASE("a machine that chains in fp32 updates a block as fp32 does", "[analys
     const Factors expected = factor_lu(a, in_format, pool), got = factor_lu(a, on_machine, pool);
     CHECK(got.rows == expected.rows);
     CHECK(got.lu == expected.lu);
-    // Another machine adds in another order, which fp32 shows and fp16 would round away. One thread gives the same bits
-    // as two.
+    // Another machine adds in a different order. The difference shows in fp32 factors; a rounding to fp16 would hide
+    // it. One thread gives the same bits as two.
     const Matrix wide = uniform_rounded(70, fp32);
     in_format.format = on_machine.format = fp32;
     on_machine.rule = MatmulRule{.machine = find_machine("sm90.wgmma.fp16")};
@@ -322,7 +325,7 @@ TEST_CASE("LU of a permutation is exact, and LU of a singular matrix is reported
     CHECK_FALSE(factor_lu(overflowing, {.format = fp16}, pool).is_regular);
 }
 
-TEST_CASE("powers of two leave the codes of L unchanged and shift those of U, inside the range", "[analysis][lu]") {
+TEST_CASE("multiplying a matrix by a power of two leaves L unchanged and multiplies U", "[analysis][lu]") {
     ThreadPool pool(1);
     const Matrix a = uniform_rounded(40, fp16);
     Matrix scaled = a;
@@ -334,7 +337,7 @@ TEST_CASE("powers of two leave the codes of L unchanged and shift those of U, in
     }
 }
 
-TEST_CASE("two-sided scaling keeps the elements that leave the range of fp16 without it", "[analysis][scale]") {
+TEST_CASE("two-sided scaling keeps elements in the range of fp16 that would otherwise leave it", "[analysis][scale]") {
     struct Case {
         double spread;
         std::int64_t overflow, underflow, subnormal;

@@ -16,7 +16,8 @@ using namespace macheps::study;
 
 namespace {
 
-/// Returns a recorded line for 1 * 1 + 0 on a unit that adds eight products, with the result `d` and more keys.
+/// Returns a recorded line about a unit that adds eight products. The operands give 1 * 1 + 0, and `d` is the recorded
+/// result. `more` is appended to the members of the JSON object.
 std::string line_with(const std::string& d, const std::string& more = "") {
     std::string one = R"(["3c00")";
     for (int i = 1; i < 8; ++i) one += R"(,"0000")";
@@ -33,7 +34,7 @@ MachineEvaluation evaluate(const std::string& text, std::size_t most = 10) {
 
 }  // namespace
 
-TEST_CASE("recorded lines are judged on every engine of this CPU", "[experiments][machine_eval]") {
+TEST_CASE("recorded results are compared with every engine of this CPU", "[experiments][machine_eval]") {
     const std::size_t engines = instruction_engines().size();
     const std::string right = line_with("3f800000"), wrong = line_with("3f800001"),
                       disputed = line_with("40000000", R"(,"cls":"normal","alt":{"other":"3f800000"})");
@@ -67,7 +68,7 @@ TEST_CASE("the error about a recorded line that cannot be read names file and li
     CHECK(evaluate("").lines == 0);
 }
 
-TEST_CASE("captures of CPUs: machines judge sums, codec profiles judge conversions, and integer units are refused",
+TEST_CASE("recorded CPU sums agree with machines, conversions with codec profiles, and integer units are refused",
           "[experiments][machine_eval]") {
     const auto path = test::shared_folder() / "vectors/cpu_captures.jsonl";
     if (!std::filesystem::exists(path)) SKIP_TEST("no cpu_captures.jsonl in ../shared/vectors, nor in MACHEPS_SHARED");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An oracle for formulas: MPFR with a separate rounding to formats. It shares no code with macheps or Arb.
+// An oracle for formulas. It computes with MPFR and rounds to formats with its own code, which it shares with neither
+// macheps nor Arb.
 #pragma once
 #include "core/rounding.hpp"
 
@@ -19,7 +20,8 @@ struct BinaryFormat {
     double largest() const { return std::ldexp(2 - std::ldexp(1.0, 1 - precision), emax); }
 };
 
-/// Rounds `v`, or a number next to it. `ternary` is MPFR's: 0 if v is exact, positive if v exceeds the exact value.
+/// Rounds the exact value of a result `v` of MPFR. `ternary` is MPFR's return value: 0 if v is exact, positive if v
+/// exceeds the exact value, and negative if v is less.
 inline double rounded_by_mpfr(const BinaryFormat& f, mpfr_srcptr v, int ternary, Round mode) {
     if (mpfr_nan_p(v) != 0) return NAN;
     const bool is_negative = mpfr_signbit(v) != 0;
@@ -29,7 +31,7 @@ inline double rounded_by_mpfr(const BinaryFormat& f, mpfr_srcptr v, int ternary,
                is_nearest = mode == Round::nearest_even || mode == Round::nearest_away;
     const double beyond = is_nearest || is_outward ? sign * HUGE_VAL : sign * f.largest();
     if (mpfr_inf_p(v) != 0) return beyond;
-    const int side = ternary == 0 ? 0 : (ternary > 0) == is_negative ? 1 : -1;  // of the magnitude
+    const int side = ternary == 0 ? 0 : (ternary > 0) == is_negative ? 1 : -1;  // sign of |exact value| - |v|
     if (mpfr_zero_p(v) != 0)
         return side != 0 && is_outward ? sign * std::ldexp(1.0, f.emin - f.precision + 1) : sign * 0.0;
     mpfr_t y, n;
@@ -65,7 +67,8 @@ inline double rounded_by_mpfr(const BinaryFormat& f, mpfr_srcptr v, int ternary,
     return result;
 }
 
-/// How numbers are computed: with a precision of `bits`, and rounded to a format after each operation if there is one.
+/// Describes how Mp computes: with a precision of `bits` and, if `format` is not null, with a rounding to the format
+/// after each operation.
 struct MpfrContext {
     mpfr_prec_t bits = 256;
     const BinaryFormat* format = nullptr;
@@ -95,7 +98,8 @@ class Mp {
     }
     ~Mp() { mpfr_clear(v_); }
 
-    /// The result of an operation on exact numbers has only MPFR's error, whose direction is known.
+    /// Returns the result of an operation. If the operands are exact, MPFR's rounding is its only error, and the
+    /// direction of this error is known.
     template <class Operation>
     static Mp of(const Operation& operation, bool is_exact_input, bool is_lost) {
         Mp out;
@@ -119,7 +123,8 @@ class Mp {
     mpfr_srcptr get() const { return v_; }
     double to_double() const { return mpfr_get_d(v_, MPFR_RNDN); }
 
-    /// Rounds to a format; empty if MPFR's digits do not decide the result. Half of them may be lost to cancellation.
+    /// Rounds to a format. Returns nullopt if MPFR's digits do not decide the result. Assumes that cancellation may
+    /// have destroyed half of the digits.
     std::optional<double> rounded(const BinaryFormat& f, Round mode) const {
         if (is_lost_) return std::nullopt;
         if (!is_rounded_) return rounded_by_mpfr(f, v_, ternary_, mode);
@@ -141,7 +146,7 @@ class Mp {
     mpfr_t v_;
     bool is_rounded_ = false;  ///< operands had errors already
     bool is_lost_ = false;     ///< an operand was beyond the exponents of MPFR
-    bool has_left_ = false;    ///< this result is
+    bool has_left_ = false;    ///< this result is beyond the exponents of MPFR
     int ternary_ = 0;
 };
 

@@ -18,7 +18,8 @@ using namespace macheps::study;
 
 namespace {
 
-/// Returns operands of 8 x 8 x 256 with rows and columns of numbers whose sizes differ by up to 2^(8 spread).
+/// Returns operands of an 8 x 8 x 256 product. The magnitudes in a row of a or a column of b differ by factors of up to
+/// 2^(8 spread).
 WideOperands spread_operands(double spread) {
     WideOperands x{.m = 8, .n = 8, .k = 256, .a = std::vector<double>(8 * 256), .b = std::vector<double>(8 * 256)};
     const auto element = [spread](Operand operand, std::int64_t outer, std::int64_t p) {
@@ -55,7 +56,7 @@ double error_of(const char* machine, int slices, int bits, const WideOperands& x
 
 }  // namespace
 
-TEST_CASE("a digit has as many bits as the machine's sums keep exactly", "[analysis][via]") {
+TEST_CASE("digits of split operands have as many bits as the machine can sum exactly", "[analysis][via]") {
     struct Case {
         const char* machine;
         int bits[4];  // at k = 64, 256, 1024, 4096
@@ -76,7 +77,7 @@ TEST_CASE("a digit has as many bits as the machine's sums keep exactly", "[analy
 }
 
 TEST_CASE("digit products are exact with as many bits as the rule allows, and not with more", "[analysis][via]") {
-    // All digits have one sign, so the sums grow as far as the rule allows.
+    // All digits have the same sign, so the sums are as large as the rule allows.
     const WideOperands x = wide_operands(fp64, Distribution::positive, 0, 1, 4, 4, 256);
     CHECK(*made("sm90.wgmma.fp8", 14, 4, x).inexact == 0);
     CHECK(*made("sm90.wgmma.fp8", 11, 5, x).inexact > 0);
@@ -86,7 +87,7 @@ TEST_CASE("digit products are exact with as many bits as the rule allows, and no
     CHECK(made("sm90.wgmma.fp16", 6, 0, x).digit_bits == 9);
 }
 
-TEST_CASE("errors fall by a digit for each slice, as published", "[analysis][via]") {
+TEST_CASE("each additional slice reduces the error by one digit, as published", "[analysis][via]") {
     const WideOperands x = spread_operands(0);
     CHECK(wide_errors(x, fp64_chain(x)).max_error == Approx(1.20e-16).epsilon(0.01));
     CHECK(wide_errors(spread_operands(1), fp64_chain(spread_operands(1))).max_error == Approx(4.38e-16).epsilon(0.01));
@@ -113,7 +114,7 @@ TEST_CASE("with all digits and a single rounding, every output is the correctly 
     CHECK(wide_errors(x, fp64_chain(x)).not_correct > 0);
 }
 
-TEST_CASE("parts of fp32 numbers give products of nearly fp32 accuracy", "[analysis][via]") {
+TEST_CASE("products of the narrow parts of fp32 numbers are nearly as accurate as fp32", "[analysis][via]") {
     CpuBackend backend(1);
     const WideOperands x = wide_operands(fp32, Distribution::normal, 3, 1, 6, 5, 200);
     const auto error = [&](const char* via, const char* machine) {
@@ -121,8 +122,8 @@ TEST_CASE("parts of fp32 numbers give products of nearly fp32 accuracy", "[analy
                            narrow_product(backend, {.via = parse_via(via), .machine = parse_machine(machine)}, x).out)
             .max_error;
     };
-    // Three parts of 8 bits contain all 24 bits, so only the rounding of fp32 sums remains. One part alone is off by
-    // 2^-9 or more.
+    // Three parts of 8 bits contain all 24 bits, so only the rounding of fp32 sums remains. A single part would have an
+    // error of 2^-9 or more.
     CHECK(error("bf16x9", "sm80.mma.bf16") < 0x1p-19);
     CHECK(error("tf32x3", "sm80.mma.tf32") < 0x1p-18);
     CHECK(error("fp16x2", "sm80.mma.fp16") < 0x1p-18);
@@ -152,7 +153,7 @@ TEST_CASE("rows with a wide range need more slices, and impossible plans are ref
                     Error);
 }
 
-TEST_CASE("residues have the published moduli and as many bits as these allow", "[analysis][via]") {
+TEST_CASE("residues have the published moduli, and integers have as many bits as these allow", "[analysis][via]") {
     const std::vector<int> moduli{256, 255, 253, 251, 247, 241, 239, 233, 229, 227, 223, 217, 211, 199, 197, 193};
     CHECK(coprime_moduli(16) == moduli);
     CHECK(residue_integer_bits(15, 1024) == 53);
@@ -165,7 +166,7 @@ TEST_CASE("residues have the published moduli and as many bits as these allow", 
     CHECK(has_exact_residues(parse_machine("sm80.mma.bf16"), 1024));
 }
 
-TEST_CASE("products by residues equal the products of the integers in 128 bits", "[analysis][via]") {
+TEST_CASE("products computed from residues equal integer products in 128 bits", "[analysis][via]") {
     const WideOperands x = spread_operands(0);
     const int moduli = GENERATE(8, 12, 15);
     CAPTURE(moduli);
@@ -202,8 +203,8 @@ TEST_CASE("products by residues equal the products of the integers in 128 bits",
         }
     }
     CHECK(different == 0);
-    // Numbers with t bits have errors of 2^-t of the largest number of their row or column. The mean magnitude is a
-    // quarter.
+    // Rounding to t bits changes a number by at most 2^-t times the largest number of its row or column. The mean
+    // magnitude of all numbers is 1/4.
     CHECK(wide_errors(x, got.out).max_error < 64 * std::ldexp(1.0, -got.digit_bits));
     if (moduli == 15) CHECK(wide_errors(x, got.out).max_error < 1.2e-16);
 }
@@ -219,7 +220,7 @@ TEST_CASE("inexact residue products of a machine that keeps too few bits are cou
     CHECK_THROWS_AS(inexact("sm90.wgmma.fp8"), Error);
 }
 
-TEST_CASE("integers of 8 and 32 bits give the same results as exact sums of formats", "[analysis][via]") {
+TEST_CASE("8-bit integers with 32-bit sums give the results of exact floating-point sums", "[analysis][via]") {
     const SpelledRule integers = parse_via_machine("exact.int32");
     CHECK(exact_digit_bits(integers, 1 << 18) == 7);
     CHECK(exact_digit_bits(integers, (1 << 18) + 1) == 6);
@@ -241,7 +242,7 @@ TEST_CASE("integers of 8 and 32 bits give the same results as exact sums of form
     }
 }
 
-TEST_CASE("sums of the integer unit wrap around, and those that do are counted", "[analysis][via]") {
+TEST_CASE("sums of the integer unit wrap around, and the number of these sums is counted", "[analysis][via]") {
     const WideOperands shape{.m = 1, .n = 1, .k = 1 << 18};
     CpuBackend backend(1);
     IntegerProduct multiply(backend, {.machine = &exact_int32}, shape, Format{});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exact rational arithmetic for oracles: it shares no code with the formats, the codecs or the exact sums of the
+// Exact rational arithmetic for oracles. It shares no code with the formats, the codecs or the exact sums of the
 // library.
 #pragma once
 #include "core/format.hpp"
@@ -40,7 +40,7 @@ inline int last_place(const Rational& x, int precision, int emin) {
     return std::max(x == 0 ? emin : floor_log2(x), emin) - precision + 1;
 }
 
-/// Rounds `x` to nearest, ties to even, with an unbounded range above.
+/// Rounds `x` to nearest, ties to even. The exponent range has no upper limit.
 inline Rational nearest(const Rational& x, int precision, int emin) {
     if (x == 0) return 0;
     const Rational place = power_of_two(last_place(x, precision, emin)), scaled = abs(x) / place;
@@ -53,8 +53,8 @@ inline Rational nearest(const Rational& x, int precision, int emin) {
 
 inline double to_double(const Rational& x) { return static_cast<double>(nearest(x, 53, -1022)); }
 
-/// Returns the unit in the last place of the format at `x`. Beyond the largest number `largest`, it is that of the top
-/// binade.
+/// Returns the unit in the last place of the format at `x`. `largest` is the largest number of the format. Above it,
+/// returns the unit of the top binade.
 inline Rational unit_in_last_place(const Format& f, const Rational& x, const Rational& largest) {
     if (f.encoding == Encoding::fixed_point) return power_of_two(1 - f.precision);
     const Rational size = abs(x);

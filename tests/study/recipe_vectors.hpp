@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shared vectors of scale rules, and comparisons with them. A reference that was written from the specification
-// alone computed the vectors.
+// Reads the shared test vectors of scale rules (recipe_vectors.jsonl) and compares results with them. The vectors were
+// computed by a reference that was written from the specification alone.
 #pragma once
 #include "core/codec.hpp"
 #include "core/ulp.hpp"

@@ -126,8 +126,8 @@ System random_integers(std::int64_t n) {
     return of_integers("random integers", std::move(a), random);
 }
 
-/// Returns P L U with unit diagonals and elements from -most to most. Its determinant is 1 or -1, and its condition
-/// number grows exponentially in n, like that of random triangular matrices.
+/// Returns a system with the matrix P L U. L and U have unit diagonals and integers from -most to most. The determinant
+/// of P L U is 1 or -1. Its condition number grows exponentially in n, as for random triangular matrices.
 System unimodular(std::int64_t n, int most) {
     std::mt19937_64 random(static_cast<std::uint64_t>(n));
     const auto draw = [&] {
@@ -176,7 +176,7 @@ System graded(std::int64_t n, int step) {
     return by_elimination("graded by 2^-" + std::to_string(step), std::move(a), right_hand_side(n, 3));
 }
 
-/// Returns a system whose last row is the sum of the others, except for `off` in its last element.
+/// Returns a system whose last row is the sum of the other rows, except that `off` is added to its last element.
 System nearly_singular(std::int64_t n, double off) {
     Matrix a(n);
     std::mt19937_64 random(7);
@@ -198,7 +198,7 @@ System of_elements(std::string name, std::vector<double> values, std::vector<dou
     return by_elimination(std::move(name), std::move(a), std::move(b));
 }
 
-/// Checks what a reference claims. Returns false if it claims no solution.
+/// Checks a reference against the exact solution. Returns false if the reference does not claim a solution.
 bool check_claim(const System& system, const Reference& reference) {
     CAPTURE(system.name, reference.quality);
     if (reference.quality == "uncertain") {
@@ -242,7 +242,7 @@ TEST_CASE("a reference solution is within its proven bound", "[analysis][referen
     }
 }
 
-TEST_CASE("no reference solution is claimed beyond 113 bits, beyond fp64 or for singular matrices",
+TEST_CASE("no reference is claimed if 113 bits are too few, the solution exceeds fp64 or the matrix is singular",
           "[analysis][reference]") {
     ThreadPool pool(2);
     std::vector<System> systems;
@@ -260,7 +260,7 @@ TEST_CASE("no reference solution is claimed beyond 113 bits, beyond fp64 or for 
     }
 }
 
-TEST_CASE("the references of large systems are within their bounds", "[analysis][reference]") {
+TEST_CASE("reference solutions of large systems are within their proven bounds", "[analysis][reference]") {
     ThreadPool pool(2);
     const System within = random_integers(300), above = random_integers(600), beyond = unimodular(520, 1);
     CHECK(check_claim(within, reference_solution(within.a, within.b, pool)));
@@ -280,7 +280,7 @@ TEST_CASE("a wrong solution or a wrong inverse never proves a false bound", "[an
     const double best = error_bound(a, system.b, x, known, pool);
     CHECK(best <= 0x1p-180);
     CHECK(error_of(x, system.exact, false) <= rational(best));
-    // One element of x is wrong. The bound contains its error, and is not larger than the condition number explains.
+    // One element of x is wrong. The bound covers the error, and is not larger than the condition number explains.
     for (std::size_t i = 0; i < x.size(); ++i) {
         for (const double off : {1e-60, 1e-30, 1e-20, 1e-3, 1.0, 1e10}) {
             std::vector<Oct> wrong = x;
@@ -301,7 +301,7 @@ TEST_CASE("a wrong solution or a wrong inverse never proves a false bound", "[an
             if (bound < HUGE_VAL) CHECK(error_of(x, system.exact, false) <= rational(bound));
         }
     }
-    // No matrix is an approximate inverse of a singular one.
+    // No matrix is an approximate inverse of a singular matrix.
     Matrix singular = a;
     std::copy(singular.row(0), singular.row(1), singular.row(1));
     CHECK_FALSE(contraction(singular, inverse, pool).holds());
@@ -331,13 +331,13 @@ TEST_CASE("without a reference solution, refinement continues, and no verdict de
     plan.stop = Stop::oracle;
     CHECK(refine(a, b, factors, scaling, plan, proven).verdict == Verdict::converged);
     CHECK(refine(a, b, factors, scaling, plan, uncertain).verdict == Verdict::no_reference);
-    // After one step it is only known that the residual shrinks.
+    // After one step, the only known fact is that the residual shrinks.
     plan.stop = Stop::residual;
     plan.max_steps = 1;
     CHECK(refine(a, b, factors, scaling, plan, uncertain).verdict == Verdict::stagnated);
 }
 
-TEST_CASE("a residual that grows is a divergence, whatever is known about the solution", "[analysis][reference]") {
+TEST_CASE("refinement has diverged if its residual grows, with or without a reference", "[analysis][reference]") {
     ThreadPool pool(2);
     const Matrix a = make_matrix(parse_matrix("randsvd:1e8"), 50, 0);
     const std::vector<double> b = right_hand_side(50, 0);
@@ -353,11 +353,12 @@ TEST_CASE("a residual that grows is a divergence, whatever is known about the so
     }
 }
 
-TEST_CASE("the oracle's stopping rule requires both errors to be small", "[analysis][reference]") {
+TEST_CASE("the stopping rule `oracle` requires a small forward error and a small backward error",
+          "[analysis][reference]") {
     ThreadPool pool(1);
-    // A x = b for x = (1, -1). The factors are those of another matrix, which maps (1 + 2u, -1 + 2u) to b. Every
-    // component is off by 2u, and the residual (4u, 6u) has a normwise error of 6u / (norm(A) norm(x) + norm(b)) = 6u /
-    // (3 + 1).
+    // The exact solution is x = (1, -1). The factors belong to another matrix, which maps (1 + 2u, -1 + 2u) to b, so
+    // every component of the computed solution is off by 2u. The residual is (4u, 6u). Its normwise backward error is
+    // 6u / (norm(A) norm(x) + norm(b)) = 6u / (3 + 1).
     const double u = 0x1p-24;
     Matrix a(2), other(2);
     a(0, 0) = a(0, 1) = a(1, 0) = other(0, 0) = other(1, 0) = 1;
@@ -375,12 +376,12 @@ TEST_CASE("the oracle's stopping rule requires both errors to be small", "[analy
     CHECK(refined.verdict == Verdict::unrefined);
 }
 
-TEST_CASE("systems of more than 256 rows beyond fp64 are proven by an inverse of 113 bits",
+TEST_CASE("an inverse in 113 bits proves solutions of more than 256 rows that are too ill-conditioned for fp64",
           "[analysis][reference][slow]") {
     ThreadPool pool(2);
     System system = unimodular(300, 1);
     CHECK_FALSE(check_claim(system, reference_solution(system.a, system.b, pool)));
-    // Two blocks: one with a condition number above 2^53, and a multiple of the identity.
+    // The matrix has two blocks: one with a condition number above 2^53, and a multiple of the identity.
     const System inner = unimodular(60, 3);
     system = inner;
     system.a = Matrix(270);

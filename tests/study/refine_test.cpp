@@ -44,14 +44,14 @@ Ran ran(const SolveGrid& grid, int threads = 2) {
     return out;
 }
 
-/// Returns a cell as in the published tables: the steps, with inner steps if there are any, or s, d or n if the system
-/// did not converge.
+/// Returns a result in the form of the published tables. It is the number of steps, followed by the number of inner
+/// steps if there are any. If the system did not converge, it is the first letter of the verdict: s, d or n.
 std::string cell_of(const SolveRow& row) {
     if (row.verdict != "converged") return row.verdict.substr(0, 1);
     return std::to_string(row.steps) + (row.inner ? "/" + std::to_string(*row.inner) : "");
 }
 
-/// Returns the cells of bf16, fp16 and fp32, first by LU-IR and then by GMRES-IR.
+/// Returns the results with factors in bf16, fp16 and fp32, first by LU-IR and then by GMRES-IR.
 std::string cells_of(const std::vector<SolveRow>& rows) {
     std::string text;
     for (const char* method : {"ir", "gmres-ir"}) {
@@ -114,7 +114,7 @@ TEST_CASE("the forward error falls as published, step by step", "[analysis][refi
     }
     CHECK(*out.rows[0].contraction == Approx(0.05).epsilon(0.1));
     CHECK(*out.rows[0].cond_x == Approx(1.04e3).epsilon(5e-3));
-    // With residuals in fp64 only, an error of about u cond_x remains.
+    // If residuals are computed only in fp64, an error of about u cond_x remains.
     grid.methods = {Method::ir};
     grid.residual = fp64;
     const Ran narrow = ran(grid);
@@ -123,7 +123,7 @@ TEST_CASE("the forward error falls as published, step by step", "[analysis][refi
     CHECK(narrow.rows[0].fe.value() > 1e-15);
 }
 
-TEST_CASE("the reference is the published solution", "[analysis][reference]") {
+TEST_CASE("the reference solution agrees with the published solution", "[analysis][reference]") {
     ThreadPool pool(2);
     const Matrix a = make_matrix(parse_matrix("randsvd:1e3"), 100, 0);
     const Reference reference = reference_solution(a, right_hand_side(100, 0), pool);
@@ -132,7 +132,7 @@ TEST_CASE("the reference is the published solution", "[analysis][reference]") {
     CHECK(reference.quality == "fp128");
 }
 
-TEST_CASE("a factorisation in fp8 does not solve a system by itself, and a NaN never counts as success",
+TEST_CASE("LU-IR with fp8 factors ends with NaN, which is not a success, and GMRES-IR converges",
           "[analysis][refine]") {
     SolveGrid grid = published_grid("randsvd:100");
     grid.factors = {e4m3fn};
@@ -186,7 +186,8 @@ TEST_CASE("fp16 factors suffice for fp32 work up to a condition number of 1e4", 
     CHECK(cells == "3 3 5 13 d ");
 }
 
-TEST_CASE("an exact solution takes no step, and the number of threads changes no row", "[analysis][refine]") {
+TEST_CASE("an exact first solution needs no steps, and rows do not depend on the number of threads",
+          "[analysis][refine]") {
     SolveGrid grid;
     grid.matrices = {parse_matrix("tridiag:0,8,0"), parse_matrix("randsvd:10")};
     grid.sizes = {16, 25};
@@ -205,7 +206,7 @@ TEST_CASE("an exact solution takes no step, and the number of threads changes no
     }
 }
 
-TEST_CASE("blocks of an fp64 factorisation accumulate in fp64", "[analysis][refine]") {
+TEST_CASE("a blocked fp64 factorisation accumulates in fp64", "[analysis][refine]") {
     SolveGrid grid;
     grid.matrices = {parse_matrix("randsvd:1000")};
     grid.sizes = {64};
@@ -214,11 +215,12 @@ TEST_CASE("blocks of an fp64 factorisation accumulate in fp64", "[analysis][refi
     grid.block = 16;
     const Ran out = ran(grid);
     REQUIRE(out.rows.size() == 1);
-    // P A - L U| <= n u |L| |U|, |L| <= 1 by pivoting, and U grows by less than n here. Sums in fp32 would leave 1e-8.
+    // |P A - L U| <= n u |L| |U|. Pivoting gives |L| <= 1, and U grows by less than n here. fp32 sums would leave an
+    // error of 1e-8.
     CHECK(out.rows.front().lu_error <= 64 * 64 * 0x1p-53);
 }
 
-TEST_CASE("a singular system and one beyond the range get different verdicts", "[analysis][refine]") {
+TEST_CASE("a singular matrix and a matrix that overflows the format get different verdicts", "[analysis][refine]") {
     SolveGrid grid;
     grid.matrices = {parse_matrix("tridiag:0,0,1"), parse_matrix("tridiag:0,1e6,1")};
     grid.sizes = {8};
@@ -242,7 +244,8 @@ TEST_CASE("the limits of convergence agree with the theory", "[analysis][refine]
     CHECK(limit(Method::gmres_ir, fp16, fp64) == Approx(3.4e7).epsilon(0.03));
 }
 
-TEST_CASE("GMRES without a preconditioner converges on a benign matrix, and takes more steps", "[analysis][refine]") {
+TEST_CASE("GMRES without a preconditioner needs more steps to converge on a well-conditioned matrix",
+          "[analysis][refine]") {
     SolveGrid grid;
     grid.matrices = {parse_matrix("randsvd:10")};
     grid.sizes = {30};
@@ -254,11 +257,11 @@ TEST_CASE("GMRES without a preconditioner converges on a benign matrix, and take
     CHECK(rows[1].verdict == "converged");
     CHECK(*rows[1].inner > 2 * *rows[0].inner);
     CHECK(rows[1].limit == 0x1p53);
-    // Both methods begin with the solution from the factors. Only one of them uses the factors again.
+    // Both methods begin with the solution from the factors. Only GMRES-IR uses the factors again, as a preconditioner.
     CHECK(*rows[0].fe_first == *rows[1].fe_first);
     CHECK(rows[1].flops_low == rows[0].flops_low);
-    // For a multiple of the identity, the first vector of GMRES is the solution. From any x, each step of the
-    // refinement takes one inner step.
+    // For a multiple of the identity, the first vector of GMRES is already the solution. Each refinement step therefore
+    // takes one inner step, from any x.
     grid.matrices = {parse_matrix("tridiag:0,3,0")};
     grid.factors = {e4m3fn};
     grid.methods = {Method::gmres};
@@ -268,8 +271,8 @@ TEST_CASE("GMRES without a preconditioner converges on a benign matrix, and take
 }
 
 TEST_CASE("the residual of GMRES is relative to the right-hand side, and at most the tolerance", "[analysis][refine]") {
-    // Without a preconditioner the residual is |r - A d| / |r|, which is computed here from A and d. With n = 12 and a
-    // condition number of about 3 its rounding error is below 100 n u.
+    // Without a preconditioner, the residual is |r - A d| / |r|. The test computes it from A and d. With n = 12 and a
+    // condition number of about 3, the rounding error of this computation is below 100 n u.
     constexpr std::int64_t n = 12;
     Matrix a(n);
     std::vector<double> r(n);

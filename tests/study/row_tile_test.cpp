@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares each kernel that subtracts multiples of rows from rows in fp16 with loops over Float.
+// Compares the fp16 kernels that subtract multiples of rows from other rows with loops over Float.
 #include "experiments/study/solve/factor/row_tile.hpp"
 #include "core/format_table.hpp"
 #include "core/types/float.hpp"
@@ -17,7 +17,7 @@ using namespace macheps::study;
 
 namespace {
 
-constexpr std::int64_t gap = 5;  // numbers between rows, which must not change
+constexpr std::int64_t gap = 5;  // numbers between two rows, which kernels must not change
 constexpr float untouched = 0x1p-30f;
 
 enum class Draw {
@@ -103,7 +103,7 @@ void check(const Update& update) {
         }
     }
     CHECK(wrong == 0);
-    // The draws give enough special results, and not only those.
+    // There are enough special results, and even more ordinary results.
     CHECK(nans > 1000);
     CHECK(infinities > 1000);
     CHECK(subnormal > 1000);
@@ -120,7 +120,7 @@ TEST_CASE("subtracting multiples of rows in fp16 gives the bits of Float", "[ana
     }
 }
 
-TEST_CASE("fp16 registers give the same bits", "[analysis][lu]") {
+TEST_CASE("subtracting multiples of rows in fp16 registers gives the bits of Float", "[analysis][lu]") {
     if (!has_half_arithmetic()) {
         SUCCEED("this processor has no AVX512-FP16");
         return;

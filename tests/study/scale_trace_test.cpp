@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares traces of scale rules with the shared vectors, and checks the errors.
+// Compares traces of scale rules with the shared test vectors, and checks the error messages.
 #include "experiments/study/scale/scale_trace.hpp"
 #include "core/error.hpp"
 #include "core/text/print.hpp"
@@ -15,7 +15,7 @@ using namespace macheps::study;
 
 namespace {
 
-/// Returns the question that this command line asks `macheps scale`.
+/// Translates a command line of `macheps scale` into the corresponding ScaleQuestion.
 ScaleQuestion question_of(const std::string& args) {
     ScaleQuestion question;
     std::istringstream in(args);
@@ -66,9 +66,9 @@ TEST_CASE("traces of scale rules agree with the shared vectors", "[scaling][shar
     CHECK(count >= 155);
 }
 
-TEST_CASE("a trace of NVFP4 blocks includes the tensor's scale", "[scaling]") {
-    // A tensor with an amax of 6 is scaled to 6 x 448. The block with that amax has the scale 448, so its elements do
-    // not change.
+TEST_CASE("the scales in a trace of NVFP4 blocks include the scale of the tensor", "[scaling]") {
+    // A tensor with an amax of 6 is scaled to 6 x 448. A block with an amax of 6 then has the block scale 448, so its
+    // elements do not change.
     const auto steps = scale_trace({.rule = "te_nvfp4", .amax = {6, 3, 0}, .tensor_amax = 6.0f});
     CHECK(steps[0].scale == 1);
     CHECK(steps[0].scale_inv == 1);
@@ -78,14 +78,15 @@ TEST_CASE("a trace of NVFP4 blocks includes the tensor's scale", "[scaling]") {
     const auto largest = scale_trace({.rule = "te_nvfp4", .amax = {3, 6, 0}});
     CHECK(largest[1].scale == steps[0].scale);
     CHECK(largest[0].scale == steps[1].scale);
-    // A block beyond the amax that is given for the tensor needs a scale above 448, which e4m3fn does not have.
+    // A block whose amax exceeds the given amax of the tensor needs a block scale above 448, which e4m3fn does not
+    // have.
     const auto beyond = scale_trace({.rule = "te_nvfp4", .amax = {6, 24}, .tensor_amax = 6.0f});
     CHECK(beyond[0].scale == 1);
     CHECK(beyond[1].scale == 1);
     CHECK(scale_trace({.rule = "te_nvfp4", .amax = {6, 24}})[1].scale == 0.25f);
 }
 
-TEST_CASE("questions without a scale are refused, with the nearest valid word", "[scaling]") {
+TEST_CASE("invalid requests for a trace are refused, and the error suggests the nearest valid word", "[scaling]") {
     struct Case {
         ScaleQuestion question;
         const char* says;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares codes, scales and values of scaled arrays with the shared vectors, and checks the errors.
+// Compares codes, scales and values of scaled arrays with the shared test vectors, and checks the error messages.
 #include "experiments/study/scale/scaled_array.hpp"
 #include "core/error.hpp"
 #include "core/format_table.hpp"
@@ -27,7 +27,7 @@ ScaledArray scaled(const ScaledArrayChoice& choice, const std::vector<float>& x,
 
 }  // namespace
 
-TEST_CASE("arrays have the codes, scales and values of the shared vectors", "[scaling][shared]") {
+TEST_CASE("scaled arrays have the codes, scales and values of the shared test vectors", "[scaling][shared]") {
     if (vectors().empty() || !std::filesystem::exists(vectors())) SKIP_TEST("no shared vectors");
     int count = 0;
     for (const json& line : lines_of_kind(vectors(), "convert")) {
@@ -85,25 +85,25 @@ TEST_CASE("arrays of zeros, infinities and NaN are scaled as the libraries do", 
     CHECK(propagated.codes == std::vector<std::uint32_t>(32, 0x7f));
 }
 
-TEST_CASE("a block of 32 x 32 has one power of two, whichever axis a matmul sums", "[scaling]") {
+TEST_CASE("a block of 32 x 32 elements has one scale, whichever axis a matmul sums", "[scaling]") {
     std::vector<float> x(64 * 96);
     for (std::size_t i = 0; i < x.size(); ++i)
         x[i] = std::ldexp(static_cast<float>(i * 37 % 101) - 50, static_cast<int>(i * 7 % 5));
-    x[40 * 96 + 70] = 3e5f;  // in the block in row 1, column 2
+    x[40 * 96 + 70] = 3e5f;  // in the last block
     const ScaledArray rows = scaled({.format = e4m3fn, .granularity = "mx32_32x32"}, x, 64, 96),
                       columns = scaled({.format = e4m3fn, .granularity = "mx32_32x32", .axis = 0}, x, 64, 96);
     REQUIRE(rows.scale_codes.size() == 6);
     CHECK(rows.scale_codes == columns.scale_codes);
     CHECK(rows.codes == columns.codes);
     CHECK(rows.decoded == columns.decoded);
-    // Each scale is that of a whole block: 3e5 / 448 = 670, rounded up to 2^10. In the other blocks, 50 * 16 = 800
-    // gives 2.
+    // The amax of a block determines its scale. In the last block, 3e5 / 448 = 670 is rounded up to 2^10. In the other
+    // blocks, 50 * 16 = 800 gives 2.
     CHECK(rows.scale_codes == std::vector<std::uint8_t>{128, 128, 128, 128, 128, 137});
     // The same numbers in blocks along a row have separate scales.
     CHECK(scaled({.format = e4m3fn, .granularity = "mx32"}, x, 64, 96).scale_codes.size() == 192);
 }
 
-TEST_CASE("an array that cannot be scaled is refused with the nearest word", "[scaling]") {
+TEST_CASE("an array that cannot be scaled is refused, and the error suggests a valid choice", "[scaling]") {
     struct ArrayCase {
         ScaledArrayChoice choice;
         const char* says;

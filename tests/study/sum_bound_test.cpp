@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the certain bound of `macheps sum` in every format, and the data that it draws.
+// Tests the certain error bound of `macheps sum` in every format, and its random data.
 #include "core/format_table.hpp"
 #include "experiments/study/sum/sum.hpp"
 #include "tests/test.hpp"
@@ -67,7 +67,7 @@ void judge(const SumGrid& grid, Counts& counts) {
         [](const std::string&) {});
 }
 
-/// Returns the numbers of a format in ascending order. The sums below search in this table, so they do not need the
+/// Returns the numbers of a format in ascending order. leaves_range() searches in this table, so it does not need the
 /// rounding of the library's kernels.
 std::vector<double> numbers_of(const Format& f) {
     std::set<double> all;
@@ -75,8 +75,8 @@ std::vector<double> numbers_of(const Format& f) {
     return {all.begin(), all.end()};
 }
 
-/// Computes a recursive sum by search in the table, to nearest (ties to the even place) or toward zero. Returns whether
-/// a sum left the range. All sums of these few narrow numbers are exact in fp64.
+/// Computes a recursive sum. Rounds each sum to one of `numbers`, either to nearest (ties to the even index) or toward
+/// zero. Returns whether a sum exceeded the range. fp64 is exact for the sums of these narrow numbers.
 bool leaves_range(const std::vector<double>& numbers, const std::vector<double>& terms, Round mode) {
     const double largest = numbers.back(), step = largest - numbers[numbers.size() - 2];
     double s = 0;
@@ -124,7 +124,7 @@ TEST_CASE("none of 259,200 rows of sum exceeds its certain bound", "[analysis][s
     CHECK(counts.beyond == 0);
 }
 
-TEST_CASE("sum counts the same saturated sums as a search in the format's numbers", "[analysis][sum]") {
+TEST_CASE("saturated sums are counted as in a sum by search in the numbers of the format", "[analysis][sum]") {
     std::size_t saturated = 0, rows = 0;
     for (const Format& format : {e2m1fn, e2m3fn, e3m2fn}) {
         const std::vector<double> numbers = numbers_of(format);
@@ -153,7 +153,7 @@ TEST_CASE("sum counts the same saturated sums as a search in the format's number
     CHECK(saturated > 100);
 }
 
-TEST_CASE("sum draws data with all digits of every format, so that fp64 sums show their errors", "[analysis][sum]") {
+TEST_CASE("random data has all digits of every format, so that even fp64 sums have errors", "[analysis][sum]") {
     for (const NamedFormat& row : all_formats) {
         if (row.format.encoding != Encoding::binary) continue;
         for (const NamedDistribution& distribution : all_distributions) {
@@ -170,8 +170,8 @@ TEST_CASE("sum draws data with all digits of every format, so that fp64 sums sho
                     digits = std::max(digits, own);
                     largest = std::max(largest, std::fabs(x));
                 }
-                // A draw has 53 bits, one of which is a sign. Below the normal numbers a format has fewer digits, and
-                // the largest term may have been rounded up to a power of two.
+                // A draw has 53 bits, one of which is the sign. Subnormal numbers of the format have fewer digits. The
+                // largest term may have been rounded up to a power of two.
                 const int lost = std::max(0, row.format.emin() + 1 - std::ilogb(largest));
                 CAPTURE(row.name, distribution.name, digits, lost);
                 CHECK(digits >= std::min(row.format.precision - lost, 52));

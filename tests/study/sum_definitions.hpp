@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Independent definitions of the orders of summation, in plain loops over single numbers: Float<F> to nearest, and
-// codes with op in every mode.
+// Independent definitions of the orders of summation, in plain loops over single numbers. The numbers are Float<F>,
+// which rounds to nearest, or codes, on which op() computes in any rounding mode.
 #pragma once
 #include "core/rng.hpp"
 #include "core/types/float.hpp"
@@ -31,7 +31,7 @@ struct FloatSteps {
     Number minus(Number a) { return -a; }
 };
 
-/// Arithmetic with op, which takes one word of the stream for each operation.
+/// Arithmetic with op(). Each operation takes one word of the random stream `key`.
 struct CodeSteps {
     using Number = std::uint64_t;
     Format format{};
@@ -122,7 +122,7 @@ class PlainSum {
             for (std::size_t l = 0; l < half; ++l) lane[l] = r.add(lane[l], lane[l + half]);
         return lane[0];
     }
-    /// The terms of one accumulator of torch.sum: those of one lane in its vectors.
+    /// Iterates over the terms that one accumulator of torch.sum adds: every `step`-th term from `first` on.
     struct Strand {
         std::size_t first, step, at = 0;
         std::size_t next() { return first + step * at++; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares `macheps sum` with its definition, and with the check values of its tables.
+// Compares `macheps sum` with the definitions of its methods in plain loops, and with expected results.
 #include "experiments/study/sum/sum.hpp"
 #include "core/format_table.hpp"
 #include "core/host/float_environment.hpp"
@@ -23,7 +23,8 @@ using namespace macheps::reports;
 
 namespace {
 
-/// Returns numbers of the format: mostly of moderate size, otherwise any code, with NaN and infinities only if `wild`.
+/// Returns numbers of the format. Most of them have moderate size; some are zeros or arbitrary codes. NaN, infinities
+/// and large numbers occur only if `wild`.
 std::vector<double> numbers(const Format& f, std::size_t n, std::uint64_t seed, bool wild) {
     std::mt19937_64 random(seed);
     std::vector<double> out;
@@ -54,7 +55,8 @@ bool is_same(double a, double b) {
     return bit_cast<std::uint64_t>(a) == bit_cast<std::uint64_t>(b);
 }
 
-/// Compares sixteen sums of different data with one sum at a time, in one mode. Returns how many of them are finite.
+/// Compares sixteen sums that are computed at once with the definition, which computes one sum at a time. Returns the
+/// number of finite sums.
 template <class MakeSteps>
 std::size_t compare_with_definition(const Format& f, Round mode, std::size_t n, bool wild, MakeSteps make) {
     std::size_t finite = 0;
@@ -139,10 +141,10 @@ TEST_CASE("every sum equals its definition in Float<F> loops, on every instructi
             compare_with_floats<fp64>(n, wild);
         }
     }
-    compare_with_floats<fp16>(2100, false);  // more than one chunk of the lane rule
+    compare_with_floats<fp16>(2100, false);  // more than the 1024 terms that the method `lanes` adds in one chunk
 }
 
-TEST_CASE("sums equal op in every rounding mode, for each random word, on every instruction set", "[analysis][sum]") {
+TEST_CASE("every sum equals loops over op() in every rounding mode, on every instruction set", "[analysis][sum]") {
     const DefaultFloatModes modes;
     std::size_t finite = 0;
     for (const RoundName& row : round_names) {
@@ -161,7 +163,8 @@ TEST_CASE("sums equal op in every rounding mode, for each random word, on every 
     CHECK(finite > 10000);
 }
 
-TEST_CASE("a sum's rounding equals op on numbers far apart, ties and the ends of the range", "[analysis][sum]") {
+TEST_CASE("rounded sums of two numbers equal op(), including cancellation and the ends of the range",
+          "[analysis][sum]") {
     std::mt19937_64 random(5);
     int compared = 0;
     for (const RoundName& row : round_names) {
@@ -189,11 +192,11 @@ TEST_CASE("a sum's rounding equals op on numbers far apart, ties and the ends of
     CHECK(compared > 1000000);
 }
 
-TEST_CASE("sums of 65536 positive terms, and of 1000 terms of either sign, have the codes of the tables",
+TEST_CASE("sums of 65536 positive terms, and of 1000 terms with both signs, have the expected codes",
           "[analysis][sum]") {
     struct Line {
         const char* method;
-        std::vector<std::string> positive, uniform;  // fp32 fp16 bf16 e5m2; fp32 fp16 bf16 e4m3fn
+        std::vector<std::string> positive, uniform;  // in fp32, fp16, bf16, and e5m2 (positive) or e4m3fn (uniform)
     };
     const std::vector<Line> lines{
         {"recursive", {"47005767", "6800", "4380", "48"}, {"418b9d23", "4c5f", "4186", "4d"}},
@@ -235,7 +238,7 @@ TEST_CASE("sums of 65536 positive terms, and of 1000 terms of either sign, have 
     CHECK(unit("pairwise", "e5m2") == Approx(0.02).margin(0.005));
 }
 
-TEST_CASE("truncated and stochastic sums have the codes and deviations of the tables", "[analysis][sum]") {
+TEST_CASE("truncated and stochastic sums have the expected codes and deviations", "[analysis][sum]") {
     SumGrid grid = grid_of("positive", 65536, {"recursive"}, {fp32, fp16, bf16, e5m2});
     grid.rounds = {Round::toward_zero, Round::stochastic};
     grid.trials = 20;
@@ -256,7 +259,7 @@ TEST_CASE("truncated and stochastic sums have the codes and deviations of the ta
     }
     CHECK_FALSE(positive[0].probable_unit.has_value());
     CHECK(*positive[3].probable_unit == Approx(2 * 4 * std::sqrt(65535.0)));
-    // Sums in small formats stagnate, which hides an overflow.
+    // A recursive sum in a small format can stagnate before it overflows, although the exact sum overflows.
     const std::vector<SumRow> hidden = rows_of(grid_of("positive", 1000, {"exact", "recursive"}, {e4m3fn}));
     CHECK(hidden[0].nonfinite == 1);
     CHECK_FALSE(hidden[0].error_unit.has_value());
@@ -269,7 +272,8 @@ TEST_CASE("the harmonic series stops at the term that is half a unit in the last
         std::int64_t n, stagnated_at;
         double value;
     };
-    // Term k of the series has index k - 1. After the first term that does not change the sum, no term changes it.
+    // Term k of the series has index k - 1. All terms after the first term that does not change the sum do not change
+    // it either.
     const Line line = GENERATE(Line{e5m2, 64, 4, 2}, Line{e4m3fn, 64, 8, 3}, Line{tf32, 4096, 512, 7.0859375},
                                Line{bf16, 4096, 64, 5.0625}, Line{fp16, 4096, 512, 7.0859375});
     const std::vector<SumRow> rows = rows_of(grid_of("harmonic", line.n, {"recursive"}, {line.format}));
@@ -278,7 +282,7 @@ TEST_CASE("the harmonic series stops at the term that is half a unit in the last
     CHECK(rows[0].stagnated_at == line.stagnated_at);
 }
 
-TEST_CASE("dot2 has the codes of its table, and has no advantage in bf16", "[analysis][sum]") {
+TEST_CASE("dot2 gives the expected codes, and has no advantage over chain in bf16", "[analysis][sum]") {
     struct Line {
         Format format;
         std::int64_t c;
@@ -310,7 +314,8 @@ struct TransformCounts {
     std::int64_t pairs = 0, sum_fails = 0, product_pairs = 0, product_fails = 0;
 };
 
-/// Counts the failures of TwoSum and TwoProd over all pairs of finite codes whose sum or product does not overflow.
+/// Counts how often TwoSum and TwoProd are not exact, over all pairs of finite codes whose sum or product does not
+/// overflow.
 TransformCounts transforms(const Format& f, Round mode) {
     std::vector<double> finite;
     for (std::uint64_t code = 0; code < std::uint64_t{1} << f.bits; ++code) {
@@ -349,13 +354,13 @@ TransformCounts transforms(const Format& f, Round mode) {
 
 }  // namespace
 
-TEST_CASE("error-free transformations of all pairs fail as often as the table says", "[analysis][sum]") {
+TEST_CASE("over all pairs of fp8 numbers, TwoSum and TwoProd are inexact as often as expected", "[analysis][sum]") {
     const DefaultFloatModes modes;
     const TransformCounts fn = transforms(e4m3fn, Round::nearest_even), e5 = transforms(e5m2, Round::nearest_even);
     CHECK(fn.pairs == 63680);
     CHECK(fn.sum_fails == 0);
-    // Pairs whose exact product is at most the largest number, with +0 and -0 as two numbers. An independent
-    // enumeration gives the same counts.
+    // product_pairs counts pairs whose exact product is at most the largest number. +0 and -0 are two numbers. An
+    // independent enumeration gives the same counts.
     CHECK(fn.product_pairs == 54364);
     CHECK(fn.product_fails == 11520);
     CHECK(e5.pairs == 60952);
@@ -364,12 +369,13 @@ TEST_CASE("error-free transformations of all pairs fail as often as the table sa
     CHECK(e5.product_fails == 8704);
 }
 
-TEST_CASE("no sum exceeds its certain bound, or its probable bound if rounding is stochastic", "[analysis][sum]") {
+TEST_CASE("no error of a sum exceeds its certain bound, or its probable bound if rounding is stochastic",
+          "[analysis][sum]") {
     std::vector<std::string> methods = table_methods;
     methods.push_back("splitk:3");
     for (const char* data : {"positive", "uniform", "normal", "lognormal", "harmonic", "equal"}) {
         for (const bool is_dot : {false, true}) {
-            // Products of the narrow formats underflow, and so do their errors.
+            // In narrow formats, products and their rounding errors can underflow.
             const std::vector<Format> formats =
                 is_dot ? std::vector{fp32, bf16, fp16, e4m3fn, e5m2} : std::vector{fp32, bf16, tf32};
             SumGrid grid = grid_of(data, 1, methods, formats, is_dot);
@@ -395,8 +401,8 @@ TEST_CASE("no sum exceeds its certain bound, or its probable bound if rounding i
 }
 
 TEST_CASE("certain bounds of dot products hold even if products underflow", "[analysis][sum]") {
-    // With seed 1124, two terms have an error of 4.62 u S, which is more than the roundings of normal numbers allow.
-    // For dot2, other seeds do.
+    // With seed 1124, the sum of two products has an error of 4.62 u S, where S is the sum of magnitudes. Without
+    // underflow, roundings could not explain this error. The other seeds have such errors with dot2.
     SumGrid grid = grid_of("positive", 2, {"recursive", "chain", "muladd", "dot2"}, {e4m3fn}, true);
     grid.seeds = {516, 1124, 1189, 1691, 1972};
     double most = 0;
@@ -419,12 +425,12 @@ TEST_CASE("rows of sums depend neither on threads nor on the instruction set", "
     const std::vector<SumRow> rows = rows_of(grid, 1, Simd::scalar);
     CHECK(rows.size() == 2 * 19 * (12 * 2 + 1) + 19);
     for (const Simd simd : available_simd()) CHECK(rows_of(grid, 3, simd) == rows);
-    // The rows of a seed are the same as in a run with this seed only.
+    // The rows of a seed do not depend on the other seeds.
     grid.seeds = {17};
     for (const SumRow& alone : rows_of(grid)) CHECK(std::find(rows.begin(), rows.end(), alone) != rows.end());
 }
 
-TEST_CASE("a machine that chains or adds pairwise gives the sum of that method, and exact sums are exact",
+TEST_CASE("the machines chain and pairwise give the sums of recursive and pairwise, and exact sums are exact",
           "[analysis][sum]") {
     const std::vector<SumRow> rows = rows_of(
         grid_of("normal", 777, {"recursive", "machine:chain:fp16", "pairwise", "machine:pairwise:fp16"}, {fp16}));
@@ -434,7 +440,7 @@ TEST_CASE("a machine that chains or adds pairwise gives the sum of that method, 
     CHECK(forward[0].value == 2.25 * std::ldexp(1.0, -40));
 }
 
-TEST_CASE("methods, data and formats that give no sum are refused", "[analysis][sum]") {
+TEST_CASE("invalid methods, data and formats of a sum are refused", "[analysis][sum]") {
     CHECK_THROWS_WITH(parse_sum_method("pairwize", false), Catch::Contains("did you mean pairwise"));
     CHECK_THROWS_WITH(parse_sum_method("blocked", false), Catch::Contains("the parameter is missing"));
     CHECK_THROWS_WITH(parse_sum_method("blocked:0", false), Catch::Contains("from 1 to"));
@@ -451,7 +457,7 @@ TEST_CASE("methods, data and formats that give no sum are refused", "[analysis][
                       Catch::Contains("accepts none of these formats"));
 }
 
-TEST_CASE("the height of an order is the depth of its tree of additions", "[analysis][sums]") {
+TEST_CASE("the height of a summation order is the depth of its tree of additions", "[analysis][sums]") {
     using Depths = std::vector<std::int64_t>;
     const auto chain = [](const Depths& terms) {
         std::int64_t depth = terms.front();

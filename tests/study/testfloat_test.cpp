@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TestFloat's text format: lines as its generator writes them, names, and errors.
+// Tests TestFloat's text format: lines as testfloat_gen writes them, names of functions, and errors.
 #include "tests/test.hpp"
 #include "core/error.hpp"
 #include "experiments/study/eval/testfloat_function.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares the rules of PyTorch's products and sums bit by bit with results of PyTorch on CPUs, which
-// tests/peers/golden.py recorded.
+// Compares emulated products and sums of PyTorch on CPUs bit by bit with results of PyTorch that tests/peers/golden.py
+// recorded.
 #include "core/codec.hpp"
 #include "core/format_table.hpp"
 #include "core/host/read_file.hpp"
@@ -21,7 +21,7 @@ namespace {
 
 std::filesystem::path folder() { return std::filesystem::path(MACHEPS_SOURCE_DIR) / "tests/golden/torch_cpu"; }
 
-/// Returns number `i` of a stream, as the script computes it: Murmur's finaliser over counters.
+/// Returns number `i` of a stream, computed as in golden.py: Murmur's finaliser applied to a counter.
 float number(std::uint32_t stream, std::int64_t i) {
     std::uint32_t x = static_cast<std::uint32_t>(i) * 0x9e3779b1u + stream * 0x85ebca6bu;
     x = (x ^ x >> 16) * 0x85ebca6bu;
@@ -59,10 +59,10 @@ GoldenProduct product_of(const Json& row) {
     return p;
 }
 
-/// Returns the rule of a product on an instruction set.
+/// Returns the name of the matmul rule that PyTorch follows for a product on an instruction set.
 const char* rule_of(const GoldenProduct& p, const std::string& isa) {
     const bool all = isa == "ALL";
-    if (p.format == fp32) return "blas.onednn";  // MKL's on an Intel CPU
+    if (p.format == fp32) return "blas.onednn";  // MKL's order on an Intel CPU
     if (p.format == fp16) return all ? "torch.cpu.fp16.avx512_fp16" : "torch.cpu.fp16";
     if (p.m * p.n * p.k <= 4096) return "torch.cpu.bf16.small";
     return all ? "torch.cpu.bf16.amx" : "torch.cpu.bf16";
@@ -91,7 +91,7 @@ std::vector<float> computed(const GoldenProduct& p, const MatmulRule& rule, Simd
     return out;
 }
 
-/// Returns the numbers of a string of codes.
+/// Returns the numbers whose codes follow each other in a hexadecimal text.
 std::vector<float> decoded(const Format& format, const std::string& text) {
     const auto digits = static_cast<std::size_t>(format.bits / 4);
     std::vector<float> out;
@@ -116,7 +116,7 @@ std::vector<std::filesystem::path> recordings() {
 
 }  // namespace
 
-TEST_CASE("PyTorch's products on a CPU have the bits of their rules", "[analysis][torch]") {
+TEST_CASE("emulated products have the bits of PyTorch on a CPU", "[analysis][torch]") {
     std::size_t products = 0;
     for (const auto& file : recordings()) {
         const Json golden = Json::parse(read_file(file));
@@ -129,7 +129,7 @@ TEST_CASE("PyTorch's products on a CPU have the bits of their rules", "[analysis
             REQUIRE(want.size() == static_cast<std::size_t>(p.m * p.n));
             for (const Simd simd : available_simd())
                 CHECK(differing(computed(p, find_matmul_rule(name)->rule, simd), want) == 0);
-            // Operands with cancellation distinguish the rules: with another order, most outputs differ.
+            // The operands cancel, so that another order of additions changes most outputs.
             const MatmulRule other =
                 p.format == fp32 ? MatmulRule{}
                                  : find_matmul_rule(isa == "ALL" ? "torch.cpu.bf16" : "torch.cpu.bf16.amx")->rule;
@@ -140,7 +140,7 @@ TEST_CASE("PyTorch's products on a CPU have the bits of their rules", "[analysis
     CHECK(products == 12);
 }
 
-TEST_CASE("torch.sum of fp32 adds in the order of the method torch", "[analysis][torch]") {
+TEST_CASE("the summation method torch has the bits of torch.sum on fp32 numbers", "[analysis][torch]") {
     std::size_t sums = 0;
     for (const auto& file : recordings()) {
         const Json golden = Json::parse(read_file(file));

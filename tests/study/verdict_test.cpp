@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verdicts of `macheps solve`: systems whose failure has a known cause, for every factorisation and method.
+// Tests the verdicts of `macheps solve` on systems whose failure has a known cause, for every factorisation and method.
 #include "experiments/study/solve/solve.hpp"
 #include "tests/scratch.hpp"
 #include "tests/test.hpp"
@@ -28,52 +28,53 @@ struct Cause {
     Stop stop = Stop::residual;
 };
 
-/// The verdicts follow from the matrices by hand; each comment says why.
+/// Systems and their expected verdicts. The verdicts were derived by hand; the comments give the reasons.
 const Cause causes[] = {
     {"4 on the diagonal in fp64", "tridiag:0,4,0", 5, fp64, "converged converged converged",
      "converged converged converged", "converged converged converged"},
-    // A benign matrix in 8 digits: the first x is off by about 2^-8, and each step gains digits.
+    // A well-conditioned matrix in 8 bits. The first x has an error of about 2^-8, and each step gains digits.
     {"lehmer in bf16", "lehmer", 12, bf16, "unrefined converged converged", "unrefined converged converged",
      "unrefined converged converged"},
     {"no step is allowed", "lehmer", 12, bf16, "unrefined unrefined unrefined", "unrefined unrefined unrefined",
      "unrefined unrefined unrefined", true, 0},
-    // Regular matrices with an element beyond 65504.
+    // Regular matrices with an element beyond the largest number of the format (65504 in fp16).
     {"70000 in fp16", "70000 1 3 1", 2, fp16, "cast_overflow cast_overflow cast_overflow", "-",
      "cast_overflow cast_overflow cast_overflow"},
     {"70000 on a diagonal in fp16", "70000 0 0 1", 2, fp16, "cast_overflow cast_overflow cast_overflow",
      "cast_overflow cast_overflow cast_overflow", "cast_overflow cast_overflow cast_overflow"},
     {"500 in e4m3fn", "500 1 1 3", 2, e4m3fn, "cast_overflow cast_overflow cast_overflow",
      "cast_overflow cast_overflow cast_overflow", "cast_overflow cast_overflow cast_overflow"},
-    // e2m1fn has neither Inf nor NaN: 70 becomes 6, and x is off by a factor of about 11 in one component. GMRES
-    // repairs it.
+    // e2m1fn has neither Inf nor NaN, so 70 becomes 6, and one component of x is off by a factor of about 11. GMRES
+    // corrects this.
     {"70 in e2m1fn", "70 0 0 1", 2, e2m1fn, "cast_overflow cast_overflow converged",
      "cast_overflow cast_overflow converged", "cast_overflow cast_overflow converged"},
-    // The second row is below half of 2^-24.
+    // The second row is rounded to zero, because it is below half of the smallest fp16 number 2^-24.
     {"2^-40 in fp16", "1 0 0 9.094947017729282e-13", 2, fp16, "cast_underflow cast_underflow cast_underflow",
      "cast_underflow cast_underflow cast_underflow", "cast_underflow cast_underflow cast_underflow"},
     {"a column of zeros", "0 0 1 1", 2, fp16, "singular singular singular", "-", "singular singular singular"},
     {"equal rows", "1 1 1 1", 2, fp16, "singular singular singular", "singular singular singular", "-"},
-    // Eigenvalues 3 and -1; 1 and -1.
+    // The eigenvalues are 3 and -1.
     {"1 2, 2 1", "1 2 2 1", 2, fp16, "-", "indefinite indefinite indefinite", "-"},
-    // The factors are exact, but b is rounded to fp16 before the substitution.
+    // The LU factors are exact, but b is rounded to fp16 before the substitution. The eigenvalues are 1 and -1.
     {"an exchange of rows", "0 1 1 0", 2, fp16, "unrefined converged converged", "indefinite indefinite indefinite",
      "-"},
     {"an exchange of rows, unpivoted", "0 1 1 0", 2, fp16, "zero_pivot zero_pivot zero_pivot", "-", "-", false},
-    // LU: -60000 - 60000; Cholesky: 60000 / 2^-12; QR: the norm of a column is 84853.
+    // These results overflow: -60000 - 60000 in LU, the column norm 84853 in QR, and 60000 / 2^-12 in Cholesky (for the
+    // second matrix).
     {"60000 twice", "60000 60000 60000 -60000", 2, fp16, "factor_overflow factor_overflow factor_overflow", "-",
      "factor_overflow factor_overflow factor_overflow"},
     {"60000 and 2^-24", "5.9604644775390625e-8 60000 60000 1", 2, fp16, "-",
      "factor_overflow factor_overflow factor_overflow", "-"},
-    // The third row is the sum of the others; in fp16 it is off by 4. No solution can be proven, and the oracle has
-    // none.
+    // The third row is the sum of the other two rows, but in fp16 it is off by 4. No reference solution can be proven,
+    // so the stopping rule `oracle` has nothing to compare with.
     {"a singular matrix, regular in fp16", "1 0 1 0 1 1 2049 2053 4102", 3, fp16,
      "no_reference no_reference no_reference", "-", "no_reference no_reference no_reference", true, 1, Stop::oracle},
-    // x is about 2^20, beyond 65504 in the substitution. The substitutions of GMRES have 113 bits.
+    // x is about 2^20, which is beyond 65504 in an fp16 substitution. GMRES substitutes in 113 bits.
     {"2^-20 on the diagonal", "tridiag:0,9.5367431640625e-7,0", 3, fp16, "nonfinite nonfinite converged",
      "nonfinite nonfinite converged", "nonfinite nonfinite converged"},
 };
 
-/// The verdicts of a factorisation, separated by spaces.
+/// Solves the system with one factorisation and all methods. Returns the verdicts, separated by spaces.
 std::string verdicts_of(const Cause& cause, Factorisation kind, const std::filesystem::path& folder) {
     SolveGrid grid;
     std::string matrix = cause.matrix;
@@ -125,7 +126,7 @@ TEST_CASE("every verdict of solve names its cause, for every factorisation and m
             }
         }
     }
-    seen.insert({"stagnated", "diverged"});  // the next test
+    seen.insert({"stagnated", "diverged"});  // tested by the next test case
     for (const SolveVerdictRow& row : solve_verdicts) {
         CAPTURE(row.name);
         CHECK(seen.contains(std::string(row.name)));
@@ -134,8 +135,8 @@ TEST_CASE("every verdict of solve names its cause, for every factorisation and m
 
 TEST_CASE("refinement stagnates or diverges only after a step, with every factorisation", "[analysis][verdict]") {
     SolveGrid grid;
-    // The condition numbers are about 1e4, and the limits are 2^8 and 2^3. The corrections are worthless, or too small
-    // for two steps.
+    // The condition numbers are about 1e4, but LU-IR needs condition numbers below 2^8 (bf16) or 2^3 (e5m2).
+    // Corrections are therefore useless or too small for success in two steps.
     grid.matrices = {parse_matrix("minij"), parse_matrix("lehmer")};
     grid.sizes = {50};
     grid.factors = {bf16, e5m2};
@@ -159,7 +160,8 @@ TEST_CASE("refinement stagnates or diverges only after a step, with every factor
     CHECK(seen.contains("diverged"));
 }
 
-TEST_CASE("the text about the verdicts has every row of the table once, in order", "[analysis][verdict]") {
+TEST_CASE("the help text about verdicts contains every row of the table of verdicts once, in order",
+          "[analysis][verdict]") {
     std::size_t at = 0;
     for (const SolveVerdictRow& row : solve_verdicts) {
         const std::string entry = "`" + std::string(row.name) + "`: " + std::string(row.words);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the report of a dry run of a sweep, and that a dry run does nothing else.
+// Tests the report of a dry run of a sweep, and that a dry run has no other effects.
 #include "tests/json.hpp"
 #include "tests/sweep/reference.hpp"
 
@@ -51,7 +51,7 @@ TEST_CASE("a dry run of a sweep reports the state of each unit, and does not cha
     CHECK(done == 1);
     CHECK(said["seconds"].get<double>() == Approx(left));
 
-    // Each of two shards lists its units, and together they list all.
+    // Each of two shards lists its own units, and together the shards list all units.
     int units = 0;
     for (const char* shard : {"0/2", "1/2"}) {
         REQUIRE(folder.run(std::string("sweep run small.toml --dry-run --json --shard ") + shard) == 0);
@@ -59,8 +59,8 @@ TEST_CASE("a dry run of a sweep reports the state of each unit, and does not cha
     }
     CHECK(units == 3);
 
-    // A dry run of one of several shards refuses a changed plan, as a real run does. A dry run of a single process
-    // shows the new units.
+    // A shard of several refuses a changed plan in a dry run, as in a real run. A dry run of the only shard shows the
+    // new units.
     folder.write("small.toml", small_plan("policy = [\"amp-bf16\"]\nseeds = \"0..3\"\n"));
     CHECK(folder.run("sweep run small.toml --dry-run --shard 0/2") == 2);
     REQUIRE(folder.run("sweep run small.toml --dry-run --json") == 0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests sweeps under faults of the disk, a network file system, the clock, the plan and the program. Finished units
-// stay complete, and repeated work writes the same bytes.
+// Tests sweeps during faults of the disk, a network file system, the clock, the plan and the program. Finished units
+// must stay complete, and repeated work must write the same bytes.
 #include "experiments/training/sweep/store/done.hpp"
 #include "tests/json.hpp"
 #include "tests/sweep/reference.hpp"
@@ -17,10 +17,10 @@ using nlohmann::json;
 
 namespace {
 
-/// Two units of fp32 and one policy.
+/// A plan of two units, each of which trains fp32 and one other policy.
 const std::string two_units = small_plan("policy = [\"pure-bf16\"]\nseeds = \"0..1\"\n");
 
-/// Plans `small.toml` into `one` and trains it there undisturbed.
+/// Writes the plan to small.toml and trains it without faults in the folder `one`.
 MergedFiles undisturbed(const SweepScratch& folder, const std::string& plan = two_units) {
     folder.write("small.toml", plan);
     REQUIRE(folder.run("sweep plan small.toml --out one") == 0);
@@ -39,7 +39,7 @@ void edit_json(const fs::path& path, const Change& change) {
     std::ofstream(path) << document.dump(1) << '\n';
 }
 
-/// A small separate disk. It converts to false if mounting is not allowed.
+/// A small separate disk (a tmpfs). It converts to false if this process may not mount it.
 class SmallDisk {
   public:
     SmallDisk(const fs::path& path, const std::string& size) : path_(path.string()) {
@@ -64,7 +64,7 @@ class SmallDisk {
 
 }  // namespace
 
-TEST_CASE("a full disk ends a shard with exit 5, finished units stay, and with more space the rest is trained",
+TEST_CASE("a full disk ends a shard with exit 5 and keeps finished units; more space lets the shard continue",
           "[sweeps][faults]") {
     const SweepScratch folder;
     // The disk has space for half of the twenty units, so it becomes full in the middle of a unit.
@@ -84,7 +84,8 @@ TEST_CASE("a full disk ends a shard with exit 5, finished units stay, and with m
     CHECK(folder.run("merge disk/full --allow-missing -o merged" + std::string(all_rows)) == 0);
     CHECK(folder.run("sweep status disk/full --json") == 0);
     CHECK(json::parse(folder.out())["done"] == finished.size());
-    // The disk is still full. Another run loses nothing, and does not retry, although it copies an attempt first.
+    // While the disk is full, another run loses no finished units. It ends without retries, although it copies an
+    // attempt first.
     CHECK(folder.run("sweep run disk/full -q") == 5);
     CHECK(folder.err().find("No space left on device") != std::string::npos);
     CHECK(folder.err().find("trying again") == std::string::npos);
@@ -108,7 +109,7 @@ TEST_CASE("an exceeded quota or a disk that stays full ends a shard with exit 5 
             CHECK(said.find(std::strerror(error)) != std::string::npos);
             CHECK((said.find("free some space") != std::string::npos ||
                    said.find("the free space") != std::string::npos));
-            CHECK_FALSE(fs::exists(folder / "full/failed"));  // no unit is to blame
+            CHECK_FALSE(fs::exists(folder / "full/failed"));  // no unit is recorded as failed
             REQUIRE(folder.run("sweep run full -q") == 0);
             CHECK(fs::is_empty(folder / "full/work"));
             CHECK(merged_again(folder, "full") == at_once);
@@ -131,7 +132,7 @@ TEST_CASE("a shard retries three times after a stale handle, and ends if the err
             CHECK(fs::is_empty(folder / "stale/work"));
             CHECK(merged_again(folder, "stale") == at_once);
         }
-        // The error persists. After three retries the shard ends, because the next unit would fail in the same way.
+        // If the error persists, the shard ends after three retries, because the next unit would fail in the same way.
         copy_plan(folder, "one", "stale");
         const std::string fault = "rename:1:" + std::to_string(error) + ":sticky";
         const int code =
@@ -153,7 +154,7 @@ TEST_CASE("a temporary shortage of a system resource does not fail a unit", "[sw
     const MergedFiles at_once = undisturbed(folder);
     for (const int error : {EMFILE, ENFILE, ENOMEM, EBUSY}) {
         copy_plan(folder, "one", "short");
-        // From the first unit's attempt on, every open fails, and the shard ends. No unit is to blame.
+        // Every open() fails from the attempt at the first unit on, and the shard ends. No unit is recorded as failed.
         const std::string fault = "open:60:" + std::to_string(error) + ":sticky";
         const int code =
             wait_for(folder.start({"sweep", "run", "short", "-q", "--patience", "0.1"}, 0, with_fault(fault)));
@@ -175,16 +176,16 @@ TEST_CASE("a temporary shortage of a system resource does not fail a unit", "[sw
     }
 }
 
-TEST_CASE("a sweep depends neither on the system clock, which may jump, nor on the age of files", "[sweeps][faults]") {
+TEST_CASE("a sweep does not depend on jumps of the system clock or on the times of files", "[sweeps][faults]") {
     const SweepScratch folder;
     const MergedFiles at_once = undisturbed(folder);
     copy_plan(folder, "one", "jumps");
     const Start jumping{.environment = {"LD_PRELOAD=" MACHEPS_PRELOAD_CLOCK}};
-    // A jump of the clock does not end a limit of hours.
+    // A jump of the clock does not trigger a time limit of 600 minutes.
     CHECK(wait_for(folder.start({"sweep", "run", "jumps", "-q", "--max-minutes", "600"}, 0, jumping)) == 0);
     CHECK(merged_again(folder, "jumps") == at_once);
     copy_plan(folder, "one", "jumps");
-    // The sweep is stopped and resumed, so that attempts, checkpoints and marks have different days.
+    // The sweep is stopped and resumed repeatedly, so that attempts, checkpoints and `done` files have different dates.
     int code = 75;
     for (int rounds = 1; code == 75 && rounds < 100; ++rounds) {
         code = wait_for(
@@ -205,11 +206,11 @@ TEST_CASE("a sweep depends neither on the system clock, which may jump, nor on t
     CHECK(wait_for(folder.start({"sweep", "status", "jumps"}, 1, jumping)) == 0);
     CHECK(contents(folder / "log1.txt").find("2 done") != std::string::npos);
     CHECK(merged_again(folder, "jumps") == at_once);
-    // The times of runs come from the monotonic clock.
+    // The durations of runs come from the monotonic clock, so none is negative.
     CHECK(contents(folder / "jumps/merged/units.csv").find(",-") == std::string::npos);
 }
 
-TEST_CASE("the script of an array forwards signals: USR1 requeues the task, and TERM does not", "[sweeps][faults]") {
+TEST_CASE("the Slurm array script forwards signals: USR1 requeues the task, and TERM does not", "[sweeps][faults]") {
     const SweepScratch folder;
     std::string plan = small_plan("policy = [\"pure-bf16\"]\nseeds = 0\n");
     plan.replace(plan.find("steps = 20"), 10, "steps = 2000");
@@ -232,7 +233,8 @@ TEST_CASE("the script of an array forwards signals: USR1 requeues the task, and 
         ::execlp("bash", "bash", (folder / "array.sh").c_str(), nullptr);
         ::_exit(98);
     };
-    // The signal comes during training, or before the program can handle it. The script sets its traps first.
+    // The signal comes either during training or before the program can handle it. The script handles it in both cases,
+    // because it sets its traps before it starts the program.
     for (const int number : {SIGUSR1, SIGTERM}) {
         for (const bool waits : {false, true}) {
             CAPTURE(number, waits);
@@ -242,7 +244,7 @@ TEST_CASE("the script of an array forwards signals: USR1 requeues the task, and 
             if (waits) CHECK(folder.waits_for_checkpoint("array"));
             for (int i = 0; !waits && i < 4000 && contents("/proc/" + std::to_string(child) + "/comm") != "bash\n"; ++i)
                 ::usleep(200);
-            if (!waits) ::usleep(50000);  // for the three lines of the script before the program
+            if (!waits) ::usleep(50000);  // time for the lines of the script before the program
             ::kill(child, number);
             const int code = wait_for(child);
             CAPTURE(contents(folder / "array.log"));
@@ -275,7 +277,7 @@ TEST_CASE("if a plan grows while a shard runs, the next shard trains the new uni
     folder.write("small.toml", plan("0..2", "[1e-3, 3e-4]"));
     REQUIRE(folder.run("sweep plan small.toml --out small --json") == 0);
     CHECK(json::parse(folder.out())["new_units"] == 4);
-    // Files in the folder that are only for people do not affect training.
+    // Training does not read the copies of the plan and the policies in the folder, which are only for people.
     std::ofstream(folder / "small/plan.toml") << "not a plan\n";
     std::ofstream(folder / "small/policies/mine.toml") << "not a policy\n";
     CHECK(wait_for(running) == 0);
@@ -288,7 +290,7 @@ TEST_CASE("if a plan grows while a shard runs, the next shard trains the new uni
     CHECK(merged_again(folder, "small") == at_once);
 }
 
-TEST_CASE("units of two versions of the program are merged only with --allow-mixed, and the versions are named",
+TEST_CASE("units from two versions of the program are merged only with --allow-mixed, and the versions are named",
           "[sweeps][faults]") {
     const SweepScratch folder;
     undisturbed(folder);
@@ -315,7 +317,7 @@ TEST_CASE("a program refuses a unit if it computes another recipe than the progr
     copy_plan(folder, "one", "other");
     edit_json(folder / "other/sweep.json", [](json& sweep) {
         sweep["created_by"] = "macheps 0.0.1";
-        sweep["settings"][0]["options"].push_back("--clip=0.5");  // as if the other version had had another default
+        sweep["settings"][0]["options"].push_back("--clip=0.5");  // as if the other version had another default
     });
     CHECK(folder.run("sweep run other") == 1);
     CHECK(folder.err().find("another recipe than was planned (it was planned by macheps 0.0.1 (") != std::string::npos);
@@ -337,7 +339,7 @@ TEST_CASE("if two machines train a unit differently, an error names both, and ne
     const MergedFiles at_once = undisturbed(folder);
     const fs::path unit = folder.units("one").front();
     const std::string id = unit.filename().string();
-    // Another machine has finished the unit with different rows, and was killed before it could publish them.
+    // Another machine has finished the unit with different rows, but was killed before it could publish them.
     fs::create_directories(folder / "one/work");
     const fs::path attempt = folder.attempt("one", id, 0);
     fs::copy(unit, attempt, fs::copy_options::recursive);
@@ -347,7 +349,7 @@ TEST_CASE("if two machines train a unit differently, an error names both, and ne
     macheps::training::Done other = macheps::training::make_done(attempt, id, 0);
     other.host = "elsewhere";
     macheps::training::write_done(other, attempt);
-    for (int i = 0; i < 2; ++i) {  // nor does a second run lose one
+    for (int i = 0; i < 2; ++i) {  // a second run also keeps both results
         CHECK(folder.run("sweep run one") == 1);
         CAPTURE(folder.err());
         CHECK(folder.err().find("unit " + id + " was trained twice, with different rows") != std::string::npos);
@@ -367,14 +369,16 @@ TEST_CASE("if two machines train a unit differently, an error names both, and ne
     fs::copy(unit, attempt, fs::copy_options::recursive);
     CHECK(folder.run("sweep run one -q") == 0);
     CHECK_FALSE(fs::exists(attempt));
-    // An attempt that was marked, but not renamed before a kill, is published without training.
+    // If a process is killed after it marked an attempt as done and before it renamed it, the next run publishes the
+    // attempt without training.
     fs::rename(unit, attempt);
     CHECK(folder.run("sweep run one --json -q") == 0);
     CHECK(json::parse(folder.out())["trained"] == 0);
     CHECK(merged_again(folder, "one") == at_once);
 }
 
-TEST_CASE("if a mark or a file of a unit was changed, the error names it, and nothing is merged", "[sweeps][faults]") {
+TEST_CASE("if any file of a finished unit was changed, the error names the file, and nothing is merged",
+          "[sweeps][faults]") {
     const SweepScratch folder;
     undisturbed(folder);
     const fs::path unit = folder.units("one").back();

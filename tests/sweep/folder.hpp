@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Helpers for tests of sweeps: they run the program in a temporary folder, and read its files.
+// Helpers for tests of sweeps. They run the program in a temporary folder and read the files that it writes.
 #pragma once
 #include "tests/program_folder.hpp"
 #include "tests/scratch.hpp"
@@ -13,7 +13,7 @@
 
 namespace macheps::test {
 
-/// A folder in memory in which programs run. It is removed at the end.
+/// A temporary folder in memory in which a test runs the program. The destructor removes the folder.
 class SweepScratch {
   public:
     SweepScratch() {
@@ -49,13 +49,13 @@ class SweepScratch {
         const std::string line = "cd '" + path_.string() + "' && { " + command + "; } >out.txt 2>err.txt </dev/null";
         return exit_code(std::system(line.c_str()));
     }
-    /// Starts `macheps WORDS` and does not wait. The output goes to the file logN.txt, where N is `number`.
+    /// Starts `macheps WORDS` without waiting for its end. The output goes to the file logN.txt, where N is `number`.
     pid_t start(std::vector<std::string> words, int number, const Start& how = {}) const {
         const std::string log = "log" + std::to_string(number) + ".txt";
         return start_program(path_, std::move(words), log, log, how);
     }
 
-    /// Waits for at most twenty seconds until an attempt at a unit of `out` has its first checkpoint.
+    /// Waits for at most twenty seconds until an attempt at a unit of the sweep in `out` has its first checkpoint.
     bool waits_for_checkpoint(const std::string& out) const {
         for (int i = 0; i < 4000; ++i) {
             std::error_code gone;  // a running process removes files that it no longer needs
@@ -69,7 +69,7 @@ class SweepScratch {
         return false;
     }
 
-    /// Returns a file of rows without the columns that contain times, attempts or hosts.
+    /// Returns the text of a CSV file without the columns that contain times, attempts or hosts.
     std::string rows(const std::string& name) const {
         return without_columns(contents(path_ / name), {"seconds", "tokens_per_second", "attempts", "host"});
     }
@@ -98,8 +98,8 @@ inline constexpr const char* small_train =
     "[train]\nsteps = 20\nlayers = 1\nwidth = 16\nheads = 2\ncontext = 8\nbatch = 2\neval-batches = 1\nwarmup = 1\n"
     "probe-every = 10\nsave-every = 5\n";
 
-/// Returns a plan, by default of 3 policies (with fp32), 2 seeds and 2 learning rates. With `split_units`, each unit
-/// trains fp32 and one other policy.
+/// Returns the text of a plan. By default, it has 3 policies (with fp32), 2 seeds and 2 learning rates. If `units` is
+/// `split_units`, each unit trains fp32 and one other policy.
 inline std::string small_plan(const std::string& axes =
                                   "policy = [\"amp-bf16\", \"pure-bf16\"]\nseeds = \"0..1\"\n"
                                   "lr = [3e-4, 1e-3]\n",

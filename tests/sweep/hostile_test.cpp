@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests damaged folders of sweeps: members of sweep.json that are missing or have another type, and pipes, folders and
-// devices in place of files. No verb crashes or hangs.
+// Tests damaged folders of sweeps. Members of sweep.json are missing or have a wrong type, and files are replaced by
+// pipes, folders and devices. No command of the program may crash or hang.
 #include "tests/json.hpp"
 #include "tests/sweep/reference.hpp"
 
@@ -23,7 +23,7 @@ void make_sweep(const SweepScratch& folder) {
     REQUIRE(folder.run("report good") == 0);
 }
 
-/// Runs a verb on the folder for at most ten seconds. Returns its exit code, or 124 if it did not end.
+/// Runs a command of the program for at most ten seconds. Returns its exit code, or 124 if it did not end.
 int ends(const SweepScratch& folder, const std::string& words) {
     return folder.shell("timeout 10 '" MACHEPS_PROGRAM "' " + words);
 }
@@ -31,7 +31,7 @@ int ends(const SweepScratch& folder, const std::string& words) {
 constexpr const char* readers[] = {"report bad", "merge bad", "sweep status bad", "sweep run bad -q",
                                    "sweep plan bad --csv"};
 
-/// Appends the paths of all members of `document` below `at`; of an array, only the first element.
+/// Appends the paths of all members of `document` below `at`. For an array, appends only the path of its first element.
 void collect(const json& document, const json::json_pointer& at, std::vector<json::json_pointer>& members) {
     const json& here = document[at];
     if (here.is_object()) {
@@ -82,11 +82,11 @@ void edit_sweep(const std::vector<json>& values, const std::vector<const char*>&
 
 }  // namespace
 
-TEST_CASE("if a member of sweep.json is missing or has another type, the error names the place", "[sweeps][faults]") {
+TEST_CASE("if a member of sweep.json is missing or has a wrong type, the error names the file", "[sweeps][faults]") {
     edit_sweep({nullptr, json::array()}, {"report bad"});
 }
 
-TEST_CASE("no verb that reads sweep.json crashes or hangs if a member has another type", "[sweeps][faults][slow]") {
+TEST_CASE("no command crashes or hangs if a member of sweep.json has a wrong type", "[sweeps][faults][slow]") {
     edit_sweep({nullptr,
                 true,
                 -1,
@@ -102,7 +102,7 @@ TEST_CASE("no verb that reads sweep.json crashes or hangs if a member has anothe
                {std::begin(readers), std::end(readers)});
 }
 
-TEST_CASE("sweep.json is refused if its axes differ from those of its settings", "[sweeps][faults]") {
+TEST_CASE("sweep.json is refused if its axes differ from the axes of its settings", "[sweeps][faults]") {
     const SweepScratch folder;
     make_sweep(folder);
     const json good = json::parse(contents(folder / "good/sweep.json"));
@@ -120,14 +120,14 @@ TEST_CASE("sweep.json is refused if its axes differ from those of its settings",
     }
 }
 
-TEST_CASE("no verb crashes or hangs if a pipe, a folder or a device replaces a file of a sweep", "[sweeps][faults]") {
+TEST_CASE("no command crashes or hangs if a pipe, folder or device replaces a file of a sweep", "[sweeps][faults]") {
     const SweepScratch folder;
     make_sweep(folder);
     const fs::path unit = folder.units("good").front();
     const std::string in_unit = unit.lexically_relative(folder / "good").string() + "/";
     struct Case {
         std::string file;
-        int code;  ///< of report and merge, or -1 if it is not checked
+        int code;  ///< expected exit code of report and merge, or -1 if it is not checked
     };
     const Case cases[] = {{"sweep.json", 3},
                           {in_unit + "done", 3},
@@ -163,12 +163,13 @@ TEST_CASE("no verb crashes or hangs if a pipe, a folder or a device replaces a f
     }
 }
 
-TEST_CASE("scripts quote text for their language, or refuse it with a reason", "[sweeps][faults]") {
+TEST_CASE("scripts of `sweep submit` quote names for their language, or refuse them with a reason",
+          "[sweeps][faults]") {
     const SweepScratch folder;
     make_sweep(folder);
     const auto scripts_of = [&](const std::string& name, int code = 0) {
         fs::copy(folder / "good", folder / name, fs::copy_options::recursive);
-        // The name reaches the program through a variable, so that no quoting of this test is involved.
+        // The test passes the name in an environment variable, so that it does not need to quote the name itself.
         ::setenv("MACHEPS_TEST_NAME", name.c_str(), 1);
         const int ended = folder.run("sweep submit \"$MACHEPS_TEST_NAME\" --engine slurm --print");
         CAPTURE(name, folder.err());
@@ -184,7 +185,7 @@ TEST_CASE("scripts quote text for their language, or refuse it with a reason", "
         CHECK(scripts_of(name, 2).empty());
         CHECK(folder.err().find(name[0] == 'b' ? "backslash" : "control character") != std::string::npos);
     }
-    // When Bash runs a script, it executes nothing that a name contains.
+    // When Bash runs a script, it does not execute commands in a name.
     folder.write("array.sh", "set -- \n" + scripts_of("$(touch INJECTED) `touch INJECTED`; touch INJECTED"));
     folder.shell("PATH=/usr/bin:/bin SLURM_ARRAY_TASK_ID=0 bash array.sh");
     CHECK_FALSE(fs::exists(folder / "INJECTED"));
@@ -200,7 +201,7 @@ TEST_CASE("scripts quote text for their language, or refuse it with a reason", "
     }
     CHECK(submit("--engine kubernetes --image registry.example.org:5000/me/macheps:1.0@sha256:00ff") == 0);
     CHECK(folder.out().find("image: \"registry.example.org:5000/me/macheps:1.0@sha256:00ff\"\n") != std::string::npos);
-    // A program in place of sbatch receives the words unchanged.
+    // sbatch (here replaced by a script that records its arguments) receives the words unchanged.
     folder.write("sbatch", "#!/bin/sh\nfor word in \"$@\"; do echo \"[$word]\" >>asked; done\necho 7\n");
     fs::permissions(folder / "sbatch", fs::perms::owner_all);
     CHECK(folder.shell(

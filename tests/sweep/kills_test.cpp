@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests that a shard that is killed before a system call can be run again, writes the same bytes, and leaves no
-// attempt.
+// Kills a shard before one of its system calls and then runs it again. The second run must write the same bytes and
+// leave no unfinished attempt.
 #include "tests/sweep/reference.hpp"
 
 #include <cstdio>
@@ -13,7 +13,7 @@ using namespace macheps::test;
 
 namespace {
 
-/// Returns the calls before which a kill can leave different files, and how often a shard makes each of them.
+/// Returns the number of calls that a shard makes of each system call that changes files.
 std::map<std::string, long> calls_of(const SweepScratch& folder) {
     copy_plan(folder, "one", "counted");
     const fs::path counts = folder / "counts.txt";
@@ -31,8 +31,8 @@ std::map<std::string, long> calls_of(const SweepScratch& folder) {
     return calls;
 }
 
-/// Returns about `count` kills. Each function gets the same share: a kill before each of its calls if there are few,
-/// and otherwise before evenly spaced calls.
+/// Returns the faults of about `count` kills, an equal number for each system call. If a system call is made rarely,
+/// there is a kill before each call. Otherwise the kills come before evenly spaced calls.
 std::vector<std::string> moments(const std::map<std::string, long>& calls, long count) {
     std::set<std::pair<std::string, long>> chosen;
     for (const auto& [name, there_are] : calls) {
@@ -45,7 +45,7 @@ std::vector<std::string> moments(const std::map<std::string, long>& calls, long 
     return list;
 }
 
-/// Kills a shard at each moment, then runs it again.
+/// For each fault, starts a shard that the fault kills, and then runs the shard again.
 void kill_at_each(const SweepScratch& folder, const MergedFiles& at_once, const std::vector<std::string>& faults) {
     std::size_t killed = 0;
     for (const std::string& fault : faults) {
@@ -87,14 +87,14 @@ TEST_CASE("a shard that is killed at 200 moments writes the same bytes each time
     kill_at_each(folder, at_once, faults);
 }
 
-TEST_CASE("a shard that is killed repeatedly, each time a little later, writes the same bytes", "[sweeps][slow]") {
+TEST_CASE("a shard that is killed repeatedly, at later and later times, writes the same bytes", "[sweeps][slow]") {
     const SweepScratch folder;
     const MergedFiles at_once = undisturbed_units(folder);
     std::mt19937 random(7);
     for (int round = 0; round < 5; ++round) {
         copy_plan(folder, "one", "killed");
         int code = -1;
-        // Three attempts without progress count as failed, so kills come later and later.
+        // Kills come later and later, because three attempts without progress count as failed.
         for (int i = 1; code != 0 && i <= 200; ++i) {
             const pid_t child = folder.start({"sweep", "run", "killed", "-q", "--retry-failed"}, 0);
             ::usleep(static_cast<useconds_t>(std::uniform_int_distribution<>(0, 20 * i)(random)) * 1000);

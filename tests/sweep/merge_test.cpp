@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares figures of merged files with figures that are computed here.
+// Compares the contents of merged files with values that the tests compute.
 #include "experiments/training/sweep/results/site_sums.hpp"
 #include "tests/json.hpp"
 #include "tests/sweep/folder.hpp"
@@ -24,7 +24,7 @@ std::vector<std::string> cells_of(const std::string& line) {
     return cells;
 }
 
-/// Returns the cells of the column `name` of units.csv by unit.
+/// Returns the cells of the column `name` of units.csv, with the names of the units as keys.
 std::map<std::string, std::string> column_of_units(const SweepScratch& folder, const std::string& sweep,
                                                    const std::string& name) {
     std::istringstream in(contents(folder / (sweep + "/merged/units.csv")));
@@ -60,7 +60,7 @@ TEST_CASE("a merged site has the summed counts, the largest amax and the smalles
     larger.count = 1000, larger.zero_in = 10, larger.underflow = 20, larger.to_subnormal = 30, larger.overflow = 40;
     larger.saturated = 50, larger.nan_in = 60, larger.inf_in = 70, larger.amax = 80, larger.amin_nz = 0.75f;
     zeros = {.policy = "low", .site = "embed", .format = "fp16", .count = 10000, .zero_in = 10000};
-    // The sum does not depend on the order of the samples. A sample of zeros has no smallest nonzero magnitude.
+    // The result does not depend on the order of the samples. A sample of zeros has no smallest nonzero magnitude.
     for (const auto& samples : {std::vector{sample, larger, zeros}, {zeros, sample, larger}, {larger, zeros, sample}}) {
         for (auto member : {&macheps::reports::SiteRow::policy, &macheps::reports::SiteRow::site,
                             &macheps::reports::SiteRow::format}) {
@@ -85,7 +85,7 @@ TEST_CASE("a merged site has the summed counts, the largest amax and the smalles
     CHECK(only_zeros.take().empty());
 }
 
-TEST_CASE("units.csv counts the attempts at each unit, including the one that finished it", "[sweeps]") {
+TEST_CASE("units.csv counts the attempts at each unit, including the attempt that finished it", "[sweeps]") {
     const SweepScratch folder;
     folder.write("small.toml", small_plan("policy = [\"pure-bf16\"]\nseeds = \"0..2\"\n"));
     const std::vector<std::string> ids = planned_units(folder, "small");
@@ -109,7 +109,7 @@ TEST_CASE("units.csv counts the attempts at each unit, including the one that fi
     }
 }
 
-TEST_CASE("merge --allow-missing merges the finished units, and writes nothing if there are none", "[sweeps]") {
+TEST_CASE("merge --allow-missing merges the finished units, and writes nothing if no unit is finished", "[sweeps]") {
     const SweepScratch folder;
     folder.write("small.toml", small_plan("policy = [\"pure-bf16\"]\nseeds = \"0..1\"\n"));
     REQUIRE(planned_units(folder, "small").size() == 2);
@@ -127,7 +127,7 @@ TEST_CASE("merge --allow-missing merges the finished units, and writes nothing i
     merges(0, 1);
 }
 
-TEST_CASE("a unit has as many policies as its minutes allow", "[sweeps]") {
+TEST_CASE("a unit has as many policies as the limit of minutes allows", "[sweeps]") {
     const SweepScratch folder;
     struct Unit {
         std::size_t policies;
@@ -153,7 +153,7 @@ TEST_CASE("a unit has as many policies as its minutes allow", "[sweeps]") {
     const std::vector<Unit> whole = planned(1000);
     REQUIRE(whole.size() == 1);
     CHECK(whole[0].policies == 4);
-    // Each plan measures the policies again, so that only its own seconds count.
+    // Each plan times the policies again, so the estimates of one plan are not comparable with those of another.
     for (const double share : {0.1, 0.5, 0.7, 2.0}) {
         const double minutes = std::max(share * whole[0].seconds / 6, 1e-6);
         const std::vector<Unit> units = planned(minutes);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests processes that do the same work at the same time without knowing of each other: none ends with an error, and
-// the bytes are those of a single process.
+// Tests independent processes that do the same work at the same time. None of them may end with an error, and the bytes
+// must equal those of a single process.
 #include "core/host/file_lock.hpp"
 #include "experiments/training/sweep/store/done.hpp"
 #include "tests/sweep/reference.hpp"
@@ -17,7 +17,7 @@ using namespace macheps::training;
 
 namespace {
 
-/// Options of the smallest training.
+/// Options of the smallest possible training.
 constexpr const char* min_train = "[train]\nsteps = 2\nlayers = 1\nwidth = 8\nheads = 1\ncontext = 8\nbatch = 2\n";
 
 MergedFiles planned_and_trained(const SweepScratch& folder) {
@@ -26,7 +26,7 @@ MergedFiles planned_and_trained(const SweepScratch& folder) {
     return trained_at_once(folder, "one");
 }
 
-/// Returns the output of all processes.
+/// Returns the joined log files of all processes.
 std::string said_by(const SweepScratch& folder, int workers) {
     std::string said;
     for (int i = 0; i < workers; ++i) said += contents(folder / ("log" + std::to_string(i) + ".txt"));
@@ -93,7 +93,7 @@ std::string first_unit(const SweepScratch& folder, const std::string& sweep) {
     return folder.out().substr(folder.out().find('\n') + 1, 16);
 }
 
-/// Writes an attempt whose process has ended.
+/// Writes an attempt at a unit whose process has ended.
 fs::path make_attempt(const SweepScratch& folder, const std::string& sweep, const std::string& id, int number) {
     const fs::path attempt = folder.attempt(sweep, id, number);
     fs::create_directories(attempt);
@@ -113,11 +113,11 @@ TEST_CASE("in two hundred races each, two, five and eight workers all succeed wi
     for (const int workers : {2, 5, 8}) race(workers, 200);
 }
 
-TEST_CASE("four trainings that start at the same time without --out use four different numbers", "[sweeps]") {
+TEST_CASE("four trainings that start at the same time without --out use different numbered folders", "[sweeps]") {
     race_of_trainings(2);
 }
 
-TEST_CASE("in fifty repetitions, four simultaneous trainings without --out use different numbers", "[sweeps][slow]") {
+TEST_CASE("in fifty repetitions, four trainings at the same time use different numbered folders", "[sweeps][slow]") {
     race_of_trainings(50);
 }
 
@@ -127,10 +127,10 @@ TEST_CASE("a training that is refused leaves no numbered directory", "[sweeps]")
     CHECK((!fs::exists(folder / "runs") || fs::is_empty(folder / "runs")));
 }
 
-TEST_CASE("an attempt counts as ended only if it has a note and its lock can be taken", "[sweeps]") {
+TEST_CASE("an attempt counts as ended only if it has attempt.json and its lock can be taken", "[sweeps]") {
     const SweepScratch folder;
     const MergedFiles at_once = planned_and_trained(folder);
-    // Three processes have created their folders and nothing else.
+    // Three processes have created the folders of their attempts, but no files.
     copy_plan(folder, "one", "begun");
     const std::string id = first_unit(folder, "begun");
     for (int i = 0; i < 3; ++i) fs::create_directories(folder.attempt("begun", id, i));
@@ -139,7 +139,7 @@ TEST_CASE("an attempt counts as ended only if it has a note and its lock can be 
     CHECK(code == 0);
     CHECK(fs::is_empty(folder / "begun/work"));
     CHECK(merged_again(folder, "begun") == at_once);
-    // Three processes of another machine are running; this process holds their locks.
+    // Three processes of another machine seem to be running, because this test holds the locks of their attempts.
     copy_plan(folder, "one", "alive");
     std::vector<Descriptor> locks;
     for (int i = 0; i < 3; ++i) {
@@ -151,14 +151,14 @@ TEST_CASE("an attempt counts as ended only if it has a note and its lock can be 
     CAPTURE(folder.err());
     CHECK(code == 0);
     CHECK(merged_again(folder, "alive") == at_once);
-    // Their attempts are not touched. Once they have ended, the next shard removes the attempts.
+    // The locked attempts are not changed. Once their locks are released, the next shard removes them.
     for (int i = 0; i < 3; ++i) CHECK(fs::exists(folder.attempt("alive", id, i) / "attempt.json"));
     locks.clear();
     CHECK(folder.run("sweep run alive -q") == 0);
     CHECK(fs::is_empty(folder / "alive/work"));
 }
 
-TEST_CASE("a failure of a process that lost a race does not stop merge", "[sweeps]") {
+TEST_CASE("if a unit is finished, merge ignores that another process failed at it", "[sweeps]") {
     const SweepScratch folder;
     const MergedFiles at_once = planned_and_trained(folder);
     const std::string id = first_unit(folder, "one");
@@ -171,7 +171,7 @@ TEST_CASE("a failure of a process that lost a race does not stop merge", "[sweep
     CHECK(fs::is_empty(folder / "one/failed"));
 }
 
-TEST_CASE("no machine is said to compute wrongly because of a single bad read", "[sweeps]") {
+TEST_CASE("a single bad read of a file does not give an error about a machine that computes wrongly", "[sweeps]") {
     const SweepScratch folder;
     const MergedFiles at_once = planned_and_trained(folder);
     const fs::path unit = folder.units("one").front(), attempt = folder.attempt("one", unit.filename().string(), 0);
@@ -179,7 +179,7 @@ TEST_CASE("no machine is said to compute wrongly because of a single bad read", 
         fs::create_directories(folder / "one/work");
         fs::copy(unit, attempt, fs::copy_options::recursive);
     };
-    // The attempt's mark does not agree with its rows, as after a bad read.
+    // The checksum in the `done` file of the attempt does not agree with its rows, as after a bad read.
     copy_unit();
     Done done = read_done(attempt);
     done.same_rows ^= 1;
@@ -187,7 +187,7 @@ TEST_CASE("no machine is said to compute wrongly because of a single bad read", 
     CHECK(folder.run("sweep run one -q") == 0);
     CHECK_FALSE(fs::exists(attempt));
     CHECK(merged_again(folder, "one") == at_once);
-    // The file of the finished unit was changed. The error says so, and does not blame a machine.
+    // A file of the finished unit was changed. The error reports this change, and does not blame a machine.
     copy_unit();
     const std::string steps = contents(unit / "steps.csv");
     std::ofstream(unit / "steps.csv") << steps.substr(0, steps.size() - 2) << "9\n";
@@ -198,7 +198,7 @@ TEST_CASE("no machine is said to compute wrongly because of a single bad read", 
     CHECK(folder.run("sweep run one") == 1);
     CHECK(folder.err().find("its rows have changed since it was finished") != std::string::npos);
     CHECK(folder.err().find("computes wrongly") == std::string::npos);
-    // As the message advises, the folder is removed. The unit is then trained again.
+    // If the folder of the unit is removed, as the message advises, the unit is trained again.
     fs::remove_all(unit);
     fs::remove_all(attempt);
     CHECK(folder.run("sweep run one -q --retry-failed") == 0);
@@ -217,7 +217,7 @@ TEST_CASE("the children of a killed parent stop, and the next run of the sweep w
     CHECK(folder.waits_for_checkpoint("killed"));
     ::kill(parent, SIGKILL);
     wait_for(parent);
-    // Soon after, the attempts of the children can be locked.
+    // Soon afterwards, the children release the locks of their attempts.
     bool has_ended = false;
     for (int i = 0; i < 1000 && !has_ended; ++i) {
         ::usleep(5000);

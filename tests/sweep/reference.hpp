@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The reference for a disturbed sweep: the same plan, trained by one undisturbed shard.
+// The reference results for tests that disturb a sweep. They come from the same plan, trained by one undisturbed shard.
 #pragma once
 #include "tests/sweep/folder.hpp"
 
@@ -10,7 +10,7 @@ namespace macheps::test {
 
 using MergedFiles = std::map<std::string, std::string>;
 
-/// Option of merge for all rows of a unit, so that every byte is compared.
+/// Option of merge that merges all rows, so that every byte is compared.
 inline constexpr const char* all_rows = " --rows runs,evals,steps,sites,site-sums";
 
 inline MergedFiles merged_again(const SweepScratch& folder, const std::string& name) {

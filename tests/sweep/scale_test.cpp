@@ -20,11 +20,11 @@ using nlohmann::json;
 
 namespace {
 
-/// Resources that a program used.
+/// Exit code of a program, and the resources that it used.
 struct Used {
     int code = -1;
-    double seconds = 0;    ///< of CPU time
-    double megabytes = 0;  ///< maximum of resident memory
+    double seconds = 0;    ///< CPU time
+    double megabytes = 0;  ///< maximum resident memory
 };
 Used used_by(const SweepScratch& folder, const std::vector<std::string>& words) {
     const pid_t child = folder.start(words, 0);
@@ -46,8 +46,8 @@ void print(const std::string& what, const Used& used, double megabytes_of_page =
 
 double megabytes(const fs::path& file) { return static_cast<double>(fs::file_size(file)) / (1 << 20); }
 
-/// Returns the text of a file of rows of seed 0 with another seed. The first cell of a row is the run's name, and the
-/// third is the seed.
+/// Takes the text of a CSV file whose rows have seed 0, and returns it with another seed. The first cell of a row is
+/// the name of the run, which ends with the seed. The third cell is the seed.
 std::string of_seed(const std::string& text, const std::string& seed) {
     std::string out;
     out.reserve(text.size() + text.size() / 16);
@@ -72,8 +72,8 @@ std::string of_seed(const std::string& text, const std::string& seed) {
     return out;
 }
 
-/// Makes the units that were not trained from the unit of seed 0 with the same setting. They have about as many bytes,
-/// and their own marks.
+/// Generates each unit that was not trained from the trained unit with seed 0 and the same setting. The generated units
+/// have about as many bytes, and their own `done` files.
 void generate_units(const fs::path& out) {
     const Sweep sweep = read_sweep(out);
     std::map<std::size_t, fs::path> first;
@@ -110,8 +110,8 @@ void generate_units(const fs::path& out) {
 
 TEST_CASE("ten thousand directories are merged in 15 seconds, and reported in a minute and 1 GB", "[sweeps][slow]") {
     const SweepScratch folder;
-    // Each unit trains fp32 and a policy for 150 steps each, so 10,000 units have as many rows as 10,000 runs of 300
-    // steps. Without exponents, a unit has half a MB.
+    // Each unit trains fp32 and one policy for 150 steps each, so 10,000 units have as many rows as 10,000 runs of 300
+    // steps. Without exponents.csv, a unit has half a MB.
     folder.write("large.toml",
                  "[train]\nsize = \"tiny\"\nsteps = 150\n[axes]\npolicy = \"amp-bf16\"\nseeds = \"0..2499\"\n"
                  "lr = [3e-4, 1e-3, 3e-3, 1e-2]\n");
@@ -152,9 +152,11 @@ TEST_CASE("ten thousand directories are merged in 15 seconds, and reported in a 
     CHECK(many.seconds < 60);
     CHECK(many.megabytes < 1024);
     CHECK(megabytes(folder / "all.html") < 10);
-    // Finished units are run directories. In the order of the plan, they give the same summary as the sweep.
+    // Finished units are run directories. A report of these directories in the order of the plan has the same summary
+    // as the report of the sweep.
     CHECK(contents(folder / "summary.csv") == contents(folder / "large/summary.csv"));
-    // A tenth of the directories takes almost as much memory, because very little of a directory is kept.
+    // A report of a tenth of the directories needs almost as much memory, because a report keeps very little of each
+    // directory.
     report_all.resize(1001);
     report_all.insert(report_all.end(), {"-o", "tenth.html"});
     const Used tenth = used_by(folder, report_all);
@@ -188,7 +190,8 @@ TEST_CASE("a plan predicts the number of bytes of its runs, and approximately th
 
 namespace {
 
-/// Plans a sweep of one unit for each seed. Each policy is timed once before, so that only the planning counts.
+/// Plans a sweep with one unit per seed and returns the resources used. The policy is timed before this, so the result
+/// contains only the planning.
 Used used_by_plan(const SweepScratch& folder, int units) {
     const auto plan = [&](int seeds) {
         folder.write("many.toml",
@@ -204,7 +207,8 @@ Used used_by_plan(const SweepScratch& folder, int units) {
     CHECK(used.code == 0);
     const Sweep sweep = read_sweep(folder / "many");
     REQUIRE(sweep.units.size() == static_cast<std::size_t>(units));
-    // The shared part of the units' recipe is written once. The names of the units are still those of the whole recipe.
+    // sweep.json contains the common part of all recipes only once. The name of a unit must still follow from its whole
+    // recipe, or `sweep run` would refuse the unit.
     REQUIRE(folder.run("sweep run many -q --unit " + sweep.units.back().id) == 0);
     return used;
 }

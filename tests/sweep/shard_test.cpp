@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests which units a shard has, and how a process finds its shard.
+// Tests which units belong to a shard, and how a process determines its shard.
 #include "experiments/training/sweep/shard.hpp"
 #include "core/error.hpp"
 #include "experiments/training/sweep/plan_file.hpp"
@@ -40,7 +40,7 @@ std::string refusal_of(const Variables& variables) {
     return "taken";
 }
 
-/// Returns a sweep of units with these costs, all of which are needed.
+/// Returns a sweep whose units take the given numbers of seconds. The plan needs all of the units.
 Sweep sweep_of(const std::vector<double>& seconds) {
     Sweep sweep;
     sweep.policies = {{.name = "fp32"}};
@@ -56,7 +56,7 @@ Sweep sweep_of(const std::vector<double>& seconds) {
 
 }  // namespace
 
-TEST_CASE("each engine's variables give its shard", "[sweeps]") {
+TEST_CASE("the environment variables of each engine determine the shard of a process", "[sweeps]") {
     struct Case {
         const char* engine;
         Variables variables;
@@ -85,7 +85,7 @@ TEST_CASE("each engine's variables give its shard", "[sweeps]") {
         {"Open MPI", {{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}}, {1, 2}},
         {"PMI", {{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}}, {1, 2}},
         {"PMI", {{"SGE_TASK_ID", "undefined"}, {"LSB_JOBINDEX", "0"}, {"PMI_RANK", "1"}, {"PMI_SIZE", "2"}}, {1, 2}},
-        // mpirun in an allocation of one task, and two engines that agree
+        // First mpirun in a Slurm allocation of one task, then two engines that agree.
         {"Open MPI",
          {{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}, {"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}},
          {1, 2}},
@@ -100,7 +100,7 @@ TEST_CASE("each engine's variables give its shard", "[sweeps]") {
 
 TEST_CASE("if an engine's variables are incomplete, or if two engines disagree, the error lists the variables",
           "[sweeps]") {
-    // sbatch --array=3,7 repeats two tasks of an array of 64. The count is that of the repeated tasks.
+    // sbatch --array=3,7 repeats two tasks of an array of 64 tasks. SLURM_ARRAY_TASK_COUNT is then 2 instead of 64.
     const std::string some = refusal_of({{"SLURM_ARRAY_TASK_ID", "3"},
                                          {"SLURM_ARRAY_TASK_COUNT", "2"},
                                          {"SLURM_ARRAY_TASK_MIN", "3"},
@@ -119,7 +119,7 @@ TEST_CASE("if an engine's variables are incomplete, or if two engines disagree, 
     CHECK(two.find("srun says 1/2 (SLURM_PROCID=1 SLURM_NTASKS=2), and PMI says 0/2") != std::string::npos);
 }
 
-TEST_CASE("a shard is written I/N, where I is below N", "[sweeps]") {
+TEST_CASE("a shard is written as I/N with 0 <= I < N", "[sweeps]") {
     CHECK(parse_shard("3/64") == Shard{3, 64});
     for (const char* bad : {"", "3", "3/", "/4", "4/4", "-1/4", "1/0", "1/4 ", "a/4", "1/2/3", "+1/4"}) {
         CAPTURE(bad);
@@ -151,10 +151,10 @@ TEST_CASE("every unit belongs to one shard, and no shard takes much longer than 
         CAPTURE(count);
         CHECK(seen.size() == seconds.size());
         CHECK(std::set<std::size_t>(seen.begin(), seen.end()).size() == seconds.size());
-        // In each round of a list that is dealt back and forth, two shards differ by at most the spread of the round,
-        // and the signs of these differences alternate. Shards thus differ by at most the spreads of every second
-        // round. The last round is filled up with units of no length. Sums of up to 495 numbers have relative errors
-        // below 495 u.
+        // The sorted units are dealt to the shards in rounds whose direction alternates. In one round, two shards
+        // differ by at most the spread of the round, and the signs of these differences alternate. Two shards therefore
+        // differ by at most the sum of the spreads of every second round. If the last round is incomplete, the missing
+        // units count as zero. Sums of up to 495 numbers have relative errors below 495 u.
         double spreads[] = {0, 0};
         for (std::size_t first = 0, round = 0; first < sorted.size();
              first += static_cast<std::size_t>(count), ++round) {
@@ -165,7 +165,7 @@ TEST_CASE("every unit belongs to one shard, and no shard takes much longer than 
     }
 }
 
-TEST_CASE("a single changed line of a file is found from four numbers", "[sweeps]") {
+TEST_CASE("four checksums of a file are enough to find a single line that was changed", "[sweeps]") {
     std::string text = "run,step,loss\n";
     for (int i = 0; i < 1000; ++i) text += fmt::format("fp32/0,{},{}\n", i, std::sqrt(i));
     const RowsMark before = mark_of_rows("steps.csv", text);
@@ -185,7 +185,7 @@ TEST_CASE("a single changed line of a file is found from four numbers", "[sweeps
     CHECK_FALSE(changed_line(before, before));
 }
 
-TEST_CASE("without_times removes the columns of times from runs.csv", "[sweeps]") {
+TEST_CASE("without_times() removes the columns with times from runs.csv", "[sweeps]") {
     CHECK(without_times("run,seconds,loss,tokens_per_second\n\"a,b\",1.5,2,3\nc,4,5,6\n") ==
           "run,loss,\n\"a,b\",2,\nc,5,\n");
 }

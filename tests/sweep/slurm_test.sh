@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# slurm_test.sh PROGRAM [SCENARIO...]: runs a sweep on a real Slurm with four nodes on this host and a separate
-# configuration. Scenarios: an undisturbed run, unusual names, a failing task, a requeue, a killed node, a restarted
-# controller, and a time limit. Each must give the bytes of a single shard. If Slurm cannot be started, one line
-# MACHEPS-SKIPPED is printed.
+# slurm_test.sh PROGRAM [SCENARIO...]: runs a sweep on a real Slurm cluster with four nodes on this host. The cluster
+# has its own configuration. The scenarios are an undisturbed run, unusual names, a failing task, a requeue, a killed
+# node, a restarted controller, and a time limit. Each scenario must give the bytes of a single shard. If Slurm cannot
+# be started, the script prints one line that begins with MACHEPS-SKIPPED.
 set -u
 program=$1
 shift
@@ -29,7 +29,7 @@ stop_all() {
 }
 trap stop_all EXIT
 
-# --- munge and Slurm, with private files and ports
+# --- starts munge and Slurm, with private files and ports
 port=$((20000 + $$ % 20000))
 key=$folder/munge.key socket=$folder/munge.socket
 mungekey -c -k "$key" || skip "no munge key could be made"
@@ -128,7 +128,7 @@ cp alone/sweep.json planned.json
 count=$("$program" sweep plan alone --json | sed -n 's/.*"units": *\([0-9]*\).*/\1/p' | head -1)
 [ "$count" = 64 ] || fail "$count units instead of 64"
 
-# Only the columns of times may differ.
+# rows FILE: prints a CSV file without the columns that contain times, because only these may differ.
 rows() { python3 -c '
 import csv, sys
 for row in [list(csv.reader(open(sys.argv[1])))]:
@@ -141,7 +141,7 @@ same_rows() {
     [ -z "$(ls "$1/work")" ] || fail "$1: work is not empty"
 }
 
-# begin NAME [OPTIONS]: submits the sweep in a new folder. `array` and `merging` are its jobs.
+# begin NAME [OPTIONS]: submits the sweep in a new folder. Sets `array` and `merging` to the ids of its jobs.
 begin() {
     out=$1
     shift
@@ -161,7 +161,7 @@ finish() {
 }
 running() { [ "$(squeue -h -j "$array" -t RUNNING 2>/dev/null | wc -l)" -ge "${1:-1}" ]; }
 
-# edited NAME SED: submits the sweep in a new folder with a changed script of the array.
+# edited NAME SED: submits the sweep in a new folder, after sed has edited the script of the array job.
 edited() {
     out=$1
     mkdir "$out" && cp planned.json "$out/sweep.json"
@@ -178,8 +178,8 @@ plain() {
     wait_for 5 test -f plain/merged/runs.csv || fail "plain: the second job merged nothing"
 }
 
-# One task ends with 3, once. The others continue, merge reports the missing units, and submitting the array again
-# trains them.
+# One task ends once with exit code 3. The other tasks continue, and merge reports the missing units. When the array is
+# submitted again, it trains these units.
 fails() {
     edited fails "3a [ \"\$SLURM_ARRAY_TASK_ID\" = 1 ] \&\& mkdir $folder/once 2>/dev/null \&\& exit 3"
     wait_for 240 ended "$array" || fail "fails: did not end"
@@ -227,9 +227,9 @@ lost() {
     finish
 }
 
-# Before the time limit, Slurm sends USR1 to the script, the shard saves a checkpoint, and the task is requeued. Slurm
-# checks limits twice a minute, so a signal that is due after ten seconds may come after forty. So that the shard is
-# still training when the signal comes, it is halted at its first checkpoint until the signal is pending.
+# Before the time limit, Slurm sends USR1 to the script. The shard then saves a checkpoint, and the task is requeued.
+# Slurm checks limits twice a minute, so a signal that is due after ten seconds may come only after forty seconds. The
+# test stops the shard at its first checkpoint until the signal is pending, so that it is still training at this time.
 limited() {
     local task reference shard
     sed -e 's/steps = 200/steps = 4000/' -e 's/seeds = .*/seeds = 0/' -e 's/"amp-bf16", //' plan.toml >long.toml
@@ -241,7 +241,7 @@ limited() {
     wait_for 120 at_work || fail "limited: no shard is training"
     shard=$(pgrep -f "sweep run $folder/limited --shard 0/4")
     kill -STOP "$shard" || fail "limited: the shard has already ended"
-    told() { ((0x$(awk '/^ShdPnd/ { print $2 }' "/proc/$shard/status") & 0x4000)); }  # the TERM of the script is pending
+    told() { ((0x$(awk '/^ShdPnd/ { print $2 }' "/proc/$shard/status") & 0x4000)); }  # true if the SIGTERM from the script is pending
     wait_for 120 told || fail "limited: Slurm sent no signal before the limit"
     kill -CONT "$shard"
     "$program" sweep run long -q &
@@ -257,7 +257,7 @@ limited() {
     scontrol show job "${array}_0" | grep -q 'Restarts=[1-9]' || fail "limited: the task was not requeued"
 }
 
-# The path of the folder contains characters with a special meaning in a shell and in an #SBATCH line.
+# The path of the sweep's folder contains characters with a special meaning in a shell and in an #SBATCH line.
 named() {
     begin "it's 50% \"done\" #1 \$(touch injected)"
     finish

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests sweeps from the plan to the merged rows: the bytes are the same for all shards, however they ended.
+// Tests sweeps from the plan to the merged rows. The merged bytes must not depend on the number of shards or on
+// interruptions.
 #include "experiments/training/sweep/store/done.hpp"
 #include "tests/json.hpp"
 #include "tests/sweep/reference.hpp"
@@ -15,7 +16,8 @@ using nlohmann::json;
 
 namespace {
 
-/// Trains a plan of twelve runs in four units as a whole, in shards, and in parallel, and compares the merged files.
+/// Trains a plan of twelve runs in four units: as a whole, in shards one after another, and in parallel. Compares the
+/// merged files.
 void train_in_all_ways(const SweepScratch& folder, const std::string& plan, int steps) {
     folder.write("small.toml", plan);
     REQUIRE(folder.run("sweep plan small.toml --out one") == 0);
@@ -30,7 +32,7 @@ void train_in_all_ways(const SweepScratch& folder, const std::string& plan, int 
         REQUIRE(folder.run("sweep run four -q --shard " + std::to_string(shard) + "/4") == 0);
     CHECK(merged_again(folder, "four") == at_once);
 
-    copy_plan(folder, "one", "seven");  // more shards than units: some have none
+    copy_plan(folder, "one", "seven");  // there are more shards than units
     for (int shard = 6; shard >= 0; --shard)
         REQUIRE(folder.run("sweep run seven -q --shard " + std::to_string(shard) + "/7") == 0);
     CHECK(merged_again(folder, "seven") == at_once);
@@ -46,7 +48,7 @@ void train_in_all_ways(const SweepScratch& folder, const std::string& plan, int 
     REQUIRE(folder.run("sweep run jobs -q --jobs 3") == 0);
     CHECK(merged_again(folder, "jobs") == at_once);
 
-    // Shards are started by other programs, if these are installed.
+    // Other programs start the shards, if they are installed.
     const auto by_another = [&](const std::string& name, const std::string& program, const std::string& command) {
         if (folder.shell("command -v " + program) != 0) return;
         copy_plan(folder, "one", name);
@@ -76,7 +78,7 @@ TEST_CASE("any number of shards, in any order or at the same time, merge to the 
     train_in_all_ways(folder, small_plan(), 20);
 }
 
-TEST_CASE("three policies, two seeds and two rates of size tiny merge to the same bytes, however they are trained",
+TEST_CASE("a sweep of 12 runs of size tiny merges to the same bytes, regardless of shards and parallel processes",
           "[sweeps][slow]") {
     const SweepScratch folder;
     train_in_all_ways(
@@ -86,7 +88,7 @@ TEST_CASE("three policies, two seeds and two rates of size tiny merge to the sam
         60);
 }
 
-TEST_CASE("units that are split by policy train fp32 again, and its rows are merged once", "[sweeps]") {
+TEST_CASE("if units are split by policy, each trains fp32, and merge keeps the rows of fp32 only once", "[sweeps]") {
     const SweepScratch folder;
     folder.write("whole.toml", small_plan());
     folder.write(
@@ -108,14 +110,15 @@ TEST_CASE("units that are split by policy train fp32 again, and its rows are mer
         return text;
     };
     CHECK(without_units("whole/merged/steps.csv") == without_units("split/merged/steps.csv"));
-    // A machine that computes fp32 differently is found, because two units contain rows of the same fp32 run.
+    // Two units contain rows of the same fp32 run, so a machine that computes fp32 differently is detected. The first
+    // unit is changed here to have different rows.
     const fs::path unit = folder.units("split").front();
     const std::string steps = contents(unit / "steps.csv");
     const std::size_t line = steps.find('\n', steps.find('\n') + 1);
     std::string other = steps;
     other[line - 1] = other[line - 1] == '1' ? '2' : '1';
     std::ofstream(unit / "steps.csv") << other;
-    // If only the file was changed, the error says so, and does not blame a machine.
+    // If only the file was changed, the error reports this, and does not blame a machine.
     CHECK(folder.run("merge split --rows steps --trust") == 1);
     CHECK(folder.err().find("row 1 (line 2) has changed since the unit was finished") != std::string::npos);
     CHECK(folder.err().find("computes wrongly") == std::string::npos);
@@ -125,7 +128,8 @@ TEST_CASE("units that are split by policy train fp32 again, and its rows are mer
     CHECK(folder.err().find("steps.csv, row 1") != std::string::npos);
 }
 
-TEST_CASE("while a unit is missing, fp32's rows come from another unit of its setting and seed", "[sweeps]") {
+TEST_CASE("if a unit is missing, the rows of fp32 come from another unit with the same setting and seed",
+          "[sweeps]") {
     const SweepScratch folder;
     folder.write("split.toml", small_plan("policy = [\"amp-bf16\", \"pure-bf16\"]\nseeds = 0\n", split_units));
     REQUIRE(folder.run("sweep run split.toml -q") == 0);
@@ -187,7 +191,7 @@ TEST_CASE("SIGUSR1, SIGTERM and --max-minutes stop a shard with exit 75, and it 
     }
     copy_plan(folder, "one", "timed");
     CHECK(folder.run("sweep run timed -q --max-minutes 0.001") == 75);
-    int rounds = 1;  // later rounds are longer, so that a busy machine finishes as well
+    int rounds = 1;  // later rounds are longer, so that even a busy machine finishes
     while (folder.run("sweep run timed -q --max-minutes " + std::to_string(0.005 * rounds)) == 75 && rounds < 200)
         ++rounds;
     CHECK(merged_again(folder, "timed") == at_once);
@@ -231,7 +235,7 @@ TEST_CASE("a changed byte is found, and the error names its unit, file and row",
     CHECK(folder.err().find("row 8 (line 9)") != std::string::npos);
     CHECK(contents(folder / "small/merged/steps.csv") == before);  // nothing was written
     CHECK(folder.run("merge small --trust") == 0);
-    // As the message advises, the unit is removed, and its shard runs again.
+    // As the message advises, the unit is removed, and its shard is run again.
     fs::remove_all(unit);
     CHECK(folder.run("merge small") == 1);
     CHECK(folder.err().find("1 of 2 units are missing") != std::string::npos);
@@ -251,7 +255,7 @@ TEST_CASE("a plan that grows trains only the new units, and merge reports units 
     REQUIRE(folder.run("sweep run small.toml --json") == 0);
     CHECK(json::parse(folder.out())["trained"] == 2);
     folder.write("small.toml", plan("0..2"));
-    // One of several shards refuses a plan that has changed.
+    // A shard of several refuses a plan that has changed.
     CHECK(folder.run("sweep run small.toml --shard 0/2") == 2);
     CHECK(folder.err().find("the plan is not the one that small was made from") != std::string::npos);
     REQUIRE(folder.run("sweep run small.toml --json -q") == 0);
@@ -262,7 +266,7 @@ TEST_CASE("a plan that grows trains only the new units, and merge reports units 
 
     folder.write("mine.toml", "name = \"mine\"\nextends = \"pure-bf16-sr\"\n");
     REQUIRE(folder.run("sweep run small.toml --json -q") == 0);
-    CHECK(json::parse(folder.out())["trained"] == 3);  // that policy again for each seed, with fp32
+    CHECK(json::parse(folder.out())["trained"] == 3);  // the changed policy and fp32, for each of three seeds
     REQUIRE(folder.run("merge small --json") == 0);
     const json merged = json::parse(folder.out());
     CHECK(merged["units"] == 6);  // amp-bf16 is taken from the old units
@@ -301,7 +305,7 @@ TEST_CASE("failed units are recorded, and trained again only with --retry-failed
     CHECK(fs::is_empty(folder / "small/failed"));
 }
 
-TEST_CASE("three attempts without progress count as failed", "[sweeps]") {
+TEST_CASE("a unit counts as failed after three attempts without progress", "[sweeps]") {
     const SweepScratch folder;
     folder.write("small.toml", small_plan("policy = [\"pure-bf16\"]\nseeds = 0\n"));
     REQUIRE(folder.run("sweep plan small.toml --out small --csv") == 0);
@@ -365,7 +369,7 @@ TEST_CASE("an invalid plan is refused before anything is trained", "[sweeps]") {
     CHECK(folder.run("merge .") == 3);
 }
 
-TEST_CASE("exclusions leave runs out, and a setting without policies has no unit", "[sweeps]") {
+TEST_CASE("excluded runs are not planned, and a setting without policies has no unit", "[sweeps]") {
     const SweepScratch folder;
     folder.write("small.toml",
                  small_plan("policy = [\"tf32\", \"pure-*\"]\nseeds = [0, 3]\nlr = [1, 2]\n",

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the fp8 rows of docs/systems.md: imports a config of each system, and trains a model under its policy.
+// Tests the fp8 systems of docs/systems.md: imports a config of each system, and trains a model under its policy. A
+// title "row N: ..." is about system N of tests/configs/systems.toml.
 #include "core/error.hpp"
 #include "tests/training/trained.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decode scales in the kernel of fp32.chain. They are packed like the operands and applied where a chain is cut
-// (Promotion) or at its end. Included once per target.
+// Decode scales for the kernel of machine fp32.chain. The scales are packed like the operands. They are applied
+// wherever a partial sum joins the main sum (Promotion), or once to the finished sum. Included once per SIMD target.
 #include "emulation/cpu/matmul/parts-inl.hpp"
 
 #if defined(MACHEPS_MATMUL_JOINS_INL) == defined(HWY_TARGET_TOGGLE)
@@ -14,8 +14,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace macheps::HWY_NAMESPACE {
 
-/// Packs the scales of `count` rows of a or columns of b, beginning with `first`. out[q * ld + i] is the scale of row
-/// or column first + i for the `interval` terms that begin at first_k + q * interval. ld is a multiple of the vector
+/// Packs the scales of `count` rows of a or columns of b, from index `first` on. out[q * ld + i] is the scale of row or
+/// column first + i for the `interval` terms that begin at first_k + q * interval. ld is a multiple of the vector
 /// length; unused elements are 1.
 inline void pack_scales(const OperandScales& scales, std::int64_t first, std::int64_t count, std::int64_t first_k,
                         std::int64_t interval, std::int64_t intervals, std::int64_t ld, float* out) {
@@ -36,23 +36,24 @@ inline void pack_scales(const OperandScales& scales, std::int64_t first, std::in
     }
 }
 
-/// How a tile's partial sums are cut, scaled and joined.
+/// How the sums of a tile are split into partial sums, scaled and joined.
 struct Joins {
-    std::int64_t interval = 0;               ///< terms per partial sum; 0: there is only one chain
+    std::int64_t interval = 0;               ///< terms per partial sum; 0: the whole sum is one chain
     const float *a = nullptr, *b = nullptr;  ///< scales of the tile's rows and columns
     std::int64_t a_ld = 0, b_ld = 0;         ///< elements from one interval to the next
     Promotion promotion = Promotion::none;   ///< fma_joint or fma_left
-    ScaleOrder order = ScaleOrder::joint;    ///< order of the scales at the end of a single chain
+    ScaleOrder order = ScaleOrder::joint;    ///< order in which the scales multiply a single chain
     bool at_end() const { return a != nullptr && interval == 0; }
 };
 
-/// Returns the main sum after `partial` has joined it.
+/// Scales `partial` by sa and sb, adds it to the main sum, and returns the new main sum.
 HWY_INLINE F32 joined(Promotion promotion, F32 partial, F32 sa, F32 sb, F32 main) {
     return promotion == Promotion::fma_joint ? fma(partial, sa * sb, main) : fma(partial * sa, sb, main);
 }
 
-/// Applies the last steps before the cast to finished sums, rows of `ld` elements: the scales of a single chain, the
-/// factor and the bias. `bias` points to the bias of the first column, or is null.
+/// Applies the last steps before the cast to finished sums: the scales (if the sum is a single chain), the factor and
+/// the bias. `out` points to `rows` rows that are `ld` elements apart. `bias` points to the bias of the first column,
+/// or is null.
 inline void finish_rows(const Joins& joins, float factor, const float* bias, std::int64_t rows, std::int64_t columns,
                         float* out, std::int64_t ld) {
     for (std::int64_t i = 0; i < rows; ++i, out += ld) {

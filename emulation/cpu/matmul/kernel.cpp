@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packed panels of B (32 columns on AVX-512, 16 on AVX2) stay in the second-level cache, a packed strip of rows of A
-// stays in the first-level cache, and a tile of accumulators stays in registers. The terms of an element are always
-// added in ascending k, for every size of blocks, because a later block of k continues from the stored accumulator. If
-// scales change along k, the chains of a tile end at every change, and every block of k ends together with a chain.
+// Matmul kernel for machine fp32.chain. Packed panels of B (32 columns on AVX-512, 16 on AVX2) stay in the second-level
+// cache, a packed strip of rows of A stays in the first-level cache, and a tile of accumulators stays in registers. The
+// terms of an output are added in ascending k for every block size, because each block of k continues from the stored
+// accumulators. If scales change along k, every interval with constant scales is a separate chain, and a block of k
+// contains only whole intervals.
 #include "emulation/cpu/simd/targets.hpp"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "emulation/cpu/matmul/kernel.cpp"
@@ -26,19 +27,19 @@ namespace macheps::HWY_NAMESPACE {
 namespace {
 
 constexpr std::int64_t panel_columns = 2 * lanes_of_vector;
-/// Accumulators take 24 of 32 registers, or 12 of 16. Each loaded vector of B is used for every row, and each scalar of
-/// A for two vectors.
+/// Rows of a tile. Its accumulators take 24 of 32 registers on AVX-512, and 12 of 16 on AVX2. Each loaded vector of B
+/// is used for every row, and each scalar of A for two vectors.
 constexpr std::int64_t strip_rows = HWY_TARGET == HWY_AVX3 ? 12 : 6;
-constexpr std::int64_t k_block = 384;       ///< a strip of A: at most 18 KiB of the first-level cache
-constexpr std::int64_t column_block = 512;  ///< a block of B: at most 768 KiB of the second-level cache
+constexpr std::int64_t k_block = 384;       ///< terms; a strip of A takes at most 18 KiB of the first-level cache
+constexpr std::int64_t column_block = 512;  ///< columns; a block of B takes at most 768 KiB of the second-level cache
 
-/// Number of strips of a transposed A that are packed together, so that whole cache lines of its rows are read. With
-/// 128 columns this saves 4% of the time of a product. It costs 3% if a block of B fills the second-level cache, so it
-/// is done for at most `columns_beside_strips` columns.
+/// Number of strips of a transposed A that are packed together, so that whole cache lines of A are read. This saves 4%
+/// of the time of a product with 128 columns. It costs 3% if a block of B fills the second-level cache, so it is only
+/// done for at most `columns_beside_strips` columns.
 constexpr std::int64_t strips_packed = 4, columns_beside_strips = 256;
 
-/// Returns the distance in elements from one packed strip of `rows` x `k` to the next. The rows of a strip are written
-/// as whole vectors, and the last one reaches beyond the end.
+/// Returns the distance in elements from one packed strip of `rows` x `k` to the next. The k rows of a packed strip are
+/// written as whole vectors, so the last write reaches beyond the end of the strip.
 constexpr std::int64_t strip_stride(std::int64_t rows, std::int64_t k) { return rows * k + panel_columns; }
 
 /// Scratch memory of one thread, kept from call to call.
@@ -100,7 +101,7 @@ HWY_INLINE void store_part(F32 x, float* p, std::size_t n) {
     whole ? store(x, p) : hn::BlendedStore(x.v, hn::FirstN(DF32(), n), DF32(), p);
 }
 
-/// The last steps for an accumulator before the cast.
+/// Last steps before the cast of the accumulators of a tile: a factor and a bias.
 struct Finish {
     float scale = 1;
     const float* bias = nullptr;  ///< points to the bias of the tile's first column
@@ -113,15 +114,15 @@ struct Tile {
     const float* b = nullptr;
     std::int64_t b_step = 0;
     std::int64_t k = 0;
-    std::int64_t k_rest = 0;  ///< further terms, all of them +0 times a finite number
+    std::int64_t k_rest = 0;  ///< number of further terms, all +0 times a finite number
     float* out = nullptr;
     std::int64_t ld_out = 0;
     std::size_t last_count = 0;  ///< columns of the last vector
     bool resume = false;         ///< start from the sums in `out` instead of +0
 };
 
-/// Accumulator i belongs to row i / vectors and vector i % vectors. The parameter packs are expanded before the
-/// compiler assigns registers; loops over `acc` would leave it in memory.
+/// Computes a tile. Accumulator i belongs to row i / vectors and to vector i % vectors of this row. Parameter packs are
+/// expanded over the accumulators, because loops over `acc` would make the compiler keep it in memory.
 template <int vectors, bool whole, int... i>
 HWY_INLINE void run_tile(const Tile& t, const Finish* finish, std::integer_sequence<int, i...>) {
     constexpr std::int64_t lanes = lanes_of_vector;
@@ -137,7 +138,7 @@ HWY_INLINE void run_tile(const Tile& t, const Finish* finish, std::integer_seque
         ((acc[i] = fma(F32(a[i / vectors * a_row]), i % vectors == 0 ? b0 : b1, acc[i])), ...);
     }
     if (t.k_rest > 0) {
-        // Adding +-0 can change only a sum of -0, which an underflow can leave.
+        // The remaining products are +0 or -0. They can change only a sum of -0, which an underflow can leave.
         const I32 negative_zero(-0x7fffffff - 1);
         M32 changes = bits(acc[0]) == negative_zero;
         ((changes = changes | (bits(acc[i]) == negative_zero)), ...);
@@ -159,7 +160,8 @@ HWY_INLINE void run_tile(const Tile& t, const Finish* finish, std::integer_seque
     (store_part<is_whole(i)>(acc[i], place(i), n), ...);
 }
 
-/// Computes a tile as run_tile() does, but with a separate chain for every interval, which then joins the sum in `out`.
+/// Computes a tile like run_tile(), but sums every interval in a separate chain, scales it and adds it to the sum in
+/// `out`.
 template <int vectors, bool whole, int... i>
 HWY_INLINE void run_joined(const Tile& t, const Joins& joins, std::integer_sequence<int, i...>) {
     constexpr std::int64_t lanes = lanes_of_vector;
@@ -239,15 +241,15 @@ bool all_finite(const MatmulOperand& operand, const float* b, std::int64_t k, st
     return !any(!finite);
 }
 
-/// Excludes from `tile`, which begins with term `first_k`, the terms that are known to be +0 times a finite number.
-/// Such terms before the others are dropped; those after them become `k_rest`.
+/// Excludes the terms of `tile` that are known to be +0 times a finite number. The tile begins with term `first_k`.
+/// Excluded terms before the remaining terms are dropped; excluded terms after them become `k_rest`.
 void leave_out_zeros(Triangle triangle, std::int64_t first_k, std::int64_t row, std::int64_t rows, Tile& tile) {
     if (triangle == Triangle::a_lower) {
         const std::int64_t needed = min_of(max_of(row + rows - first_k, std::int64_t{0}), tile.k);
         tile.k_rest = tile.k - needed;
         tile.k = needed;
     } else if (triangle == Triangle::a_upper) {
-        // A sum is +0 until its first other term.
+        // A sum stays +0 until the first term that is not excluded.
         const std::int64_t zeros = min_of(max_of(row - first_k, std::int64_t{0}), tile.k);
         tile.a += zeros * tile.a_step;
         tile.b += zeros * tile.b_step;
@@ -255,7 +257,7 @@ void leave_out_zeros(Triangle triangle, std::int64_t first_k, std::int64_t row, 
     }
 }
 
-/// Packs the scales of a block in parts: those of all its columns, and those of one strip of rows at a time.
+/// Packs the scales of a block: first those of all its columns, then those of one strip of rows at a time.
 class ScalePacker {
   public:
     ScalePacker(const Matmul& args, Scratch& scratch) : args_(args), scratch_(scratch) {
@@ -265,7 +267,8 @@ class ScalePacker {
         joins_.a_ld = round_up(strip_rows);
         is_used_ = args.a.scales.data != nullptr || args.b.scales.data != nullptr || joins_.interval > 0;
     }
-    /// Returns true if the tile kernels do not finish the sums themselves.
+    /// Returns true if there are scales or partial sums. finish_rows() then performs the last steps instead of the tile
+    /// kernels.
     bool is_used() const { return is_used_; }
     std::int64_t interval() const { return joins_.interval; }
 
@@ -279,9 +282,9 @@ class ScalePacker {
     void begin_rows(std::int64_t row, std::int64_t rows) {
         if (is_used_) pack(args_.a.scales, row, rows, joins_.a_ld, scratch_.a_scales);
     }
-    /// Returns the joins of the tile that begins `j` columns after the first one, valid until the next call. It returns
-    /// a reference because a copy would be slow: fields that were just written one by one would be read as vectors,
-    /// which wait for every store before them.
+    /// Returns the joins of the tile that begins `j` columns after the first column of the block, valid until the next
+    /// call. A copy of the struct would be slow: it would read fields with vector loads right after they were stored
+    /// one by one, and such loads wait until all earlier stores are done.
     const Joins& joins(std::int64_t j) {
         if (is_used_) joins_.a = scratch_.a_scales.data(), joins_.b = scratch_.b_scales.data() + j;
         return joins_;
@@ -304,14 +307,13 @@ class ScalePacker {
     std::int64_t first_k_ = 0, intervals_ = 1;
 };
 
-/// Returns the number of terms of k that are packed together. If there are partial sums, it is a multiple of their
-/// length.
+/// Returns the number of terms of k that are packed together, which is a multiple of the length of a partial sum.
 std::int64_t part_of_k(const Matmul& args) {
     const std::int64_t interval = args.rule.promotion_interval;
     return interval > 0 ? part_of(args.k, k_block / interval * interval, interval) : part_of(args.k, k_block, 4);
 }
 
-/// Copies the block's part of C to the output, where the chains continue from it.
+/// Copies the block's elements of C to the output. The chains start from these values.
 void begin_with_addend(const Matmul& args, const MatmulBlock& block) {
     if (block.addend == block.out && args.ld_addend == args.ld_out) return;
     const std::int64_t columns = block.last_column - block.first_column;
@@ -340,8 +342,8 @@ void multiply_block(const Matmul& args, const Caster& caster, const MatmulBlock&
     if (block.addend != nullptr) begin_with_addend(args, block);
     for (std::int64_t column = block.first_column; column < block.last_column; column += column_part) {
         const std::int64_t columns = min_of(column_part, block.last_column - column);
-        // Packing B pays off if the packed copy is read more than a few times. Without a copy, whole vectors must not
-        // reach beyond B.
+        // Packing B pays off if the packed copy is read more than a few times. It is required if B is transposed, and
+        // if the columns do not fill whole vectors, because loads of whole vectors must not reach beyond the end of B.
         const bool pack_b =
             args.b.transposed || columns % lanes_of_vector != 0 || block.last_row - block.first_row > 4 * strip_rows;
         const std::int64_t strips = columns <= columns_beside_strips ? strips_packed : 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One thread's share of a matmul: a rectangle of one output matrix.
+// MatmulBlock: the part of a matmul that one thread computes, a rectangle of one output matrix.
 #pragma once
 #include "emulation/backend.hpp"
 #include "emulation/cpu/ops/casts/cast.hpp"
@@ -15,7 +15,7 @@ struct MatmulBlock {
     std::uint64_t first_element = 0;  ///< index of the matrix's first element in the random stream
 };
 
-/// Computes the rectangle. If `tally` is not null, adds the statistics of the last cast to *tally.
+/// Kernel that computes the outputs of `block`. If `tally` is not null, adds the statistics of the last cast to *tally.
 using MatmulBlockKernel = void (*)(const Matmul& args, const Caster& caster, const MatmulBlock& block, Tally* tally);
 MatmulBlockKernel matmul_block_kernel(Simd level);
 

@@ -13,8 +13,8 @@ namespace macheps {
 namespace {
 
 constexpr std::int64_t matmul_worth_a_thread =
-    2'000'000;                                    ///< fused multiply-adds: about 20 microseconds, several wake-ups
-constexpr std::int64_t matmul_column_grain = 32;  ///< a panel of B; two cache lines of the output
+    2'000'000;                                    ///< fused multiply-adds: about 20 microseconds, or several wake-ups
+constexpr std::int64_t matmul_column_grain = 32;  ///< columns of a panel of B, and two cache lines of the output
 
 /// Division of an output matrix into row_parts x column_parts rectangles. Several small matrices form one task.
 struct Grid {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts that the matmul kernels share: packing with transposition, and the cast of finished rows. Included once per
+// Code that the matmul kernels share: packing with transposition, and the cast of finished rows. Included once per SIMD
 // target.
 #include "emulation/cpu/matmul/kernel.hpp"
 #include "emulation/cpu/simd/lanes-inl.hpp"
@@ -17,8 +17,8 @@ namespace macheps::HWY_NAMESPACE {
 
 inline constexpr std::int64_t lanes_of_vector = f32_lanes;
 
-/// The scales of an operand for one term. Gives the values of OperandScales::at, for most operands without a division
-/// per element.
+/// The scales of an operand for one term of the sum. operator() returns the same values as OperandScales::at(). For
+/// most operands, it needs no division per element.
 class ScalesOfTerm {
   public:
     ScalesOfTerm(const OperandScales& scales, std::int64_t term)
@@ -35,7 +35,7 @@ class ScalesOfTerm {
     std::int64_t block_, stride_;
 };
 
-/// Returns the vector whose 128-bit block l holds four elements of row[4 l], from `at` on.
+/// Returns a vector whose 128-bit block l holds elements at .. at + 3 of row[4 l].
 HWY_INLINE F32 load_blocks(const float* const* row, std::int64_t at) {
 #if HWY_TARGET == HWY_AVX3
     const hn::Half<DF32> half;
@@ -57,7 +57,7 @@ inline void pack_transposed(const float* in, std::int64_t ld, std::int64_t rows,
     for (std::int64_t r = 0; r < lanes_of_vector; ++r) row[r] = in + min_of(r, rows - 1) * ld;
     std::int64_t p = 0;
     for (; p + 4 <= k; p += 4, out += 4 * step) {
-        // A 4 x 4 transposition in every 128-bit block.
+        // Transpose the 4 x 4 elements of each 128-bit block.
         const auto v0 = load_blocks(row, p).v, v1 = load_blocks(row + 1, p).v;
         const auto v2 = load_blocks(row + 2, p).v, v3 = load_blocks(row + 3, p).v;
         const DF32 d;
@@ -73,13 +73,14 @@ inline void pack_transposed(const float* in, std::int64_t ld, std::int64_t rows,
     }
 }
 
-/// Casts finished rows that are still in the cache. With bias_after_cast, then adds the bias and casts again.
+/// Casts finished rows while they are still in the cache. With bias_after_cast, adds the bias after this cast and casts
+/// again.
 inline void cast_rows(const Matmul& args, const Caster& caster, const MatmulBlock& block, std::int64_t row,
                       std::int64_t rows, std::int64_t column, std::int64_t columns, Tally* tally) {
     const bool after = args.bias != nullptr && args.bias_after_cast;
     const bool identity = args.out_cast.is_identity();
     if (identity && tally == nullptr && !after) return;
-    // Contiguous whole rows are one range.
+    // If whole rows are contiguous in memory, cast them as one range.
     const bool whole = columns == args.n && args.ld_out == args.n && !after;
     const std::int64_t ranges = whole ? 1 : rows, length = whole ? rows * columns : columns;
     for (std::int64_t i = 0; i < ranges; ++i) {

@@ -16,12 +16,12 @@
 namespace macheps {
 using AdamKernelPointer = decltype(AdamWork::kernel);
 
-/// How the lines of a kernel are rounded.
+/// How the result of each line of an Adam kernel (emulation/adam.inl) is rounded.
 enum class LineRounding : std::uint8_t {
     none,    ///< the arithmetic is fp32, or the kernel rounds no line
     wide,    ///< to a format of fp32's range, such as bf16
     narrow,  ///< to a format of a smaller range, such as fp16
-    other,   ///< computed by the definition, element by element
+    other,   ///< the scalar definition computes each element
 };
 
 inline LineRounding line_rounding(const CastPlan& plan) {
@@ -41,7 +41,7 @@ namespace adam {
 
 using macheps::adam::Operations;
 
-/// The lanes of a vector of fp32, in fp64.
+/// The lanes of an fp32 vector, converted to fp64.
 struct Doubles {
     F64 lower, upper;
     HWY_INLINE Doubles(F64 l, F64 u) : lower(l), upper(u) {}
@@ -78,7 +78,7 @@ struct Rounded {
     }
 };
 
-/// Computes the lines of Kernel on a chunk, without the casts of the stored values.
+/// Runs Kernel on a chunk. Does not apply the casts of the stored values.
 template <class Kernel, class Rounding>
 void run_lines(const AdamWork& work, float* p, const float* g, float* m, float* v, std::int64_t n,
                UpdateScratch& scratch) {

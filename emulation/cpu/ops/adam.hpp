@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A step of Adam as one of the frameworks' kernels computes it, over a chunk of one tensor, for one instruction set.
+// Adam steps with the rounding of a framework's kernel, on a chunk of one tensor and for one instruction set.
 #pragma once
 #include "emulation/adam.hpp"
 #include "emulation/cpu/ops/casts/cast.hpp"
@@ -14,8 +14,9 @@ struct AdamWork {
     AdamConstants constants;
     CastPlan arithmetic;
     Caster value, moment1, moment2;
-    /// Updates elements [first, first + n) of a tensor, n <= 1024 and first a multiple of 1024. Pointers are to element
-    /// `first`. If `stats` is not null, adds the counts to *stats and returns the chunk's sums.
+    /// Updates elements [first, first + n) of a tensor, where n <= 1024 and `first` is a multiple of 1024. The pointers
+    /// point to element `first`. If `stats` is not null, adds the counts of these elements to *stats and returns their
+    /// sums.
     definition::UpdateSums (*kernel)(const AdamWork& work, float* p, const float* g, float* m, float* v,
                                      std::int64_t first, std::int64_t n, UpdateStats* stats);
 };

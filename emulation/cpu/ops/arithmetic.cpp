@@ -24,8 +24,8 @@ using ArithmeticKernel = void (*)(const CastPlan& plan, const float* a, const fl
 /// How the fp32 result is rounded before the cast.
 enum class Through : std::uint8_t {
     nearest,     ///< to nearest even, where rounding twice is innocuous
-    odd,         ///< to odd, which keeps all that a later rounding needs (Boldo and Melquiond 2008)
-    odd_or_neg,  ///< to odd, and an exact zero sum is -0, as in rounding toward -Inf
+    odd,         ///< to odd, so that the cast can still round correctly (Boldo and Melquiond 2008)
+    odd_or_neg,  ///< to odd, but numbers that cancel give -0, as in rounding toward -Inf
 };
 }  // namespace macheps
 #endif
@@ -61,7 +61,7 @@ HWY_INLINE VF directed(VF a, VF b, VF c) {
 }
 
 /// Computes the operation with rounding to odd. The results rounded down and up are equal if the result is exact.
-/// Otherwise they are neighbours, one of which is odd.
+/// Otherwise they are neighbours, and the last bit of one of them is set.
 template <Operation operation, bool negative_zero>
 HWY_INLINE F32 odd(F32 a, F32 b, F32 c) {
     const VF down = directed<operation, _MM_FROUND_TO_NEG_INF>(a.v, b.v, c.v),
@@ -73,14 +73,15 @@ HWY_INLINE F32 odd(F32 a, F32 b, F32 c) {
 
 #else
 
-/// Returns x + y in fp64, rounded to odd. Two-sum gives the error, and thereby the neighbour on the other side.
+/// Returns x + y in fp64, rounded to odd. The two-sum algorithm gives the rounding error, whose sign shows on which
+/// side of the rounded sum the exact sum is.
 HWY_INLINE F64 odd_sum(F64 x, F64 y) {
     const F64 sum = x + y, y_part = sum - x, error = (x - (sum - y_part)) + (y - y_part);
     const DF64 d;
     const hn::RebindToSigned<DF64> di64;
     const auto bits = hn::BitCast(di64, sum.v);
     const auto inexact = hn::Or(hn::Lt(error.v, hn::Zero(d)), hn::Gt(error.v, hn::Zero(d)));  // false for NaN
-    // One place towards zero (-1) if the error points there, then odd.
+    // If the error points toward zero, move one unit toward zero (-1). Then set the last bit.
     const auto inward = hn::BroadcastSignBit(hn::BitCast(di64, hn::Xor(error.v, sum.v)));
     const auto cut = hn::Add(bits, inward);
     const auto odd = hn::Or(cut, hn::Set(di64, 1));
@@ -106,8 +107,9 @@ HWY_INLINE F32 odd_narrow(F64 lower, F64 upper) {
     return F32(as_float(hn::Or(hn::Add(as_int(near.v), outward), hn::And(inexact, all(1)))));
 }
 
-/// Computes the operation in fp64 without losing anything that the rounding to odd needs. fp64 holds products of fp32
-/// numbers. A quotient or root that is not an fp32 number is never rounded to one in fp64 (53 >= 2 * 24 + 2).
+/// Computes the operation in fp64, precisely enough for odd_narrow() to return the exact result rounded to odd. fp64
+/// holds products of fp32 numbers exactly. If a quotient or root is not an fp32 number, rounding it to fp64 does not
+/// give an fp32 number (53 >= 2 * 24 + 2).
 template <Operation operation>
 HWY_INLINE F64 odd_wide(F64 a, F64 b, F64 c) {
     if constexpr (operation == Operation::add) return odd_sum(a, b);
@@ -124,7 +126,7 @@ HWY_INLINE F32 odd(F32 a, F32 b, F32 c) {
                                   odd_wide<operation>(promote_upper(a), promote_upper(b), promote_upper(c)));
     constexpr bool sums = operation == Operation::add || operation == Operation::sub || operation == Operation::fma;
     if constexpr (!negative_zero || !sums) return result;
-    // A sum that is +0 comes from two +0, which keep their sign, or from numbers that cancel.
+    // A result of +0 is the sum of two +0 and stays +0, or the sum of two numbers that cancel and becomes -0.
     const F32 x = operation == Operation::fma ? a * b : a, y = operation == Operation::fma   ? c
                                                                : operation == Operation::sub ? -b
                                                                                              : b;
@@ -202,7 +204,7 @@ ArithmeticKernel rounded_kernel(const CastPlan& plan) {
     return rounded<operation, through, Known{.beyond = true, .unit_scale = true}>;
 }
 
-/// Returns null if there is no such kernel.
+/// Returns a kernel that computes and casts in one pass, or null if the plan needs two passes.
 ArithmeticKernel fused_kernel(Operation operation, const CastPlan& plan, Through through) {
     const bool beyond = plan.path == CastPlan::Path::narrow && !plan.signless && !plan.infinity_is_max;
     if (plan.cast.round != Round::nearest_even || !(plan.carries_to_inf || beyond)) return nullptr;
@@ -268,7 +270,7 @@ ArithmeticKernel fused_arithmetic(Operation operation, const CastPlan& plan, Thr
 
 namespace {
 
-constexpr std::int64_t block = 1 << 14, stretch = 1024;  ///< elements per task; per pass through the first-level cache
+constexpr std::int64_t block = 1 << 14, stretch = 1024;  ///< elements per task; elements per pass (they fit in L1)
 
 int operand_count(Operation operation) {
     return operation == Operation::sqrt ? 1 : operation == Operation::fma ? 3 : 2;
@@ -309,7 +311,8 @@ bool is_innocuous_through_fp32(Operation operation, const Format& f) {
     }
     if (f.encoding != Encoding::binary || f.precision > 11 || f.emin() < -126) return false;
     if (operation == Operation::add || operation == Operation::sub || operation == Operation::sqrt) return true;
-    // Products and quotients must be exact, or normal in fp32. Those of bf16 may be neither; all of them were compared.
+    // Products and quotients must be exact or normal in fp32. Products and quotients of bf16 may be neither, but
+    // comparing all of them found no difference.
     const int least = f.emin() - f.fraction_bits(), top = (1 << f.exponent_bits()) - f.exponent_bias;
     return (2 * least >= -149 && least - top >= -126 && 2 * top <= 127) || f == bf16;
 }
@@ -326,7 +329,7 @@ void arithmetic_array(Simd simd, ThreadPool& pool, Operation operation, const Ca
     }
     const Caster caster(simd, to);
     const CastPlan plan(to);
-    // Rounding to odd in fp32's 24 bits is enough for formats of at most 22.
+    // Rounding to odd to the 24 bits of fp32 is enough for formats of at most 22 significant bits.
     const bool is_nearest = to.round == Round::nearest_even && is_innocuous_through_fp32(operation, to.format);
     const bool vector = simd != Simd::scalar && to.round != Round::stochastic &&
                         (is_nearest || (to.format.precision <= 22 && to.format.emin() >= -127));

@@ -15,7 +15,7 @@ namespace macheps::HWY_NAMESPACE {
 namespace {
 
 namespace elementwise {
-// Names that elementwise.inl takes from the namespace of the scalars.
+// Names that elementwise.inl uses from the scalar namespace macheps::elementwise.
 using macheps::elementwise::gelu_3k1;
 using macheps::elementwise::gelu_k0;
 using macheps::elementwise::gelu_k1;
@@ -29,8 +29,8 @@ using macheps::elementwise::sqrt_half;
 #undef MACHEPS_MATH_FN
 #undef MACHEPS_MATH_REAL
 
-// Each returns a vector of results from element i on. These are types and not lambdas, because GCC does not inline a
-// long lambda, and its constants would be loaded again for each vector.
+// These types return a vector of results that begins at element i. They are not lambdas, because GCC does not inline a
+// long lambda and would then load its constants again for each vector.
 template <class F>
 struct UnaryVector {
     const float* x;

@@ -8,8 +8,8 @@
 
 namespace macheps {
 
-/// Kernels for the rows of emulation/elementwise.hpp, each at the index of its row. A kernel computes n elements as
-/// defined in emulation/definitions.hpp. Outputs may be inputs.
+/// Kernels for the operations of emulation/elementwise.hpp. The index of a kernel is the place of its operation. A
+/// kernel computes n elements as defined in emulation/definitions.hpp. An output may be one of the inputs.
 struct ElementwiseKernels {
     using Unary = void (*)(const float* x, std::int64_t n, float* out);
     using Binary = void (*)(const float* a, const float* b, std::int64_t n, float* out);
@@ -26,8 +26,8 @@ struct ElementwiseKernels {
 
 const ElementwiseKernels& elementwise_kernels(Simd level);
 
-/// Returns the table of one instruction set. Loops has a template for each kind of kernel, which is the loop around an
-/// operation.
+/// Returns the table of one instruction set. For each kind of kernel, Loops has a function template that loops over the
+/// elements and applies an operation.
 template <class Loops, class... F, class... G>
 constexpr ElementwiseKernels kernel_table(elementwise::Operations<F...>, elementwise::Operations<G...>) {
     return {.unary = {Loops::template unary<F>...},

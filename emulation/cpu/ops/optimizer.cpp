@@ -17,7 +17,7 @@ namespace {
 
 using definition::UpdateSums;
 
-/// Sets p = before + the rounded update, if the policy rounds updates.
+/// Sets p = before + cast(update), unless `cast` is the identity.
 void round_update(const Cast& cast, const Caster& caster, float* p, std::int64_t first, std::int64_t n,
                   UpdateScratch& scratch) {
     if (cast.is_identity()) return;
@@ -27,7 +27,8 @@ void round_update(const Cast& cast, const Caster& caster, float* p, std::int64_t
     });
 }
 
-/// Computes adamw_fp32 of the definitions, without rounding the stored values. Leaves u in `wanted`.
+/// Computes definition::adamw_fp32() without the casts of the update and of the stored values. Writes the update u to
+/// scratch.wanted.
 void adamw_fp32(const AdamW& a, float* p, const float* g, float* m, float* v, std::int64_t n, UpdateScratch& scratch) {
     const F32 beta1(a.beta1), one_minus_beta1(a.one_minus_beta1), beta2(a.beta2), one_minus_beta2(a.one_minus_beta2);
     const F32 step_size(a.step_size), sqrt_bias2(a.sqrt_bias2), eps(a.eps), decay(a.decay);
@@ -47,7 +48,7 @@ void adamw_fp32(const AdamW& a, float* p, const float* g, float* m, float* v, st
     });
 }
 
-/// Computes adamw_narrow of the definitions, one operation at a time, without the casts of the stored values.
+/// Computes definition::adamw_narrow() one operation at a time, without the casts of the stored values.
 void adamw_narrow(const AdamWStep& step, float* p, const float* g, float* m, float* v, std::int64_t n,
                   UpdateScratch& scratch) {
     const AdamW& a = step.args;

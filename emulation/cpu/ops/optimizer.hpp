@@ -28,8 +28,9 @@ struct SgdStep {
     Caster value, update;
 };
 
-/// Kernels that update elements [first, first + n) of a tensor, n <= 1024 and first a multiple of 1024. Pointers are to
-/// element `first`. If `stats` is not null, they add the counts to *stats and return the chunk's sums.
+/// Kernels that update elements [first, first + n) of a tensor, where n <= 1024 and `first` is a multiple of 1024. The
+/// pointers point to element `first`. If `stats` is not null, a kernel adds the counts of these elements to *stats and
+/// returns their sums.
 struct OptimizerKernels {
     definition::UpdateSums (*adamw)(const AdamWStep& step, float* p, const float* g, float* m, float* v,
                                     std::int64_t first, std::int64_t n, UpdateStats* stats);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Normalisations and sums of rows and columns, for one instruction set. The backend distributes ranges of them to
-// threads.
+// Normalisations and sums of rows and columns, for one instruction set. The backend distributes ranges of rows or
+// columns to threads.
 #pragma once
 #include "emulation/backend.hpp"
 #include "emulation/cpu/simd/simd.hpp"
 
 namespace macheps {
 
-/// Kernels for operations of emulation/definitions.hpp. Pointers are to the first of `rows` contiguous rows of n
-/// elements, except that the kernels over columns [first, last) take whole tensors. Outputs of the row kernels may be
-/// inputs.
+/// Kernels for operations of emulation/definitions.hpp. A row kernel takes pointers to the first of `rows` contiguous
+/// rows of n elements, and an output may be one of its inputs. A kernel over the columns [first, last) takes whole
+/// tensors.
 struct RowKernels {
     void (*layernorm)(const float* x, const float* gamma, const float* beta, std::int64_t rows, std::int64_t n,
                       float eps, float* out, float* mean, float* rstd);

@@ -16,8 +16,8 @@ namespace macheps::HWY_NAMESPACE {
 #if MACHEPS_SIMD_TARGET
 namespace {
 
-/// Returns the largest of n elements that are not NaN, or -Inf if there are none. In the definition, NaN wins. The
-/// results are the same, because a NaN in the row makes the sum of its exponentials NaN for every maximum.
+/// Returns the largest of n elements, or -Inf if all are NaN. Unlike the definition, this function ignores NaNs. The
+/// final results are the same, because a NaN in the row makes the sum of the exponentials NaN for every maximum.
 HWY_INLINE float row_max(const float* x, std::int64_t n) {
     const F32 lowest(bit_cast<float>(0xff800000u));
     F32 top = lowest;
@@ -73,10 +73,10 @@ void log_softmax(const float* x, std::int64_t rows, std::int64_t n, float* out) 
     }
 }
 
-/// Returns the sum, by the lane rule, of the exponentials of at most 1024 elements minus row_top. Lanes l .. l +
-/// vector_step - 1 run over the chunk before the next ones do, as in stats.cpp. Elements beyond n count as -Inf, whose
-/// exponential adds +0. No argument is a vector, because GCC would not clear the upper halves of the registers after
-/// the call, which makes scalar code very slow on Intel's CPUs.
+/// Returns the sum of exp(x[i] - row_top) over at most 1024 elements by the lane rule. As in stats.cpp, lanes l .. l +
+/// vector_step - 1 process the whole chunk before the next lanes do. Elements beyond n count as -Inf, whose exponential
+/// adds +0. The function has no vector arguments, because GCC would then not clear the upper halves of the registers
+/// after the call. This would make scalar code very slow on Intel CPUs.
 double chunk_exponentials(const float* x, std::int64_t n, double row_top) {
     const F64 top(row_top);
     constexpr auto half = static_cast<std::int64_t>(f64_lanes);

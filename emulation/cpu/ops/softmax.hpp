@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax, its logarithm and the loss computed from it, for one instruction set. The backend distributes ranges of rows
-// to threads.
+// Softmax, log-softmax and cross-entropy loss, for one instruction set. The backend distributes ranges of rows to
+// threads.
 #pragma once
 #include "emulation/backend.hpp"
 #include "emulation/cpu/simd/simd.hpp"
 
 namespace macheps {
 
-/// Kernels for operations of emulation/definitions.hpp on `rows` contiguous rows of n elements. Outputs may be inputs.
+/// Kernels for operations of emulation/definitions.hpp on `rows` contiguous rows of n elements. An output may be one of
+/// the inputs.
 struct SoftmaxKernels {
-    /// Row r is row first_row + r of the tensor, which determines how much of it is visible.
+    /// Row r of `scores` is row first_row + r of the tensor. This index determines how many elements of the row are
+    /// visible.
     void (*softmax_causal)(const float* scores, std::int64_t first_row, std::int64_t rows, std::int64_t n, float* out);
     void (*softmax_causal_backward)(const float* p, const float* dp, std::int64_t first_row, std::int64_t rows,
                                     std::int64_t n, float* dscores);

@@ -23,7 +23,7 @@ namespace macheps {
 
 /// Serial kernels. A chunk has at most 1024 elements.
 struct StatsKernels {
-    std::uint32_t (*largest_pattern)(const float* x, std::int64_t n);  ///< max of |x|'s bits, as integers
+    std::uint32_t (*largest_pattern)(const float* x, std::int64_t n);  ///< max of the bits of |x|, as integers
     definition::ErrorTerms (*chunk_errors)(const float* x, const float* y, std::int64_t n, float decode_scale,
                                            std::uint64_t& finite);
     float (*chunk_squares)(const float* x, std::int64_t n);
@@ -55,8 +55,8 @@ std::uint32_t largest_pattern(const float* x, std::int64_t n) {
     return static_cast<std::uint32_t>(hn::GetLane(hn::MaxOfLanes(di, hn::Max(top0, top1))));
 }
 
-/// Sums a chunk by the lane rule. Lanes l .. l + vector_step - 1 run over the whole chunk before the next ones do,
-/// because AVX2 lacks the registers for all 32. Elements beyond n are loaded as zeros, whose terms are +0.
+/// Sums a chunk by the lane rule. Lanes l .. l + vector_step - 1 process the whole chunk before the next lanes do,
+/// because AVX2 has too few registers for all 32 lanes. Elements beyond n are loaded as zeros, whose terms are +0.
 definition::ErrorTerms chunk_errors(const float* x, const float* y, std::int64_t n, float decode_scale,
                                     std::uint64_t& finite) {
     constexpr auto half = static_cast<std::int64_t>(f64_lanes);
@@ -100,8 +100,8 @@ float chunk_squares(const float* x, std::int64_t n) {
     });
 }
 
-/// Adds a chunk. Terms that are added in order are stored in arrays first. Pairs that are left out have zeros there,
-/// which change no sum, because no sum is -0.
+/// Adds the statistics of a chunk. Terms that must be added in the order of the elements are first stored in arrays.
+/// Pairs that do not count have zeros in these arrays. Adding a zero does not change a sum, because sums are never -0.
 template <bool has_groups>
 void chunk_fidelity(const FidelityCast& cast, const float* x, const float* y, const float* codes, std::int64_t n,
                     FidelityFigures& figures) {
@@ -120,7 +120,7 @@ void chunk_fidelity(const FidelityCast& cast, const float* x, const float* y, co
         for (int h = 0; h < 2; ++h) {
             const auto of = [h](F32 a) HWY_ATTR { return (h == 0 ? promote_lower(a) : promote_upper(a)).v; };
             const auto u = of(xs), v = of(ys), q = of(qs), size = hn::Abs(u), code = hn::Abs(q);
-            // The encode scale of a group is q / y, within an ulp.
+            // The encode scale of a group is q / y, to within one ulp.
             const auto z = has_groups ? hn::IfThenElse(hn::Eq(v, zero), zero, hn::Mul(size, hn::Div(code, hn::Abs(v))))
                                       : hn::Abs(of(scaled));
             const auto is_number = hn::Lt(size, infinity);
@@ -215,7 +215,7 @@ void scalar_fidelity(const FidelityCast& cast, const float* xs, const float* ys,
         const double x = xs[i], y = ys[i], q = codes[i];
         if (!std::isfinite(x)) continue;
         const double size = std::abs(x), code = std::abs(q);
-        // The encode scale of a group is q / y, within an ulp.
+        // The encode scale of a group is q / y, to within one ulp.
         const double z =
             cast.has_groups ? (y != 0 ? size * (code / std::abs(y)) : 0) : std::abs(double{xs[i] * cast.encode_scale});
         figures.z_max = std::max(figures.z_max, z);
@@ -275,7 +275,7 @@ T sum_of_chunks(ThreadPool& pool, std::int64_t n, const OfChunk& of_chunk) {
 }  // namespace
 
 float amax_array(Simd simd, ThreadPool& pool, const float* x, std::int64_t n) {
-    const std::uint32_t top = largest_pattern(simd, pool, x, n);  // the patterns of NaNs are the largest
+    const std::uint32_t top = largest_pattern(simd, pool, x, n);  // NaNs have the largest patterns
     return top > 0x7f800000u ? bit_cast<float>(0x7fc00000u) : bit_cast<float>(top);
 }
 
@@ -313,8 +313,8 @@ void add_rare(float value, ExponentHistogram& sums) {
         ++sums.bins[static_cast<std::size_t>(definition::exponent_of(value) - sums.lowest)];
 }
 
-/// Returns the histogram of one task. Each exponent field has four counters, because in a run of equal exponents, each
-/// increment of a single counter would wait for the one before it.
+/// Returns the histogram of one task. Each value of the exponent field has four counters. With a single counter, each
+/// increment in a run of equal exponents would have to wait for the previous increment.
 ExponentHistogram block_exponents(const float* x, std::int64_t n) {
     std::uint32_t fields[4][256] = {};
     for (std::int64_t i = 0; i < n; ++i) ++fields[i & 3][(bit_cast<std::uint32_t>(x[i]) >> 23) & 0xff];

@@ -23,7 +23,7 @@ ErrorSums compare_arrays(Simd simd, ThreadPool& pool, const float* x, const floa
 /// Returns the counts of floor(log2 |x|).
 ExponentHistogram exponents_array(Simd simd, ThreadPool& pool, const float* x, std::int64_t n);
 
-/// Returns the sum of fl32(x * x) in fp32 by the lane rule. A NaN result is the canonical one.
+/// Returns the sum of fl32(x * x) in fp32 by the lane rule. A NaN result is the canonical NaN.
 float sum_of_squares_array(Simd simd, ThreadPool& pool, const float* x, std::int64_t n);
 
 }  // namespace macheps

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts that the optimiser kernels share: scratch memory for a chunk, the statistics of a step, and the rounding of the
-// stored values. Included once per target.
+// Code that the optimiser kernels share: scratch memory for a chunk, the statistics of a step, and the rounding of the
+// stored values. Included once per SIMD target.
 #include "emulation/cpu/ops/casts/cast.hpp"
 #include "emulation/cpu/simd/lanes-inl.hpp"
 #include "emulation/definitions.hpp"
@@ -16,17 +16,17 @@
 HWY_BEFORE_NAMESPACE();
 namespace macheps::HWY_NAMESPACE {
 
-/// Memory of one chunk between its passes.
+/// Intermediate values of one chunk, kept between the passes over the chunk.
 struct UpdateScratch {
-    alignas(64) float before[chunk], wanted[chunk];  ///< p before the step, and its unrounded update
+    alignas(64) float before[chunk], wanted[chunk];  ///< p before the step, and the unrounded update of p
     alignas(64) float moment[chunk];                 ///< v before the step
     alignas(64) float a[chunk], b[chunk];
 };
 
 inline constexpr std::int64_t f64_step = static_cast<std::int64_t>(f64_lanes);
 
-/// Adds the counts of a chunk to `stats` and returns its sums, as the definition does. The last few elements, fewer
-/// than 32, are added one by one.
+/// Adds the counts of a chunk to `stats` and returns its sums, with the same bits as the scalar definition. The last n
+/// mod 32 elements are added one by one.
 inline definition::UpdateSums observe(UpdateStats& stats, const float* before, const float* after, const float* wanted,
                                       std::int64_t n) {
     F64 sums[3][lanes / f64_step];
@@ -61,7 +61,8 @@ inline definition::UpdateSums observe(UpdateStats& stats, const float* before, c
     return {detail::fold_lanes(lane[0]), detail::fold_lanes(lane[1]), detail::fold_lanes(lane[2])};
 }
 
-/// Counts the second moments of a chunk that did not change, as the definition does.
+/// Counts the second moments of a chunk that did not change although they should have changed, as
+/// definition::observe_moment() does.
 inline void observe_moments(UpdateStats& stats, const float* g, const float* before, const float* after,
                             std::int64_t n) {
     const F32 zero;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lane rule of emulation/reduce.hpp on the vectors of emulation/cpu/simd/vec-inl.hpp. Included once per target.
+// The lane rule of emulation/reduce.hpp on the vectors of emulation/cpu/simd/vec-inl.hpp. Included once per SIMD
+// target.
 #include "emulation/cpu/simd/vec-inl.hpp"
 #include "emulation/reduce.hpp"
 
@@ -20,7 +21,7 @@ inline constexpr std::int64_t lane_registers = lanes / vector_step;  ///< 2 on A
 /// Replaces every NaN by the canonical quiet NaN (emulation/definitions.hpp).
 HWY_INLINE F32 canonical(F32 x) { return select(x == x, x, math::canonical_nan()); }
 
-/// Folds 32 lanes by halves, first between registers and then inside the last one.
+/// Folds 32 lanes by halves, first between registers and then within the last register.
 HWY_INLINE float fold_lanes(F32 (&lane)[lane_registers]) {
     const hn::Half<DF32> half;
 #if HWY_TARGET == HWY_AVX3
@@ -37,7 +38,7 @@ HWY_INLINE float fold_lanes(F32 (&lane)[lane_registers]) {
 }
 
 /// Sums at most 1024 terms by the lane rule. `term(i, count)` returns elements i .. i + count - 1 in the first lanes.
-/// Its other lanes are ignored. The sums of those lanes are not changed, because even adding +0 would change a -0.
+/// The other lanes of its result are not added, not even as +0, because that would turn a sum of -0 into +0.
 template <class Term>
 HWY_INLINE float chunk_sum(std::int64_t first, std::int64_t n, const Term& term) {
     F32 lane[lane_registers];

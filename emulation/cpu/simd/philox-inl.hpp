@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The random stream of core/rng.hpp, several vectors at a time. Included once per target.
+// Computes the random stream of core/rng.hpp, several vectors at a time. Included once per SIMD target.
 #include "core/rng.hpp"
 #include "emulation/cpu/simd/vec-inl.hpp"
 
@@ -15,8 +15,8 @@ HWY_BEFORE_NAMESPACE();
 namespace macheps::HWY_NAMESPACE {
 
 /// Element i of the stream is word i & 3 of block i >> 2. A vector of n 64-bit lanes holds one word of each of n
-/// blocks, in the low halves, from which the multiplication reads. The high halves may hold other bits, which never
-/// reach a low half.
+/// blocks. The word is in the low half of its lane, which the multiplication reads. The high half may hold other bits,
+/// which are ignored.
 class Philox {
   public:
     HWY_INLINE Philox(RngKey key, std::uint64_t first_block)
@@ -35,8 +35,8 @@ class Philox {
 
     /// Number of elements of one draw.
     static constexpr std::int64_t draw = 2 * static_cast<std::int64_t>(f32_lanes);
-    /// Number of draws at once, as many as there are registers for. The rounds of a single draw would wait for each
-    /// other.
+    /// Number of draws that are computed at the same time, limited by the number of registers. Within one draw, each
+    /// round has to wait for the previous round.
     static constexpr int chains = HWY_TARGET == HWY_AVX3 ? 4 : 2;
 
     /// Writes the bits of the next `count` draws to `out`, which must be aligned.
@@ -78,7 +78,7 @@ class Philox {
 
     static HWY_INLINE V multiply_low(V a, V b) { return hn::MulEven(hn::BitCast(DU32(), a), hn::BitCast(DU32(), b)); }
 
-    /// Returns the low half of `low`, with the low half of `high` above it.
+    /// Returns lanes whose low half is the low half of `low` and whose high half is the low half of `high`.
     static HWY_INLINE V pair(V low, V high) {
         const auto raised = hn::BitCast(DU32(), hn::ShiftLeft<32>(high));
         return hn::BitCast(d64, hn::OddEven(raised, hn::BitCast(DU32(), low)));

@@ -17,14 +17,14 @@ namespace macheps {
 
 namespace {
 
-// The functions below check for the instructions that Highway's targets of these names use. hwy::SupportedTargets()
-// returns the same, but its library measures the processor's clock when it is loaded, which would cost four
-// milliseconds at the start of every program.
+// The functions below check for the instructions that Highway's targets for AVX2 and AVX-512 use.
+// hwy::SupportedTargets() gives the same result, but Highway's library measures the processor's clock when it is
+// loaded. This would add four milliseconds to the start of every program.
 #if defined(__x86_64__)
 bool has_avx2() {
     unsigned a = 0, b = 0, basic = 0, extended = 0, d = 0;
-    // Clang's __builtin_cpu_supports does not know these two instruction sets. For AVX2, it also asks the operating
-    // system.
+    // F16C and LZCNT are read from CPUID, because Clang's __builtin_cpu_supports does not know them. For AVX2,
+    // __builtin_cpu_supports also checks the support of the operating system.
     if (__get_cpuid(1, &a, &b, &basic, &d) == 0 || (basic & bit_F16C) == 0) return false;
     if (__get_cpuid(0x80000001, &a, &b, &extended, &d) == 0 || (extended & bit_LZCNT) == 0) return false;
     return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0 &&
@@ -37,8 +37,8 @@ bool has_avx512() {
            __builtin_cpu_supports("avx512cd") != 0;
 }
 
-/// Returns true if the processor has AVX512-BF16. It and AVX512-FP16 use the registers of AVX-512, so the operating
-/// system needs no further check.
+/// Returns true if the processor has AVX512-BF16. AVX512-BF16 and AVX512-FP16 use the registers of AVX-512, so
+/// has_avx512() has already checked the support of the operating system.
 bool has_bf16() {
     unsigned a = 0, b = 0, c = 0, d = 0;
     return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a >> 5 & 1) != 0;
@@ -57,7 +57,7 @@ bool has_fp16() { return false; }
 
 constexpr const char* extensions_variable = "MACHEPS_SIMD_EXTENSIONS";
 
-/// Returns the variable's text, or an empty string if it is not set.
+/// Returns the value of MACHEPS_SIMD_EXTENSIONS, or an empty string if the variable is not set.
 std::string wanted_extensions() {
     const char* variable = std::getenv(extensions_variable);
     return variable == nullptr ? "" : variable;
@@ -89,7 +89,8 @@ std::string_view simd_name(Simd level) {
 }
 
 const std::vector<Simd>& available_simd() {
-    // Computed once, because every engine asks, and a virtual machine takes tens of microseconds to answer.
+    // Computed only once, because every engine calls this function and CPUID takes tens of microseconds in a virtual
+    // machine.
     static const std::vector<Simd> levels = [] {
         std::vector<Simd> found{Simd::scalar};
 #ifndef MACHEPS_ONLY_AVX512

@@ -12,21 +12,21 @@ enum class Simd { scalar, avx2, avx512 };
 std::string_view simd_name(Simd level);
 /// Returns the instruction sets that this CPU can run and this program was built for, scalar first.
 const std::vector<Simd>& available_simd();
-/// Returns the best one, or the one that the environment variable MACHEPS_SIMD=scalar|avx2|avx512 selects. Throws Error
-/// (usage) if the variable names none of these or one that is not available, or if MACHEPS_SIMD_EXTENSIONS is set to
-/// anything but `none`.
+/// Returns the best available instruction set, or the one that the environment variable MACHEPS_SIMD=scalar|avx2|avx512
+/// selects. Throws Error (usage) if MACHEPS_SIMD has any other value or selects an instruction set that is not
+/// available, or if MACHEPS_SIMD_EXTENSIONS is set to anything but `none`.
 Simd chosen_simd();
 
-/// Extensions of Simd::avx512 that some of its processors have and that a few kernels use.
+/// Extensions of AVX-512 that a few kernels use. Only some processors with AVX-512 have them.
 enum class Extension { avx512_bf16, avx512_fp16 };
 /// Returns true if this CPU has the extension, Simd::avx512 is available, and the environment variable
-/// MACHEPS_SIMD_EXTENSIONS is not `none`. With `none`, a processor that has the extensions runs the kernels of one that
-/// does not.
+/// MACHEPS_SIMD_EXTENSIONS is not `none`. With `none`, a processor with the extensions runs the same kernels as a
+/// processor without them.
 bool has_extension(Extension extension);
 
-/// Returns the one of three functions that `level` can run. This is the only way from ordinary code into code that is
-/// compiled for a target. It takes functions, not their results, so nothing of a target runs before the choice.
-/// `scalar` may be null if no caller passes Simd::scalar.
+/// Returns the function for `level`. Ordinary code may call code that is compiled for a SIMD target only through this
+/// function. The arguments are functions and not their results, so no code of a target runs before the choice. `scalar`
+/// may be null if no caller passes Simd::scalar.
 template <class Result, class... Args>
 auto choose(Simd level, std::type_identity_t<Result (*)(Args...)> scalar,
             std::type_identity_t<Result (*)(Args...)> avx2, Result (*avx512)(Args...)) {

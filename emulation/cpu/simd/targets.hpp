@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Include this first in every kernel file. Highway then compiles the file for AVX2 and for AVX-512 (its target AVX3),
-// and once more in a baseline pass, which contains the HWY_ONCE code. Kernels must skip that pass with #if
-// MACHEPS_SIMD_TARGET, because without FMA its MulAdd rounds twice. The scalar definition is used there.
+// and once more in a baseline pass, which contains the HWY_ONCE code. Kernels must skip the baseline pass with #if
+// MACHEPS_SIMD_TARGET: it has no FMA, so MulAdd would round twice. CPUs without AVX2 use the scalar definition.
 //
 // A kernel file reads:
 //     #include "emulation/cpu/simd/targets.hpp"
@@ -20,11 +20,10 @@
 //     #if HWY_ONCE
 //     namespace macheps { ... return choose(level, scalar_table, N_AVX2::table, N_AVX3::table)(); ... }
 //     #endif
-// Code outside a target names a function of a target only as an argument of choose() (simd.hpp): a call before the
-// choice would run instructions that the CPU may lack, even if the function only fills a table. The test `dispatch`
-// enforces this.
-// A build for one machine (MACHEPS_SIMD=native) has one of the two targets. The name of the other is then an alias of
-// it, and is never chosen, because available_simd() does not list that instruction set.
+// Code outside a target may name a function of a target only as an argument of choose() (simd.hpp). A direct call could
+// run instructions that the CPU lacks, even if the function only fills a table. The test `dispatch` enforces this rule.
+// A build for one machine (MACHEPS_SIMD=native) has only one of the two targets. The namespace of the other target is
+// then an alias. It is never chosen, because available_simd() does not list its instruction set.
 #ifndef HWY_DISABLED_TARGETS
 #if defined(MACHEPS_ONLY_AVX512)
 #define HWY_DISABLED_TARGETS (~(HWY_AVX3 | HWY_BASELINE_TARGETS))

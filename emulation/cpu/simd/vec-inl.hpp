@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vectors of the target that Highway is compiling, with operators, and the functions of core/math.inl on them:
-// F32 (Lanes(): 8 on AVX2, 16 on AVX-512), I32, M32, and F64 with half as many lanes. Included once per target.
+// Vector types for the target that Highway is compiling: F32 and I32 (8 lanes on AVX2, 16 on AVX-512), their mask M32,
+// and F64 and M64 with half as many lanes. The types have operators, and F32 has the functions of core/math.inl.
+// Included once per SIMD target.
 #include "core/math.hpp"
 
 #if defined(MACHEPS_VEC_INL) == defined(HWY_TARGET_TOGGLE)
@@ -10,7 +11,7 @@
 #define MACHEPS_VEC_INL
 #endif
 
-/// True in the passes that have vectors; kernels skip the others.
+/// 1 in the passes for AVX2 and AVX-512, and 0 in the others, which kernels must skip.
 #undef MACHEPS_SIMD_TARGET
 #if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
 #define MACHEPS_SIMD_TARGET 1
@@ -55,7 +56,7 @@ struct F64 {
     HWY_INLINE F64(double x) : v(hn::Set(DF64(), x)) {}
 };
 
-// --- memory: unaligned. The `_n` forms access only the first n elements, and load zeros beyond them.
+// --- unaligned loads and stores. The `_n` forms access only the first n elements. The other lanes of a load are zeros.
 HWY_INLINE F32 load(const float* p) { return F32(hn::LoadU(DF32(), p)); }
 HWY_INLINE F32 load_n(const float* p, std::size_t n) {
     return n >= f32_lanes ? load(p) : F32(hn::MaskedLoad(hn::FirstN(DF32(), n), DF32(), p));
@@ -114,7 +115,7 @@ HWY_INLINE M32 first_n(std::size_t n) { return {hn::FirstN(DF32(), n)}; }
 HWY_INLINE bool any(M32 a) { return !hn::AllFalse(DF32(), a.m); }
 HWY_INLINE std::size_t count(M32 a) { return hn::CountTrue(DF32(), a.m); }
 
-// --- I32: arithmetic wraps; >> is arithmetic, shift_right_logical is not.
+// --- I32: arithmetic wraps around. >> is an arithmetic shift, and shift_right_logical() is a logical shift.
 HWY_INLINE I32 operator+(I32 a, I32 b) { return I32(hn::Add(a.v, b.v)); }
 HWY_INLINE I32 operator-(I32 a, I32 b) { return I32(hn::Sub(a.v, b.v)); }
 HWY_INLINE I32 operator*(I32 a, I32 b) { return I32(hn::Mul(a.v, b.v)); }
@@ -170,7 +171,7 @@ HWY_INLINE F32 demote(F64 lower, F64 upper) {
 
 namespace math {
 
-/// Returns e^x as the fp64 function does, for arguments that are not above 0. NaN gives a NaN.
+/// Returns e^x with the bits of the scalar fp64 function, for x <= 0. NaN gives NaN.
 HWY_INLINE F64 exp_not_positive(F64 x) {
     const hn::RebindToSigned<DF64> di;
     F64 shifted;

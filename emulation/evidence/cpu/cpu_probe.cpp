@@ -26,17 +26,18 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 
 std::string name_of(const CpuUnit& unit) { return fmt::format("{}.{}", unit.instr, unit.qual); }
 
-/// The classes of operand_class.hpp and one more, `boundary`: sums near 2^-126, where the ways to flush differ.
+/// The classes of operand_class.hpp, and the additional class `boundary`: sums near 2^-126, where the ways to flush
+/// subnormal results differ.
 constexpr int boundary = operand_classes, unit_classes = operand_classes + 1;
 
 std::string class_name(int cls) {
     return cls == boundary ? "boundary" : evidence::name_of(static_cast<OperandClass>(cls));
 }
 
-/// Number of results of each class, from its first tiles, that are candidates for a trace.
+/// Number of results per class that are candidates for a trace. They come from the first tiles of the class.
 constexpr std::uint64_t kept_of_class = 4096;
 
-/// Comparison of one unit with its machine, or with a wrong model of it.
+/// Compares one dot-product unit with its machine, or with a wrong model of the unit.
 class UnitProbe {
   public:
     UnitProbe(const CpuUnit& unit, std::uint64_t seed, const std::string& mutant = {})
@@ -56,7 +57,8 @@ class UnitProbe {
         }
     }
 
-    /// Runs `tiles` tiles, from number `first` on, and describes the first mismatch in `row`.
+    /// Runs tiles first .. first + tiles - 1 of a class, counts results and mismatches in `row`, and describes the
+    /// first mismatch there.
     void run(int cls, std::uint64_t first, std::uint64_t tiles, ProbeResult& row, Candidates* candidates) {
         for (std::uint64_t tile = first; tile < first + tiles; ++tile) {
             cls == boundary ? make_boundary(tile) : make_operands(static_cast<OperandClass>(cls), tile);
@@ -117,11 +119,12 @@ class UnitProbe {
         }
     }
 
-    /// Makes a tile with at most two nonzero products, at the same places in all rows and columns. One product is near
-    /// 2^-126 or missing, the other is between 2^-153 and 2^-147. c is zero or near 2^-126.
+    /// Makes a tile in which each output has at most two nonzero products, at the same two indices along k for all
+    /// outputs. The first product is near 2^-126 or zero. The second is between 2^-153 and 2^-147. c is zero or near
+    /// 2^-126.
     void make_boundary(std::uint64_t number) {
         Dice dice(seed_, shape_.id, number, 31u << 27);
-        // If k > 2 (tiles), the indices of both products are even or both are odd, so that they meet in the same chain.
+        // If k > 2 (AMX), both indices are even or both are odd, so that the two products are added in the same chain.
         const int k = unit_.k, first = k == 2 ? dice.between(0, 1) : dice.between(0, k - 3);
         const int second = k == 2 ? 1 - first : first + 2;
         const bool has_first = dice.chance(60), has_addend = dice.chance(70) || !has_first;
@@ -208,8 +211,9 @@ ProbeResult row_without_results(std::string_view kind, std::string name, std::st
             .note = std::move(note)};
 }
 
-/// Returns the number of tiles of each class: all tiles if `most` is 0, otherwise equal shares of at least `most`
-/// results in total. A class that has fewer tiles than its share leaves the rest to the others.
+/// Returns the number of tiles to run for each class. If `most` is 0, these are all tiles. Otherwise, the smallest
+/// number of tiles with at least `most` results is divided equally among the classes. If a class has fewer tiles than
+/// its share, the other classes get the remainder.
 std::vector<std::uint64_t> tiles_of_classes(const UnitProbe& probe, std::uint64_t most) {
     std::vector<std::uint64_t> tiles(unit_classes);
     for (int cls = 0; cls < unit_classes; ++cls) tiles[static_cast<std::size_t>(cls)] = probe.tiles_of(cls);
@@ -286,7 +290,8 @@ void run_conversion(const CpuConversion& conversion, double seconds, std::uint64
     for (std::uint64_t first = 0; first < wanted; first += 16) {
         std::uint32_t x[16];
         std::uint16_t codes[16] = {};
-        // The step is odd, so that it visits all inputs, and it visits every exponent early.
+        // The multiplier is odd, so all 2^32 inputs are visited. It also spreads them, so that every exponent occurs
+        // early.
         for (std::uint32_t i = 0; i < 16; ++i) x[i] = (static_cast<std::uint32_t>(first) + i) * 0x9e3779b1u;
         conversion.run(x, codes);
         for (int i = 0; i < 16; ++i) {

@@ -48,7 +48,7 @@ bool saves(std::uint64_t mask) { return (saved_state() & mask) == mask; }
 bool saves_ymm() { return saves(0x6); }
 bool saves_zmm() { return saves(0xe6); }
 
-/// Returns whether tiles may be used. Linux allows it only on request.
+/// Returns whether AMX tiles may be used. Linux permits them only on request.
 bool may_use_tiles() {
     constexpr int request_permission = 0x1023, tile_data = 18;
     static const bool granted = saves(0x60000) && syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
@@ -75,15 +75,15 @@ __attribute__((target("avx512f,avx512bw,avx512bf16"))) void run_vdpbf16ps(const 
         for (int j = 0; j < 16; ++j) lanes[j] = static_cast<std::uint32_t>(c[j]);
         __m512 sum = _mm512_castsi512_ps(_mm512_load_si512(lanes));
         const __m512i row = _mm512_set1_epi32(static_cast<int>(a[1] << 16 | a[0]));
-        // This is not an intrinsic, because a compiler may exchange the factors of an intrinsic, and NaN results depend
-        // on their order.
+        // Inline assembly, because a compiler may exchange the factors of an intrinsic, and NaN results depend on the
+        // order of the factors.
         asm("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(row), "v"(columns));
         _mm512_store_si512(lanes, _mm512_castps_si512(sum));
         for (int j = 0; j < 16; ++j) d[j] = lanes[j];
     }
 }
 
-/// Runs the 128-bit form, four lanes at a time.
+/// Runs the 128-bit form of VDPBF16PS, four lanes at a time.
 __attribute__((target("avx512f,avx512vl,avx512bf16"))) void run_vdpbf16ps_128(const std::uint64_t* a,
                                                                               const std::uint64_t* b,
                                                                               const std::uint64_t* c,
@@ -122,7 +122,8 @@ __attribute__((target("avx512f,avx512bw,avx512vl,avx512fp16"))) void run_vfmaddp
     }
 }
 
-/// Runs a tile instruction. Shapes: a [16, 32], b in pairs [16, 2 * 16], c [16, 16].
+/// Runs an AMX tile instruction. Shapes: a [16, 32], b [32, 16], c and d [16, 16]. The tile register of b holds pairs
+/// of rows interleaved, [16, 2 * 16].
 template <bool is_fp16>
 __attribute__((target("amx-tile,amx-bf16"))) void run_tile(const std::uint64_t* a, const std::uint64_t* b,
                                                            const std::uint64_t* c, std::uint64_t* d) {

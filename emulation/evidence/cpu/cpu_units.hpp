@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The dot-product units and conversions that this CPU may have, run as real instructions. Host only.
+// Functions that run the dot-product and conversion instructions that this CPU may have. Host only.
 #pragma once
 #include "core/format.hpp"
 #include "core/rounding.hpp"
@@ -10,12 +10,12 @@
 
 namespace macheps::evidence {
 
-/// A unit that sums products. It computes tiles of m x n outputs, each over k products.
+/// A dot-product unit. It computes tiles of m x n outputs. Each output is a sum of k products.
 struct CpuUnit {
-    std::string_view arch{}, instr{}, qual{};  ///< as find_instruction takes them
-    std::string_view feature{};                ///< its name in CPUID
+    std::string_view arch{}, instr{}, qual{};  ///< arguments of find_instruction()
+    std::string_view feature{};                ///< name of the feature in CPUID
     int m = 16, n = 16, k = 1;
-    bool (*present)() = nullptr;  ///< returns whether this CPU has it and the operating system allows it
+    bool (*present)() = nullptr;  ///< returns whether this CPU and the operating system support it
     /// Computes d = a b + c on codes: a [m, k], b [k, n], c and d [m, n]. Null if this build does not have the
     /// instruction.
     void (*run)(const std::uint64_t* a, const std::uint64_t* b, const std::uint64_t* c, std::uint64_t* d) = nullptr;

@@ -21,7 +21,8 @@ constexpr int capture_schema = 1;
 constexpr const char* kind_key = "macheps_library";
 constexpr const char* tree_key = "macheps_tree";
 
-/// Writes and reads one integer member of a LibraryProblem or a LibraryAlgorithm as the member `key` of a header.
+/// Accessors for one integer member of a LibraryProblem or a LibraryAlgorithm. In the header of a capture, the member
+/// has the name `key`.
 template <class Owner>
 struct IntegerRow {
     const char* key;
@@ -65,7 +66,7 @@ constexpr FormatRow format_rows[] = {{"a", &LibraryProblem::a},
 
 constexpr int max_tree_terms = 1 << 20;
 
-/// Returns the recorded architecture. The first captures were made on an H100 and do not name it.
+/// Returns the architecture that a header names. Captures without this field were made on an H100.
 std::string architecture_of(const Json& header, const std::string& where) {
     return header.contains("architecture") ? json_field<std::string>(header, "architecture", where) : "sm_90";
 }
@@ -88,8 +89,8 @@ std::string codes_text(const LibraryProblem& p, const std::vector<float>& out, c
     return text;
 }
 
-/// Returns rows and columns of about `most` outputs: up to 32 rows and the matching number of columns. If the problem
-/// has fewer columns, there are more rows.
+/// Returns the rows and columns of a grid with about `most` outputs. It has up to 32 rows, or more if the problem does
+/// not have enough columns.
 std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>> places_of(const LibraryProblem& p, std::int64_t most) {
     const std::int64_t rows = std::min<std::int64_t>({p.m, 32, most});
     const std::int64_t columns = std::min(p.n, most / rows);
@@ -150,7 +151,7 @@ CapturedProblem capture_library(MatmulLibrary& library, const LibraryProblem& pr
     std::vector<LibraryAlgorithm> seen;
     Json algorithms = Json::array();
     LibraryProblem smaller = problem;
-    smaller.workspace /= 2;  // its preferred algorithm may be a different one
+    smaller.workspace /= 2;  // the library may prefer another algorithm for it
     for (int choice = 0; choice <= size.choices; ++choice) {
         const bool is_smaller = choice == size.choices;
         const LibraryProblem& p = is_smaller ? smaller : problem;
@@ -292,13 +293,13 @@ RecordedTree parse_tree_capture(std::string_view text, const std::string& where)
     if (header.contains("slices")) {
         recorded.slices = json_field<int>(header, "slices", first);
     } else if (const std::size_t at = recorded.algorithm.find("splitk ");
-               at != std::string::npos) {  // the first captures have no `slices`
+               at != std::string::npos) {  // captures without `slices` have the number in this text
         const char* const begin = recorded.algorithm.data() + at + 7;
         std::from_chars(begin, recorded.algorithm.data() + recorded.algorithm.size(), recorded.slices);
     }
     const int terms = json_field<int>(line, "terms", second);
     if (terms < 1 || terms > max_tree_terms) bad_json_lines("the number of terms of the tree is out of range", second);
-    (void)json_field<std::string>(line, "steps", second);  // throws if there are none; the copy has no newlines
+    (void)json_field<std::string>(line, "steps", second);  // throws if `steps` is missing; drops newlines
     recorded.tree = parse_tree_steps(terms, line["steps"].string());
     return recorded;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Captures of a library's outputs. They are written to a file where the library runs. The file can then be used like a
-// library and matched with rules anywhere. Host only.
+// Captures of the outputs of a library. A capture is a file that is written where the library runs. On any other
+// machine, the file can then take the place of the library, and its outputs can be matched with rules. Host only.
 #pragma once
 #include "core/text/json.hpp"
 #include "emulation/evidence/library/match.hpp"
@@ -10,22 +10,23 @@
 
 namespace macheps::evidence {
 
-/// Amount of outputs to capture.
+/// Limits on the contents of a capture.
 struct CaptureSize {
-    int choices = 3;             ///< algorithms of a problem, the library's preferred ones first
-    std::int64_t outputs = 512;  ///< per class of operands
+    int choices = 3;             ///< maximum number of algorithms per problem
+    std::int64_t outputs = 512;  ///< approximate number per class of operands
 };
 
-/// Runs the library's algorithms for a problem on every class of operands, including special values, and keeps a grid
-/// of rows x columns of the outputs. The preferred algorithm for half of the workspace is captured too, if it is
-/// another one. `declined` gives the library's reason for offering no algorithm.
+/// Result of capture_library().
 struct CapturedProblem {
     evidence::Capture capture{};
     int algorithms = 0;
     std::uint64_t outputs = 0;
-    std::string chosen{};  ///< the first algorithm
-    std::string declined{};
+    std::string chosen{};    ///< the first algorithm
+    std::string declined{};  ///< if nothing was captured: the library's reason
 };
+/// Runs the algorithms that the library prefers for a problem on every class of operands, including special values.
+/// Keeps the outputs in a grid of rows and columns. Also captures the library's preferred algorithm for half of the
+/// workspace if it is a different one.
 CapturedProblem capture_library(MatmulLibrary& library, const LibraryProblem& problem, std::uint64_t seed,
                                 const CaptureSize& size = {});
 
@@ -34,7 +35,7 @@ struct RecordedAlgorithm {
     LibraryAlgorithm algorithm{};
     std::int64_t workspace = 0;
     bool varies = false;                                                ///< a second run returned other bits
-    std::vector<std::pair<std::string, std::vector<float>>> outputs{};  ///< by class: rows x columns
+    std::vector<std::pair<std::string, std::vector<float>>> outputs{};  ///< per class: its name and rows x columns
 };
 
 /// The content of a capture file.
@@ -46,15 +47,15 @@ struct RecordedLibrary {
     std::vector<RecordedAlgorithm> algorithms{};
 };
 
-/// Returns whether the header is that of a capture of a library.
+/// Returns whether `header` belongs to a capture of a library.
 bool is_library_capture(const Json& header);
 /// Parses a capture. Errors: throws Error that names `where` and the line if the text is not valid.
 RecordedLibrary parse_library_capture(std::string_view text, const std::string& where);
 
-/// Returns the recorded outputs as a plan. `match_library` compares only the recorded outputs.
+/// Returns a plan that gives the recorded outputs of an algorithm. match_library() compares only these outputs.
 std::unique_ptr<LibraryPlan> recorded_plan(const RecordedLibrary& recorded, std::size_t algorithm);
 
-/// Order of a library's sum, as FPRev revealed it.
+/// Order in which a library adds, as found by FPRev (emulation/matmul/reveal.hpp).
 struct RecordedTree {
     std::string problem{}, algorithm{};  ///< the name of the problem, the algorithm in words
     std::string library{}, architecture{}, gpu{};
@@ -62,16 +63,16 @@ struct RecordedTree {
     SumTree tree{};
 };
 
-/// Writes the order of a library's sum to a file.
+/// Returns a capture that contains the order in which a library adds.
 evidence::Capture tree_capture(const LibraryProblem& problem, const LibraryAlgorithm& algorithm,
                                const MatmulLibrary& library, const SumTree& tree);
 bool is_tree_capture(const Json& header);
-/// Errors: as parse_library_capture.
+/// Parses the capture of an order. Errors: the same as those of parse_library_capture().
 RecordedTree parse_tree_capture(std::string_view text, const std::string& where);
-/// Gives one row of the kind `replay`, which compares the recorded order with that of the claimed rule.
+/// Emits one row of the kind `replay`, which compares the recorded order with the order of the claimed rule.
 void replay_tree(const RecordedTree& recorded, const evidence::ProbeSink& sink);
 
-/// Gives the same rows as the probe of the problem where the library runs, but of the kind `replay`.
+/// Emits the rows that the probe of the problem gives where the library runs, but with the kind `replay`.
 void replay_library(const RecordedLibrary& recorded, const evidence::ProbeSink& sink);
 
 }  // namespace macheps::evidence

@@ -39,7 +39,7 @@ constexpr KnownLibrary known_libraries[] = {
 
 // --- the child
 
-/// cblas_sgemm with integers of this width.
+/// Type of cblas_sgemm in a library whose integers have type `Integer`.
 template <class Integer>
 using CblasGemm = void (*)(int, int, int, Integer, Integer, Integer, float, const float*, Integer, const float*,
                            Integer, float, float*, Integer);
@@ -180,8 +180,8 @@ std::string one_line(std::string text) {
     _exit(0);
 }
 
-/// The same child in Python. Library names are torch, torch.FORMAT, torch.cuda.FORMAT and
-/// torch.cuda.scaled.{tensor,row}[.fast].
+/// The child process for PyTorch: a Python script with the same protocol as serve(). Library names are torch,
+/// torch.FORMAT, torch.cuda.FORMAT and torch.cuda.scaled.{tensor,row}[.fast].
 constexpr const char* torch_script = R"(import os, sys
 out = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)
@@ -265,7 +265,7 @@ Format library_format(const std::string& library) {
 
 std::vector<LibrarySetting> library_environment() {
     std::vector<LibrarySetting> set;
-    // This program sets the number of threads, so variables for it are not listed.
+    // This program sets the number of threads, so the environment variables for it are not listed.
     for (const char* name :
          {"OPENBLAS_CORETYPE", "ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA", "ONEDNN_DEFAULT_FPMATH_MODE",
           "MKL_ENABLE_INSTRUCTIONS", "MKL_CBWR", "BLIS_ARCH_TYPE", "ATEN_CPU_CAPABILITY"}) {
@@ -280,7 +280,7 @@ std::optional<LibraryChild> LibraryChild::open(const std::string& library, int t
     const char* folder = std::getenv("TMPDIR");
     std::string file = fmt::format("{}/macheps-library-XXXXXX", folder != nullptr ? folder : "/tmp");
     const int fd = mkstemp(file.data());
-    if (fd >= 0) child.file_.swap(file);  // the destructor removes it, whatever fails from here on
+    if (fd >= 0) child.file_.swap(file);  // from here on, the destructor removes the file
     int request[2], answer[2];
     if (fd < 0 || ftruncate(fd, memory_bytes) != 0 || pipe2(request, O_CLOEXEC) != 0 || pipe2(answer, O_CLOEXEC) != 0) {
         throw Error({.what = fmt::format("cannot create shared memory or pipes: {}", std::strerror(errno)),
@@ -363,7 +363,7 @@ LibraryChild::~LibraryChild() {
 }
 
 std::string LibraryChild::ask(const std::string& line) {
-    // Writing to a child that has died must be an error and must not end this program (SIGPIPE).
+    // If the child has died, a write must fail with an error and must not end this program (SIGPIPE).
     struct sigaction ignore {
     }, before{};
     ignore.sa_handler = SIG_IGN;
@@ -401,7 +401,7 @@ std::vector<float> LibraryChild::multiply(const LibraryJob& job) {
             {.what = "the product takes more than 64 MB", .where = identity_.path, .fix = "use a smaller product"});
     for (const auto* values : {&job.a, &job.b, &job.a_scales, &job.b_scales})
         c = std::copy(values->begin(), values->end(), c);
-    std::fill_n(c, outputs, 12345.0f);  // beta = 0 overwrites it
+    std::fill_n(c, outputs, 12345.0f);  // the product overwrites this, because beta = 0
     const std::string answer =
         ask(fmt::format("{} {} {} {} {}\n", job.m, job.n, job.k, job.a_scales.size(), job.b_scales.size()));
     if (answer != "done") throw Error({.what = answer, .where = identity_.path, .exit = Exit::check_failed});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix products by an external library in a separate process, because a library may crash, take over threads, or
-// refuse to be unloaded. Nothing is linked; a library that is not installed is reported as absent. Host only.
+// Runs matrix products of an external library in a separate process, because a library may crash, take over threads, or
+// refuse to be unloaded. The library is loaded at run time. If it is not installed, it is reported as absent. Host
+// only.
 #pragma once
 #include "core/format.hpp"
 
@@ -13,8 +14,8 @@
 
 namespace macheps::evidence {
 
-/// C [m, n] = A [m, k] B [k, n], row-major, alpha = 1, beta = 0. torch.cuda.scaled has decode scales: one for each
-/// operand, or [m] and [n].
+/// A matrix product C [m, n] = A [m, k] B [k, n] with row-major matrices, alpha = 1 and beta = 0. Only
+/// torch.cuda.scaled has decode scales: one for each operand, or one for each row of A and each column of B.
 struct LibraryJob {
     int m = 0, n = 0, k = 0;
     std::vector<float> a{}, b{};
@@ -24,18 +25,19 @@ struct LibraryJob {
 /// A library's description of itself.
 struct LibraryIdentity {
     std::string path{}, version{}, kernel{}, function{};
-    std::string architecture{};  ///< of the GPU of torch.cuda: `sm_90`
+    std::string architecture{};  ///< only for torch.cuda: the architecture of its GPU, `sm_90`
 };
 
-/// A process that runs the library. Errors: multiply throws Error (check_failed) that names the signal if the process
-/// died.
+/// A process that runs the library. Errors: if the process died, multiply() throws Error (check_failed) that names the
+/// signal.
 class LibraryChild {
   public:
-    /// Starts the process. Returns nothing if the library cannot be loaded or has no matrix product; `why` is then the
-    /// reason.
-    /// `library`: openblas, onednn, mkl, blis, a path with a slash in it, or a name that begins with torch. The latter
-    /// needs PyTorch in the Python that MACHEPS_PYTHON names (default: python3). `threads`: as the library counts them.
-    /// `without`: an environment variable that the process does not get.
+    /// Starts the process. If the library cannot be loaded or has no matrix product, returns nothing and sets `why` to
+    /// the reason.
+    /// `library`: openblas, onednn, mkl, blis, a path that contains a slash, or a name that begins with torch. Names
+    /// that begin with torch need PyTorch in the Python that MACHEPS_PYTHON names (default: python3).
+    /// `threads`: number of threads, as the library counts them.
+    /// `without`: name of an environment variable that is removed from the environment of the process.
     static std::optional<LibraryChild> open(const std::string& library, int threads, std::string& why,
                                             const std::string& without = {});
     LibraryChild(LibraryChild&& other) noexcept;
@@ -44,8 +46,8 @@ class LibraryChild {
 
     const LibraryIdentity& identity() const { return identity_; }
     std::vector<float> multiply(const LibraryJob& job);
-    /// Returns the names of the kernels of the last product of torch.cuda, separated by commas. Empty if PyTorch's
-    /// profiler records none.
+    /// Returns the names of the kernels that the last product of torch.cuda ran, separated by commas. Returns an empty
+    /// string if PyTorch's profiler records no kernels.
     std::string kernels();
 
   private:
@@ -66,7 +68,7 @@ bool is_torch(const std::string& library);
 /// Returns whether the library is PyTorch on a GPU, torch.cuda.*.
 bool is_torch_cuda(const std::string& library);
 
-/// An environment variable that is set here and may change what libraries compute.
+/// An environment variable that is set in this process and may change the results of a library.
 struct LibrarySetting {
     std::string name{}, value{};
 };

@@ -10,15 +10,15 @@ namespace macheps::evidence {
 namespace {
 
 struct RuleClaim {
-    std::string_view name;  ///< a named rule, or a machine: one chain of it over all of k
+    std::string_view name;  ///< a named rule, or a machine that adds all of k in one chain
     bool (*covers)(const LibraryProblem& p);
 };
 
 using Scaling = LibraryScaling;
 
 bool has_one_factor(const LibraryProblem& p) { return p.scaling == Scaling::none || p.scaling == Scaling::tensor; }
-/// Returns whether the sizes are covered. For other sizes and for vectors, the library uses other kinds of kernels.
-/// Observed on an H100.
+/// Returns whether the claims cover the sizes of the problem. For other sizes and for vectors, the library uses other
+/// kinds of kernels (observed on an H100).
 bool is_aligned(const LibraryProblem& p) {
     return p.m > 1 && p.n > 1 && p.n % 8 == 0 && p.k % 8 == 0 && (p.a_by_rows || p.m % 8 == 0);
 }

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules that macheps claims for a library's products: the rules that policies and `macheps check --machine` offer
-// for such a problem. A result that refutes its claimed rule is a difference, even if it agrees with another rule. Host
-// only.
+// The rules that macheps claims for the products of a library. They are the rules that policies and `macheps check
+// --machine` offer for the same problem. If a result does not follow its claimed rule, the verdict is `differs`, even
+// if the result agrees with another rule. Host only.
 #pragma once
 #include "emulation/evidence/library/rules.hpp"
 
 namespace macheps::evidence {
 
-/// The facts about a library that select its claims.
+/// Properties of a library that determine which rules are claimed for it.
 struct ClaimedLibrary {
     std::string architecture{};  ///< `sm_90`; for other architectures no rule is claimed
-    /// Rule names refer to row-major outputs. For other libraries, the operands are exchanged.
+    /// Names of rules refer to row-major outputs. If the outputs are column-major, the claimed rule has exchanged
+    /// operands.
     bool is_row_major = false;
 };
 
@@ -19,8 +20,8 @@ struct ClaimedLibrary {
 std::string claimed_rule(const LibraryProblem& problem, const LibraryAlgorithm& algorithm,
                          const ClaimedLibrary& library);
 
-/// Returns whether the candidate is the claimed rule. The name of a machine claims one chain of this machine over all
-/// of k.
+/// Returns whether the candidate is the claimed rule. If `claim` is the name of a machine, the claimed rule is one
+/// chain of this machine over all of k.
 bool is_claimed(const LibraryCandidate& candidate, std::string_view claim);
 
 }  // namespace macheps::evidence

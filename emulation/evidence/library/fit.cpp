@@ -15,7 +15,7 @@ namespace macheps::evidence {
 
 namespace {
 
-/// Sequence of random draws.
+/// Sequence of random numbers.
 class Draws {
   public:
     explicit Draws(std::uint64_t seed) : seed_(seed) {}
@@ -36,8 +36,8 @@ std::size_t place(int row, int width, int column) {
     return static_cast<std::size_t>(row) * static_cast<std::size_t>(width) + static_cast<std::size_t>(column);
 }
 
-/// Returns rules that a library may follow: chains and blocks of fma, of rounded products and of x86's pairs, and
-/// lanes.
+/// Returns the rules that a library may follow. They add by fma, add rounded products or (bf16) add pairs of products
+/// like x86 instructions. The order is one chain, blocks of k, or (only fma) several alternating chains.
 std::vector<MatmulRule> candidates(const std::vector<std::pair<int, std::vector<int>>>& ends, const Format& format) {
     std::vector<const Machine*> machines{&fp32_chain, find_machine("fp32.unfused")};
     if (format == bf16) {
@@ -76,7 +76,7 @@ std::vector<MatmulRule> candidates(const std::vector<std::pair<int, std::vector<
     return rules;
 }
 
-/// Returns the ends of a rule's blocks.
+/// Returns the ends of the blocks into which a rule divides k.
 std::vector<int> ends_of(const MatmulRule& rule, int k) {
     std::vector<int> ends;
     for (std::int64_t p = 0; p < k;) ends.push_back(static_cast<int>(p += rule.blocks.length(k, k - p)));
@@ -84,7 +84,7 @@ std::vector<int> ends_of(const MatmulRule& rule, int k) {
 }
 
 bool has_order(const MatmulRule& rule, const std::vector<std::pair<int, std::vector<int>>>& ends) {
-    if (rule.lanes > 1) return true;  // masks do not show lanes as blocks, so bits decide
+    if (rule.lanes > 1) return true;  // masks cannot detect lanes, so compare bits
     for (const auto& [k, list] : ends) {
         if (list.empty()) continue;
         // A pair of products is one step, so masks at odd positions cannot locate the end of a block exactly.
@@ -107,8 +107,9 @@ std::uint64_t differing(const std::vector<float>& x, const std::vector<float>& y
     return wrong;
 }
 
-/// A product of the acid test. k may cross the ends of blocks, and m and n need not be multiples of a tile. There are
-/// more than 10^6 multiply-adds, because libraries use other kernels for smaller products.
+/// Random shape of a product for the comparison of a library with a rule. k may cross the ends of blocks, and m and n
+/// need not be multiples of a tile. Each shape has more than 10^6 multiply-adds, because libraries use other kernels
+/// for smaller products.
 struct AcidShape {
     int m, n, k;
     std::uint64_t seed;
@@ -128,8 +129,8 @@ AcidShape acid_shape(int number, const std::vector<int>& limits, std::uint64_t s
     }
 }
 
-/// Returns a shape for the choice among rules. Nearly every rule claims such shapes: they have many rows, and columns
-/// in whole tiles.
+/// Returns a shape for the choice of the best rule. It has many rows, and its columns fill whole tiles. Nearly every
+/// rule claims such a shape.
 AcidShape plain_shape(int number, const std::vector<int>& limits, std::uint64_t seed) {
     AcidShape shape = acid_shape(number, limits, seed);
     shape.m = 96 + shape.m % 34;
@@ -154,8 +155,7 @@ std::string block_words(const MatmulRule& rule) {
     return rule.blocks.limit == 0 ? "all of k" : std::to_string(rule.blocks.limit);
 }
 
-/// Returns the name of the rule with the nearest blocks, and the differences, in words. For a best rule that has no
-/// name.
+/// Describes a rule that has no name: returns the name of the most similar named rule, and the differences in words.
 std::string nearest_to(const MatmulRule& rule) {
     const NamedMatmulRule* nearest = nullptr;
     int least = 1 << 30;
@@ -181,15 +181,16 @@ std::string nearest_to(const MatmulRule& rule) {
     return fmt::format("{}, which differs in {}", nearest->name, fmt::join(differences, "; "));
 }
 
-/// Runs the acid test on random shapes. Counts in `finding` the shapes that the best rule claims, the shapes that it
-/// does not claim, and the results of the other rules that claim the latter.
+/// Compares the library with the best rule on random shapes, and counts the results in `finding`. Shapes that the best
+/// rule does not claim are counted separately. On these shapes, the library is also compared with other named rules
+/// that claim them.
 void acid_test(const LibraryMultiply& multiply, const RuleMultiply& rule_multiply, const Format& format,
                const std::vector<int>& limits, int shapes, std::uint64_t seed, LibraryExamination& finding) {
     const NamedMatmulRule* const best = named_of(finding.best);
     const auto claims = [](const NamedMatmulRule* named, const AcidShape& shape) {
         return named == nullptr || named->claims == nullptr || named->claims(shape.m, shape.n, shape.k);
     };
-    constexpr int max_draws = 100;  // for each shape that the best rule claims
+    constexpr int max_draws = 100;  // for each shape to compare
     for (int number = 0; finding.shapes < shapes && number < max_draws * shapes; ++number) {
         const AcidShape shape = acid_shape(number, limits, seed);
         const bool is_claimed = claims(best, shape);
@@ -246,7 +247,7 @@ LibraryJob cancelling_job(int m, int n, int k, const Format& format, std::uint64
     LibraryJob job{.m = m, .n = n, .k = k};
     job.a.resize(static_cast<std::size_t>(m) * static_cast<std::size_t>(k));
     job.b.resize(static_cast<std::size_t>(k) * static_cast<std::size_t>(n));
-    // Which term is the negative of which is shuffled, and the same for every row and column.
+    // The pairs of terms that cancel are shuffled in the same way for every row and column.
     std::vector<int> order(static_cast<std::size_t>(k));
     for (int p = 0; p < k; ++p) order[static_cast<std::size_t>(p)] = p;
     for (int p = k - 1; p > 0; --p)
@@ -289,12 +290,12 @@ std::vector<int> block_ends(const LibraryMultiply& multiply, const Format& forma
         for (int i = 0; i < m; ++i) job.a[place(i, k, j)] = unit;
         return k - static_cast<int>(std::lround(static_cast<double>(left) / unit));
     };
-    // In a chain, term j meets term 0 when j + 1 terms have been added (in a chain of pairs, one more or less). Beyond
-    // the first block, all terms of a block meet term 0 at the end of their block.
+    // met_at(j) is the number of terms that were added before the two masks cancelled. In a chain, it is j + 1 (in a
+    // chain of pairs, one more or less). If term j is in a later block, it is the end of that block.
     std::vector<int> ends;
     int low = 1, high = k - 1;
-    // The last term of a later block looks like a term of the first block, so earlier terms are checked too. There are
-    // two of them, because one may also be the last of a block.
+    // The last term of a later block looks like a term of the first block, so also check earlier terms. Check two of
+    // them, because one may itself be the last term of a block.
     constexpr int apart = 40;
     const auto meets_next = [&](int j) { return std::abs(met_at(j) - (j + 1)) <= 1; };
     const auto in_first = [&](int j) {
@@ -320,7 +321,7 @@ LibraryExamination examine_library(const LibraryMultiply& multiply, const RuleMu
                                    const Format& format, int shapes, std::uint64_t seed, const MatmulRule* asked) {
     LibraryExamination finding;
     std::vector<int> limits;
-    // A narrow output format cannot count that many terms.
+    // The ends of blocks can be found only with fp32 outputs. A narrower format cannot count that many terms.
     if (format == fp32) {
         for (const int k : {193, 385, 512, 1000, 1024, 2048}) {
             const std::vector<int> ends = block_ends(multiply, format, 101, 101, k, 0, 0);
@@ -342,7 +343,7 @@ LibraryExamination examine_library(const LibraryMultiply& multiply, const RuleMu
         std::any_of(rules.begin(), rules.end(), [](const MatmulRule& rule) { return rule.lanes == 1; }) &&
         format == fp32 &&
         std::any_of(finding.ends.begin(), finding.ends.end(), [](const auto& each) { return !each.second.empty(); });
-    // A few shapes leave few rules. A given rule needs no choice.
+    // Choose the best rule on a few shapes, which rule out most others. If a rule is given, there is nothing to choose.
     std::vector<int> score(rules.size());
     for (int number = 0; asked == nullptr && number < 9; ++number) {
         const LibraryJob job = plain_shape(number, limits, seed).job(format);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Examination of the order in which an external matrix product adds: first the ends of blocks from masks, then the
-// rules that have these ends, then a comparison of bits on operands that cancel. Host only.
+// Finds the order in which an external matrix product adds. First finds the ends of blocks of k with masks
+// (emulation/matmul/reveal.hpp), then selects the rules that have these ends, and then compares bits on operands that
+// cancel. Host only.
 #pragma once
 #include "emulation/evidence/library/child.hpp"
 #include "emulation/matmul/rules.hpp"
@@ -29,8 +30,8 @@ enum class LibraryVerdict : std::uint8_t {
 };
 const char* to_string(LibraryVerdict verdict);
 
-/// Returns the ends of the blocks of k at one element of the output, found with masks. Empty if the sum is not a chain
-/// of blocks there.
+/// Returns the ends of the blocks of k in the sum of output element (row, column), found with masks. Returns an empty
+/// list if this sum is not a chain of blocks.
 std::vector<int> block_ends(const LibraryMultiply& multiply, const Format& format, int m, int n, int k, int row,
                             int column);
 
@@ -42,7 +43,7 @@ struct OtherRule {
 
 struct LibraryExamination {
     LibraryVerdict verdict = LibraryVerdict::unknown;
-    std::vector<std::pair<int, std::vector<int>>> ends{};  ///< for each k that was tried
+    std::vector<std::pair<int, std::vector<int>>> ends{};  ///< the ends of blocks for each k that was tried
     bool tile_dependent = false;                           ///< elements of the output add in different orders
     std::string rule{};                                    ///< the best rule, by name or in words
     MatmulRule best{};
@@ -55,8 +56,9 @@ struct LibraryExamination {
     std::string first_wrong{};
 };
 
-/// Examines one library in one thread. The acid test uses `shapes` random shapes that the best rule claims. If `asked`
-/// is given, it is the rule whose bits are compared, even if another rule would agree better.
+/// Examines a library that runs in one thread. Compares the bits of the library with those of the best rule, on
+/// `shapes` random shapes that this rule claims. If `asked` is given, it takes the place of the best rule, even if
+/// another rule agrees better.
 LibraryExamination examine_library(const LibraryMultiply& multiply, const RuleMultiply& rule, const Format& format,
                                    int shapes, std::uint64_t seed, const MatmulRule* asked = nullptr);
 

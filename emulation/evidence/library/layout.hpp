@@ -14,7 +14,7 @@ std::size_t bytes_of(const Format& format);
 /// including their low bits.
 std::vector<std::byte> packed_values(const std::vector<float>& values, const Format& format, std::int64_t rows,
                                      std::int64_t columns, bool by_rows);
-/// Returns the numbers [rows, columns], row-major, of codes that are stored by columns.
+/// Decodes codes that are stored by columns. Returns the numbers [rows, columns] in row-major order.
 std::vector<float> unpacked_values(const std::vector<std::byte>& codes, const Format& format, std::int64_t rows,
                                    std::int64_t columns);
 

@@ -16,7 +16,7 @@ bool same_number(float x, float y) {
     return bit_cast<std::uint32_t>(x) == bit_cast<std::uint32_t>(y) || (x != x && y != y);
 }
 
-/// Comparison of a candidate's results for a sample with the library's output.
+/// Differences between a candidate's results for a sample and the outputs of the library.
 struct Comparison {
     std::uint64_t mismatches = 0;
     std::string first{};
@@ -42,7 +42,7 @@ Comparison compare(Backend& host, const LibraryCandidate& candidate, const Libra
     return result;
 }
 
-/// Returns `count` evenly spaced places, or all if there are fewer.
+/// Returns `count` evenly spaced elements of `places`, or all of them if there are fewer.
 std::vector<std::int64_t> some_of(const std::vector<std::int64_t>& places, std::int64_t count) {
     std::vector<std::int64_t> some;
     for (const std::int64_t i : spread(static_cast<std::int64_t>(places.size()), count))
@@ -50,8 +50,8 @@ std::vector<std::int64_t> some_of(const std::vector<std::int64_t>& places, std::
     return some;
 }
 
-/// Samples known outputs of the plan that take about `products` products in total. The sample has as many columns as
-/// rows if the plan has enough of both.
+/// Returns a sample of the known outputs of the plan. The outputs of the sample take about `products` products in
+/// total. The sample has as many columns as rows if the plan has enough of both.
 LibrarySample sample_of(const LibraryPlan& plan, const LibraryProblem& p, const LibraryOperands& x,
                         std::int64_t products) {
     const LibraryPlaces all =
@@ -69,7 +69,7 @@ LibrarySample sample_of(const LibraryPlan& plan, const LibraryProblem& p, const 
 
 LibraryFinding match_library(LibraryPlan& plan, const LibraryProblem& p, Backend& host, const MatchOptions& options) {
     LibraryFinding finding;
-    // A few outputs refute most candidates. The others are compared on many.
+    // A few outputs refute most candidates. Only the remaining candidates are compared on many outputs.
     std::vector<LibrarySample> few, many;
     std::vector<std::vector<float>> outputs;
     for (std::size_t c = 0; c < std::min(options.classes, std::size(library_classes)); ++c) {
@@ -115,7 +115,7 @@ LibraryFinding match_library(LibraryPlan& plan, const LibraryProblem& p, Backend
     if (finding.equal.empty()) {
         double least = 2;  // share of the outputs that differ
         for (const LibraryCandidate& candidate : candidates) {
-            // A candidate that agrees on the few outputs differs only on the many.
+            // A candidate that agrees on the few outputs differs on the many outputs.
             std::uint64_t trials = outputs_of(few);
             Comparison seen = observe(candidate, few, false);
             if (seen.mismatches == 0) {
@@ -132,7 +132,7 @@ LibraryFinding match_library(LibraryPlan& plan, const LibraryProblem& p, Backend
         }
         return finding;
     }
-    // Special values run on the scalar definition, so they get fewer outputs.
+    // Products with special values run on the scalar definition, which is slower, so compare fewer outputs.
     const LibraryOperands specials = library_operands(p, special_class, options.seed);
     const LibrarySample some = sample_of(plan, p, specials, options.products / 16);
     const std::vector<float> out = plan.run(specials);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Search for the MatmulRules that a library's results agree with. Each candidate is evaluated on the host and compared
-// bit by bit. Host only.
+// Searches for the MatmulRules with which the results of a library agree. Each candidate is evaluated on the host and
+// compared bit by bit. Host only.
 #pragma once
 #include "emulation/evidence/library/rules.hpp"
 
@@ -9,8 +9,8 @@ namespace macheps::evidence {
 struct MatchOptions {
     std::uint64_t seed = 1;
     bool fault = false;                                ///< every candidate is deliberately wrong in one element
-    std::int64_t products = 1 << 22;                   ///< approximate number per class, for a candidate that agrees
-    std::size_t classes = std::size(library_classes);  ///< the first classes of finite operands are used
+    std::int64_t products = 1 << 22;                   ///< approximate number of products per class to compare
+    std::size_t classes = std::size(library_classes);  ///< number of classes of finite operands to use
     std::string claim{};                               ///< the claimed rule, if there is one
 };
 
@@ -22,13 +22,13 @@ struct LibraryFinding {
     std::uint64_t trials = 0;    ///< outputs compared with the candidates that agree, or with the closest
     std::uint64_t special_trials = 0;
     bool varies = false;                 ///< a second run returned other bits
-    std::string closest{};               ///< if none agrees: the one with the smallest share of differences
+    std::string closest{};               ///< if no candidate agrees: the one with the smallest share of differences
     std::uint64_t mismatches = 0;        ///< mismatches of the closest candidate
     std::string difference{};            ///< first difference of the closest candidate
-    std::string special_difference{};    ///< of the claimed rule if in `equal`, else of the first that has one
+    std::string special_difference{};    ///< on special values: of the claimed rule if in `equal`, else of any rule
     bool has_claimed = false;            ///< the claimed rule is in `equal`
-    std::uint64_t claim_mismatches = 0;  ///< of the claimed rule if it is not in `equal`
-    std::string claim_difference{};      ///< first difference of the claimed rule; empty if not a candidate
+    std::uint64_t claim_mismatches = 0;  ///< mismatches of the claimed rule if it is not in `equal`
+    std::string claim_difference{};      ///< first difference of the claimed rule; empty if it is not a candidate
 };
 
 LibraryFinding match_library(LibraryPlan& plan, const LibraryProblem& problem, Backend& host,

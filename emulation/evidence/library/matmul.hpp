@@ -13,16 +13,17 @@
 
 namespace macheps::evidence {
 
-/// How the library reports that it joins the partial sums of slices of k. The enumerators have cuBLASLt's numbers.
+/// How the library joins the partial sums of slices of k, according to its own report. The values are those of
+/// cuBLASLt.
 enum class Reduction : std::uint8_t { none = 0, in_place = 1, compute_type = 2, output_type = 4 };
 
 /// How the operands are scaled.
 enum class LibraryScaling : std::uint8_t {
     none,
     tensor,      ///< one factor for each operand
-    outer,       ///< one for each row of a and column of b
-    blocks_1x1,  ///< one for each 128 k of a row of a, and of a column of b
-    blocks_1x2,  ///< the same for a; b has one for each 128 k of 128 columns
+    outer,       ///< one factor for each row of a and each column of b
+    blocks_1x1,  ///< one factor for each 128 terms of k, in each row of a and each column of b
+    blocks_1x2,  ///< a as in blocks_1x1; b: one factor for each 128 terms of k in 128 columns
 };
 
 /// out = a b. Shapes: a [m,k], b [k,n], out [m,n].
@@ -32,11 +33,11 @@ struct LibraryProblem {
     Format accumulator = fp32;  ///< fp16: the library is asked to sum in fp16
     /// Operands are fp32 words with more bits than tf32 has; the library converts them to tf32 itself.
     bool whole_words = false;
-    bool fast_accumulation = false;  ///< fp8: partial sums need not be promoted
+    bool fast_accumulation = false;  ///< fp8: the library may skip the promotion of partial sums
     bool a_by_rows = true;           ///< a is stored [m,k], else [k,m]
     bool b_by_columns = true;        ///< b is stored [n,k], else [k,n]
-    int slices = 0;                  ///< of k; 0: the library chooses
-    Reduction reduction{};           ///< if there is more than one slice
+    int slices = 0;                  ///< number of slices of k; 0: the library chooses
+    Reduction reduction{};           ///< used if there is more than one slice
     LibraryScaling scaling{};
     std::int64_t workspace = std::int64_t{64} << 20;  ///< maximum number of bytes that the library may use
 
@@ -44,7 +45,7 @@ struct LibraryProblem {
     std::string name() const;
 };
 
-/// The algorithm that the library uses, as it reports it.
+/// The algorithm of the library, as the library reports it.
 struct LibraryAlgorithm {
     int id = -1, tile = 0, stages = 0;
     int slices = 1;  ///< 0: more than one, but the number is unknown
@@ -60,19 +61,19 @@ struct LibraryAlgorithm {
 
 /// Values of the operands, on the grids of their formats. They are row-major, independently of the library's storage.
 struct LibraryOperands {
-    std::string name{};           ///< of their class: `normal`
+    std::string name{};           ///< name of their class: `normal`
     std::vector<float> a{}, b{};  ///< [m,k], [k,n]
-    /// Decode scales, depending on LibraryScaling. a: [1], [m] or [m, k/128]; b: [1], [n], [n, k/128] or [n/128,
-    /// k/128].
+    /// Decode scales. Their shapes depend on LibraryScaling. a: [1], [m] or [m, k/128]; b: [1], [n], [n, k/128] or
+    /// [n/128, k/128].
     std::vector<float> a_scales{}, b_scales{};
 };
 
-/// Rows and columns of a product.
+/// Selected rows and columns of the output.
 struct LibraryPlaces {
     std::vector<std::int64_t> rows{}, columns{};
 };
 
-/// A chosen algorithm: the same kernel for all operands.
+/// An algorithm that was chosen for a problem. It runs the same kernel for all operands.
 class LibraryPlan {
   public:
     virtual ~LibraryPlan() = default;
@@ -80,7 +81,7 @@ class LibraryPlan {
     /// Returns the places with known outputs, or nullptr if all outputs are known.
     virtual const LibraryPlaces* places() const { return nullptr; }
 
-    // Errors: all three throw Error if the device fails.
+    // Errors: upload(), launch() and download() throw Error if the device fails.
     virtual void upload(const LibraryOperands& operands) = 0;
     /// Starts the product of the uploaded operands, and does not wait for it.
     virtual void launch() = 0;
@@ -94,20 +95,20 @@ class LibraryPlan {
     }
 };
 
-/// The library's answer to a problem.
+/// A plan for a problem, or the reason why the library does not have one.
 struct LibraryAnswer {
     std::unique_ptr<LibraryPlan> plan{};
-    std::string declined{};  ///< the reason why there is no plan: the library's status
+    std::string declined{};  ///< if `plan` is null: the status that the library returned
 };
 
 class MatmulLibrary {
   public:
     virtual ~MatmulLibrary() = default;
     virtual std::string name() const = 0;  ///< `cuBLASLt 13.1.0`
-    /// `sm_90`. Rules are claimed for the kernels of one architecture.
+    /// Returns the architecture of the device: `sm_90`. Each claimed rule is for the kernels of one architecture.
     virtual std::string architecture() const = 0;
-    /// Returns whether outputs are row-major. PyTorch's are: it asks cuBLASLt, whose outputs are column-major, for b^T
-    /// a^T.
+    /// Returns whether outputs are row-major. The outputs of PyTorch are row-major: PyTorch asks cuBLASLt, whose
+    /// outputs are column-major, for the product b^T a^T.
     virtual bool is_row_major() const { return false; }
     /// Returns algorithm number `choice` in the library's order of preference, from 0.
     virtual LibraryAnswer plan(const LibraryProblem& problem, int choice = 0) = 0;

@@ -23,7 +23,7 @@ class Draw {
     }
     std::int64_t below(std::int64_t n) { return static_cast<std::int64_t>(bits() % static_cast<std::uint64_t>(n)); }
     float unit() { return static_cast<float>(bits() >> 8) * 0x1p-24f; }  ///< in [0, 1)
-    float bell() {                                                       ///< nearly N(0, 1): the centred sum of twelve
+    float bell() {                                                       ///< nearly N(0, 1): sum of 12 unit(), less 6
         float sum = -6;
         for (int i = 0; i < 12; ++i) sum += unit();
         return sum;
@@ -41,7 +41,7 @@ float on_grid(const LibraryProblem& problem, const Format& format, float x) {
     return decode(format, encode(format, x, Round::nearest_even, Overflow::saturate));
 }
 
-/// Returns the span of exponents: those of operands are in [-span, span], so that sums stay finite.
+/// Returns a limit for the exponents of operands. Sums stay finite if all exponents are in [-limit, limit].
 int exponent_span(const LibraryProblem& problem) {
     const Format &a = problem.a, &b = problem.b;
     const int narrowest = std::min(-a.emin(), -b.emin());
@@ -72,8 +72,8 @@ void fill_cancelling(const LibraryProblem& p, LibraryOperands& x, Draw& draw) {
         for (std::int64_t i = 0; i < p.m; ++i) x.a[i * p.k + mirror] = -x.a[i * p.k + t];
         for (std::int64_t j = 0; j < p.n; ++j) {
             const float b = x.b[t * p.n + j];
-            // In even columns only rounding errors remain. In odd columns, a quarter of the terms is also off by about
-            // an ulp.
+            // In even columns, mirrored terms cancel and only rounding errors remain. In odd columns, a quarter of the
+            // mirrored terms is also off by about an ulp.
             const bool is_off = j % 2 == 1 && draw.below(4) == 0;
             x.b[mirror * p.n + j] = is_off ? b * (1 + std::ldexp(1.0f, 1 - p.b.precision)) : b;
         }
@@ -96,19 +96,19 @@ void fill_ramp(const LibraryProblem& p, LibraryOperands& x, Draw& draw) {
     for (float& b : x.b) b = draw.bell();
 }
 
-/// Makes exponents that are far enough apart for every F (SumRule::fraction_bits): products of large terms are near
-/// 2^14, the others go down to 2^-14.
+/// Makes exponents that are far enough apart for every number of fraction bits (SumRule::fraction_bits). The products
+/// of large terms are near 2^14, and the other products go down to 2^-14.
 void fill_swamp(const LibraryProblem& p, LibraryOperands& x, Draw& draw) {
     const bool is_half = p.accumulator == fp16 || p.out == fp16;
     const int top = is_half ? 5 : 7, bottom = std::max({p.a.emin(), p.b.emin(), -7});
-    // The small terms of a row have the same exponent, so that the sum consists of terms that may or may not be
-    // absorbed.
+    // All small terms of a row have the same exponent. Rows differ in this exponent, so large terms absorb the small
+    // terms of some rows and not those of others.
     for (std::int64_t i = 0; i < p.m; ++i) {
         const int band = bottom + static_cast<int>(i % (2 - bottom));
         for (std::int64_t t = 0; t < p.k; ++t) x.a[i * p.k + t] = draw.sign() * scaled_by(1 + draw.unit(), band);
     }
     for (float& b : x.b) b = scaled_by(1 + draw.unit(), bottom + static_cast<int>(draw.below(2)));
-    // A large term and the one that cancels it: in the same step, in the next steps, or far away.
+    // Add pairs of large terms that cancel: in the same step, a few steps apart, or far apart.
     for (std::int64_t t = 0; t + 1 < p.k; t += 1 + draw.below(24)) {
         const std::int64_t reach = draw.below(3), gap = 1 + draw.below(reach == 0 ? 7 : reach == 1 ? 31 : 127);
         const std::int64_t other = std::min(t + gap, p.k - 1);
@@ -145,7 +145,8 @@ void strew_specials(const LibraryProblem& p, LibraryOperands& x, Draw& draw) {
                 return -3 * least;
         }
     };
-    // Every third row of a and column of b gets a special value. The others show what happens next to it.
+    // Every third row of a and every third column of b gets a special value. The other rows and columns show what
+    // happens next to it.
     for (std::int64_t i = 0; i < p.m; i += 3) x.a[i * p.k + draw.below(p.k)] = one_of(p.a);
     for (std::int64_t j = 1; j < p.n; j += 3) x.b[draw.below(p.k) * p.n + j] = one_of(p.b);
     if (p.m > 4) std::fill_n(x.a.begin() + 4 * p.k, p.k, -0.0f);  // a row whose sums are all zero

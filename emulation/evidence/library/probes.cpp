@@ -27,7 +27,7 @@ LibraryProblem problem(const Format& a, const Format& b, const Format& out, std:
     return {.m = m, .n = n, .k = k, .a = a, .b = b, .out = out};
 }
 
-/// The library, and the host backend on which its candidates run. The first probe creates both.
+/// The library, and the host backend that evaluates candidate rules. The first probe creates both.
 class Session {
   public:
     explicit Session(std::function<LoadedLibrary()> load, std::string claim = {})
@@ -96,11 +96,11 @@ evidence::Verdict verdict_of(const std::string& claim, bool agrees) {
     return agrees ? evidence::Verdict::equal : evidence::Verdict::differs;
 }
 
-/// Gives the rows of one algorithm. If a rule is claimed, the rows are about that rule, even if other rules agree.
+/// Emits the rows of one algorithm. If a rule is claimed, the rows are about that rule, even if other rules agree.
 void match_rows(Session& session, LibraryPlan& plan, const LibraryProblem& p, double seconds,
                 const evidence::ProbeOptions& options, const evidence::ProbeSink& sink) {
     const Clock::time_point start = Clock::now();
-    // A candidate takes some milliseconds for four million products.
+    // Comparing a candidate takes a few milliseconds for four million products.
     const double products = std::clamp(seconds * 0x1p23, 0x1p16, 0x1p22);
     MatchOptions match{.seed = options.seed, .fault = options.fault};
     match.products = static_cast<std::int64_t>(products);
@@ -123,7 +123,7 @@ void match_rows(Session& session, LibraryPlan& plan, const LibraryProblem& p, do
         result.model = match.claim.empty() ? found.closest : match.claim;
         result.mismatches = found.mismatches;
         result.note = fmt::format("different from each of {} rules; {}; {}", found.candidates, found.difference, by);
-        // With a deliberate fault the verdict must be `differs`, whatever could be claimed without it.
+        // With a deliberate fault, the verdict must be `differs` even if no rule is claimed.
         if (options.fault) result.verdict = evidence::Verdict::differs;
     } else {
         result.model = first_of(found.equal);
@@ -159,7 +159,7 @@ void match_rows(Session& session, LibraryPlan& plan, const LibraryProblem& p, do
     sink(specials);
 }
 
-/// Captures outputs for a file and gives a row with their number. Nothing is compared.
+/// Captures outputs for a file and emits a row with their number. Does not compare them with any rule.
 void capture_rows(const LibraryProblem& p, MatmulLibrary& library, const evidence::ProbeOptions& options,
                   const evidence::ProbeSink& sink) {
     const Clock::time_point start = Clock::now();
@@ -213,7 +213,8 @@ void run_problem(Session& session, const LibraryProblem& p, double seconds, cons
     }
 }
 
-/// Returns a row about an order of summation. If a rule is claimed, the verdict is about the order of that rule.
+/// Returns a row about an order of summation. If a rule is claimed, the verdict says whether the order is that of the
+/// rule.
 evidence::ProbeResult order_row(const LibraryOrder& order, const std::string& claim, const std::string& by) {
     evidence::ProbeResult result = row("", "masks of FPRev");
     result.trials = static_cast<std::uint64_t>(order.tree.probes);
@@ -336,7 +337,7 @@ std::vector<LibraryProblem> library_problems() {
         Format a, out;
     };
     constexpr Kind kinds[] = {{bf16, bf16}, {bf16, fp32}, {fp16, fp16}, {fp16, fp32}, {tf32, fp32}, {fp32, fp32}};
-    // Problems with named rules come first, in case the time does not suffice for all.
+    // Problems with named rules come first, in case there is not enough time for all problems.
     add_fp8(list, splits);
     for (const Kind& kind : kinds) {
         for (const std::int64_t k : {1000, 4096}) list.push_back(problem(kind.a, kind.a, kind.out, 128, 64, k));
@@ -346,7 +347,7 @@ std::vector<LibraryProblem> library_problems() {
             list.push_back(problem(kind.a, kind.a, kind.out, 129, 65, k));
             if (k != 1000 && k != 4096) list.push_back(problem(kind.a, kind.a, kind.out, 128, 64, k));
         }
-        // One row; one column; large enough to fill the device; the other layouts.
+        // Add problems with one row, with one column, large enough to fill the device, and in the other layouts.
         list.push_back(problem(kind.a, kind.a, kind.out, 1, 65, 1000));
         list.push_back(problem(kind.a, kind.a, kind.out, 64, 1, 1000));
         list.push_back(problem(kind.a, kind.a, kind.out, 1024, 768, 1024));

@@ -19,8 +19,8 @@ namespace {
     throw Error({.what = std::move(what), .where = "reveal of a library", .fix = "", .exit = Exit::check_failed});
 }
 
-/// Returns the properties that determine the order of summation. The order does not depend on fraction bits, on scales,
-/// or on the format in which slices are stored.
+/// Returns a text of the properties that determine the order of summation. The order does not depend on fraction bits,
+/// on scales, or on the format in which slices are stored.
 std::string shape_of(const LibraryCandidate& candidate, std::int64_t k) {
     const MatmulRule& rule = candidate.rule;
     const SumRule& sum = rule.machine->sum;
@@ -37,7 +37,7 @@ std::optional<SumTree> tree_of(const LibraryCandidate& candidate, const LibraryP
     try {
         return reveal_tree(static_cast<int>(p.k), matmul_pair_sizes(host, rule, p.a, p.b, static_cast<int>(p.k)));
     } catch (const Error&) {
-        return std::nullopt;  // exact sums have no order, and some rules cannot hold the masks
+        return std::nullopt;  // exact sums have no order, and some rules cannot represent the masks
     }
 }
 
@@ -124,7 +124,8 @@ void find_rules(LibraryOrder& order, const LibraryProblem& p, const LibraryAlgor
         std::optional<SumTree>& tree = place->second;
         if (is_new) tree = tree_of(candidate, p, host);
         if (!tree) continue;
-        // Scales and conversions do not change the order. Rules with them are not listed, but may be claimed.
+        // Scales and conversions do not change the order, so rules that have them are not listed. Such a rule may still
+        // be the claimed one.
         const bool is_plain =
             candidate.rule.scale_order == ScaleOrder::joint && !candidate.converts && !candidate.is_exchanged;
         if (is_plain) ++order.candidates;

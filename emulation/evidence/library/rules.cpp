@@ -28,7 +28,8 @@ bool sums_alike(const Machine& x, const Machine& y) {
     return numbers(x) == numbers(y) && x.addend == y.addend && x.result == y.result;
 }
 
-/// Returns all machines. A machine that has a smaller shape is followed by one for the instruction of that shape.
+/// Returns all machines. If the instruction of a machine also has a smaller shape, the next element of the list is a
+/// machine for that shape.
 const std::deque<Machine>& instructions() {
     static const std::deque<Machine> list = [] {
         std::deque<Machine> all;
@@ -54,7 +55,7 @@ bool fits(const Machine& machine, const LibraryProblem& p) {
     if (machine.has_scales() || machine.instruction == "mfma" || !(machine.addend == machine.result)) return false;
     if (!(machine.result == p.accumulator)) return false;
     if (is_order_of_summation(machine)) return true;
-    if (p.a == fp32) return machine.operands.contains(tf32);  // finds out whether tf32 was used without permission
+    if (p.a == fp32) return machine.operands.contains(tf32);  // detects a library that silently uses tf32
     return machine.operands.contains(p.a) && machine.operands.contains(p.b);
 }
 
@@ -107,7 +108,8 @@ struct Sliced {
     int slices = 1, granule = MatmulRule{}.slice_granule;
 };
 
-/// Returns the ways to join the slices. The join that the library reports comes first, and a sum without slices last.
+/// Returns the ways to divide k into slices and to join them. The join that the library reports comes first, and a sum
+/// without slices comes last.
 std::vector<Sliced> slicings(const LibraryProblem& p, const LibraryAlgorithm& algorithm) {
     std::vector<Sliced> list;
     std::vector<int> counts{algorithm.slices};
@@ -146,14 +148,14 @@ bool is_possible(const MatmulRule& rule, const LibraryProblem& p) {
     return true;
 }
 
-/// Returns whether the named rule, on `machine`, is `rule`.
+/// Returns whether `named`, applied to `machine`, is the same rule as `rule`.
 bool is_called(const NamedMatmulRule& named, const MatmulRule& rule, const Machine& machine) {
     MatmulRule same = named.rule;
     if (same.machine != nullptr) {
         if (instruction_name(machine) != same.machine->name) return false;
-        // An interval has a meaning only with a promotion.
         same.machine = rule.machine;
         same.slice_granule = rule.slice_granule;
+        // The interval matters only if there is a promotion.
         if (named.takes_interval && rule.promotion == Promotion::add) {
             same.promotion = rule.promotion;
             same.promotion_interval = rule.promotion_interval;
@@ -178,7 +180,7 @@ std::vector<std::string> names_of(const MatmulRule& rule, const Summing& group) 
                                         [&](const Machine* machine) { return is_called(named, rule, *machine); });
         if (is_own) names.emplace_back(named.name);
     }
-    // Readers look for cuBLASLt rules first.
+    // Put the names of cuBLASLt rules first, because readers look for them.
     std::stable_partition(names.begin(), names.end(), [](const std::string& n) { return n.starts_with("cublaslt."); });
     names.push_back(in_words(rule, *group.machine));
     for (const Machine* machine : group.all) {
@@ -187,7 +189,7 @@ std::vector<std::string> names_of(const MatmulRule& rule, const Summing& group) 
     return names;
 }
 
-/// Returns the rule that computes the same sum as b^T a^T, where the scales are applied in the other order.
+/// Returns the rule that gives the same sum for the product b^T a^T, where the scales are applied in the other order.
 MatmulRule exchanged(MatmulRule rule) {
     if (rule.scale_order == ScaleOrder::joint) return rule;
     rule.scale_order = rule.scale_order == ScaleOrder::a_first ? ScaleOrder::b_first : ScaleOrder::a_first;
@@ -202,7 +204,8 @@ LibraryCandidate candidate_of(const MatmulRule& rule, const Summing& group) {
     return candidate;
 }
 
-/// Returns the candidate, and that for b^T a^T if its sum is different.
+/// Returns the candidate. If its sum is different for the product b^T a^T, also returns the candidate with exchanged
+/// operands.
 std::vector<LibraryCandidate> with_roles(LibraryCandidate candidate) {
     if (candidate.rule.promotion != Promotion::fma_left) return {std::move(candidate)};
     LibraryCandidate other = candidate;
@@ -243,7 +246,7 @@ std::vector<LibraryCandidate> library_candidates(const LibraryProblem& p, const 
                                           .slices = sliced.slices,
                                           .slice_granule = sliced.granule,
                                           .scale_order = order};
-                    // No library's kernel slices a pairwise or an exact sum.
+                    // No kernel of a library divides a pairwise or an exact sum into slices.
                     const bool is_odd =
                         is_order_of_summation(*group.machine) && group.machine->sum.model != SumModel::fma_chain;
                     if ((is_odd && sliced.slices > 1) || !is_possible(rule, p)) continue;
@@ -275,7 +278,7 @@ LibrarySample library_sample(const LibraryProblem& p, const LibraryOperands& x, 
         const std::int64_t blocks = is_1d || is_2d ? blocks_of_128(p.k) : 1;
         for (const std::int64_t i : s.rows) append(s.operands.a_scales, x.a_scales, i, blocks);
         for (const std::int64_t j : s.columns) append(s.operands.b_scales, x.b_scales, is_2d ? j / 128 : j, blocks);
-        if (is_2d) s.problem.scaling = LibraryScaling::blocks_1x1;  // the sample has no whole blocks of columns
+        if (is_2d) s.problem.scaling = LibraryScaling::blocks_1x1;  // a sample does not contain whole blocks of columns
     } else {
         s.operands.a_scales = x.a_scales;
         s.operands.b_scales = x.b_scales;
@@ -285,7 +288,7 @@ LibrarySample library_sample(const LibraryProblem& p, const LibraryOperands& x, 
 
 namespace {
 
-/// Shapes: values [rows, columns], the result [columns, rows].
+/// Transposes a matrix. Shapes: values [rows, columns], the result [columns, rows].
 std::vector<float> transposed(const std::vector<float>& values, std::int64_t rows, std::int64_t columns) {
     std::vector<float> result(values.size());
     for (std::int64_t i = 0; i < rows; ++i) {
@@ -295,7 +298,7 @@ std::vector<float> transposed(const std::vector<float>& values, std::int64_t row
     return result;
 }
 
-/// Returns the sample of b^T a^T.
+/// Returns the equivalent sample of the product b^T a^T.
 LibrarySample exchanged(const LibrarySample& sample) {
     LibrarySample other = sample;
     const LibraryProblem& p = sample.problem;
@@ -325,7 +328,7 @@ std::vector<float> candidate_results(Backend& host, const LibraryCandidate& cand
     args.k = p.k;
     args.rule = candidate.rule;
     args.ld_out = p.n;
-    // An fp8 output saturates, a 16-bit one does not.
+    // fp8 outputs saturate, and 16-bit outputs do not.
     args.out_cast = {.format = p.out, .overflow = is_fp8(p.out) ? Overflow::saturate : Overflow::nonsaturate};
     // A tf32 instruction cuts the low bits of fp32 words.
     args.a = {.ld = p.k, .format = decoded_format(*candidate.rule.machine, p.a)};

@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// The MatmulRules that a library's kernel may follow, and their results at some of its outputs. Host only.
+// Lists the MatmulRules that a library's kernel may follow, and computes their results for some of its outputs. Host
+// only.
 #pragma once
 #include "emulation/evidence/library/operands.hpp"
 
 namespace macheps::evidence {
 
-/// One way to compute the product, and all its names.
+/// One way in which a library may compute a product, and all names of that way.
 struct LibraryCandidate {
-    std::vector<std::string> names;  ///< named rules first, then the rule in words, then machines that sum alike
+    std::vector<std::string> names;  ///< named rules, then the rule in words, then other machines with the same sums
     MatmulRule rule{};
-    bool converts = false;                   ///< operands are rounded to tf32 first, instead of cut by the instruction
-    Round conversion = Round::nearest_even;  ///< rounding of this conversion
+    bool converts = false;                   ///< round operands to tf32 first; if false, the instruction cuts them
+    Round conversion = Round::nearest_even;  ///< rounding mode if `converts` is true
     bool is_exchanged = false;               ///< the rule computes b^T a^T
 };
 
-/// Returns every rule that fits the types, the scales and the number of slices that the algorithm reports. Other joins
-/// of the slices and sums without slices are included, since the library's report is not evidence. Rules that compute
-/// the same sums are one candidate.
+/// Returns every rule that fits the problem's types and scales, and the number of slices that `algorithm` reports. The
+/// list also contains rules that join the slices in other ways, and rules without slices, because a library's report is
+/// not evidence. Rules that compute the same sums form one candidate.
 std::vector<LibraryCandidate> library_candidates(const LibraryProblem& problem, const LibraryAlgorithm& algorithm);
 
-/// Some rows of a and columns of b, as a separate problem.
+/// A sample of a product: some rows of a and some columns of b, as a smaller problem.
 struct LibrarySample {
     std::vector<std::int64_t> rows, columns;
     LibraryProblem problem{};
@@ -31,7 +32,7 @@ LibrarySample library_sample(const LibraryProblem& problem, const LibraryOperand
 /// Suffix of the name of a rule whose operands are exchanged.
 inline constexpr std::string_view exchanged_words = ", operands exchanged";
 
-/// Returns the candidate's results at rows x columns of the output.
+/// Computes the candidate's results for the rows and columns of the sample on `host`.
 std::vector<float> candidate_results(Backend& host, const LibraryCandidate& candidate, const LibrarySample& sample);
 
 }  // namespace macheps::evidence

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PyTorch's products on a GPU as a library: `torch.matmul` and `torch._scaled_mm` choose their kernels themselves. Host
-// only; PyTorch runs in a separate process (emulation/evidence/library/child.hpp).
+// Adapts PyTorch's matrix products on a GPU (`torch.matmul`, `torch._scaled_mm`) to the interface MatmulLibrary.
+// PyTorch chooses the kernels, and runs in a separate process (emulation/evidence/library/child.hpp). Host only.
 #pragma once
 #include "emulation/evidence/library/probes.hpp"
 
@@ -9,23 +9,24 @@
 
 namespace macheps::evidence {
 
-/// A product of PyTorch: its name in `macheps verify --library`, and the kind of its problems.
+/// A kind of matrix product that PyTorch computes.
 struct TorchProduct {
-    std::string_view name{};  ///< `torch.cuda.scaled.row.fast`
+    std::string_view name{};  ///< in `macheps verify --library`: `torch.cuda.scaled.row.fast`
     LibraryProblem kind{};    ///< types and scaling, without a shape
 };
 
-/// Returns the products that --library knows.
+/// Returns the products that `macheps verify --library` supports.
 std::vector<TorchProduct> torch_products();
-/// Returns the product of that name, or nothing.
+/// Returns the product with that name, or nullopt.
 std::optional<TorchProduct> find_torch_product(std::string_view name);
 
-/// Returns the problems of a product. torch_reveal_problem() returns the problem whose order of summation is revealed;
-/// it is small enough for the output's format.
+/// Returns the problems whose results are compared with rules.
 std::vector<LibraryProblem> torch_problems(const TorchProduct& product);
+/// Returns the problem for which the order of summation is recovered. Its k is so small that the output's format can
+/// count the terms.
 LibraryProblem torch_reveal_problem(const TorchProduct& product);
 
-/// Returns PyTorch with this product, or the reason why it is missing.
+/// Loads PyTorch for this product. Returns the reason if PyTorch is missing.
 LoadedLibrary load_torch(const TorchProduct& product);
 
 }  // namespace macheps::evidence

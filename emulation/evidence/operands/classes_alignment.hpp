@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Classes of operands that show which bits an alignment keeps: terms far below the largest one, large terms that
-// cancel, an addend far above or below the products. In each class, plan() draws what a tile has in common, and
-// product() draws one of its products.
+// Classes of operands that show which low bits a matrix unit keeps when it aligns terms: terms far below the largest
+// term, large terms that cancel, or an addend far above or below the products. In each class, plan() draws the
+// properties that a whole tile shares, and product() draws one product of the tile.
 #pragma once
 #include "emulation/evidence/operands/tile_plan.hpp"
 
@@ -67,7 +67,7 @@ struct Swamp {
     }
     MACHEPS_HD static constexpr ProductPlan product(const TilePlan& tile, int k, Dice& dice) {
         ProductPlan out;
-        // If `few` is set, there are few small terms, so that a short significand shows each of them.
+        // If `few` is set, at most two products are small. Each of them then changes even a result with few bits.
         const bool may_be_small = !tile.few || k == tile.third || k == (tile.first ^ 1);
         if (k == tile.first) {
             tile.put(out, tile.leader, dice);
@@ -112,13 +112,13 @@ struct OneToFour {
     }
 };
 
-/// c's exponent is far from those of the products: above them if `direction` is 1, below them if it is -1.
+/// Tiles in which the exponent of c is above the exponents of the products (`direction` is 1) or below them (-1).
 template <int direction>
 struct FarAddend {
     MACHEPS_HD static constexpr void plan(TilePlan& tile, Dice& dice) {
         const int f = tile.shape.fraction_bits;
         tile.leader = tile.draw_leader(3, dice);
-        tile.flag = direction < 0 && dice.chance(60);  // only a pair of products that cancel
+        tile.flag = direction < 0 && dice.chance(60);  // only two products are nonzero, and they cancel
         const int e = dice.chance(60) ? f + dice.between(-4, 6) : dice.between(1, f + 4);
         tile.sized_addend(tile.leader + direction * e, 1, some_digits(dice));
     }

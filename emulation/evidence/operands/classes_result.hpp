@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Classes of operands that test the result: its largest and smallest numbers, halfway cases, zeros. In each class,
-// plan() draws what a tile has in common, and product() draws one of its products.
+// Classes of operands that test the result: the largest and smallest numbers of its format, halfway cases, and zeros.
+// In each class, plan() draws the properties that a whole tile shares, and product() draws one product of the tile.
 #pragma once
 #include "emulation/evidence/operands/tile_plan.hpp"
 
@@ -34,15 +34,16 @@ struct Overflow {
     }
 };
 
-/// Results near the smallest number. The tile's kind selects one of six ways.
+/// Results near the smallest positive number of the result's format, in six ways. The tile's `kind` selects the way.
+/// The unit of a sum is the last bit that the alignment keeps. If c is zero, SumRule::zero_exponent sets the unit.
 struct Underflow {
     enum Way {
-        sums,            ///< sums near the smallest result
-        quantum,         ///< one quantum of the result, or half of one, and a term at the unit that a zero c sets
+        sums,            ///< sums near the smallest number
+        quantum,         ///< the smallest number or half of it, and a term near the unit that a zero c sets
         many_lost,       ///< many terms near the unit that a zero c sets
-        products_alone,  ///< only products that underflow, of one sign
+        products_alone,  ///< all nonzero products underflow and have one sign
         subnormals,      ///< a and b are subnormal
-        subnormal_c,     ///< as `quantum` with a subnormal c, which sets the unit by emin or by its own exponent
+        subnormal_c,     ///< as `quantum`, but a subnormal c sets the unit: by emin, or by its normalised exponent
     };
 
     MACHEPS_HD static constexpr void plan(TilePlan& tile, Dice& dice) {
@@ -124,14 +125,14 @@ struct Tie {
                   high = min_of(tile.greatest(), greatest_exponent(s.c) - p - 1);
         tile.leader = dice.chance(70) ? min_of(max_of(dice.between(-12, 4), min_of(low + room, high)), high)
                                       : dice.between(low, high);
-        // The largest term is a product instead of c.
+        // If set, the largest term is a product instead of c.
         tile.flag = dice.chance(30) && tile.leader + p <= tile.greatest() && s.products() > 2;
         if (!tile.flag) {
             tile.sized_addend(tile.leader + p, 0, dice.chance(70) ? Digits::any : some_digits(dice));
         } else if (dice.chance(60)) {
             tile.sized_addend(tile.leader + p - f + dice.between(-2, 2), 0, Digits::none);
         }
-        // Two products leave no third one.
+        // Choose a `third` that differs from `first` and `second`. This is impossible if there are only two products.
         while (s.products() > 2 && (tile.third == tile.first || tile.third == tile.second))
             tile.third = (tile.third + 1) % s.products();
     }

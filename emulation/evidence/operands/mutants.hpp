@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Mutants: wrong models of a matrix unit that differ from the right one in SumRule, or in how they read the operands.
-// Results that do not refute them are not evidence. Host only.
+// Mutants: deliberately wrong models of a matrix unit. A mutant differs from the right model in its SumRule, or in how
+// it reads the operands. A device's results are evidence for the right model only if they refute the mutants. Host
+// only.
 #pragma once
 #include "emulation/machine/step.hpp"
 
@@ -13,8 +14,8 @@ struct Mutant {
     /// How a model reads the operands.
     enum class View : std::uint8_t {
         right,
-        normalised,  ///< a product counts with the exponent of its leading bit
-        zeros_m126,  ///< a zero counts with exponent -126
+        normalised,  ///< a product has the exponent of its leading bit, not the sum of its factors' exponents
+        zeros_m126,  ///< a zero operand has exponent -126
     };
     std::string name;  ///< `fraction_bits-1`
     SumRule rule;
@@ -46,7 +47,8 @@ inline std::uint64_t mutant_instruction(const Mutant& mutant, int k, const Facto
         y[i] = {.significand = 1};
     }
     if (!through_fp16) return matrix_instruction(rule, k, x, y, c);
-    // Same as matrix_instruction, with products in place of fp16 operands.
+    // These are the two truncated steps of matrix_instruction. That function cannot be called here, because it would
+    // round the products in x to fp16.
     rule.model = SumModel::truncated;
     std::uint64_t sum = 0;
     for (int half = 0; half < 2; ++half) {
@@ -62,7 +64,8 @@ inline std::uint64_t mutant_instruction(const Mutant& mutant, int k, const Facto
     return matrix_unit::add_results(rule.delivery, c, sum);
 }
 
-/// Returns whether a sum consists of IEEE operations with the flushing, the order or the NaN of a CPU.
+/// Returns whether `rule` describes a unit of a CPU: a sum of IEEE operations with a CPU's flushing, order or NaN
+/// results.
 inline bool is_cpu_sum(const SumRule& rule) {
     const bool is_chain =
         rule.model == SumModel::fma_chain && (!rule.is_plain_chain() || rule.nan == NanRule::first_operand);
@@ -70,7 +73,8 @@ inline bool is_cpu_sum(const SumRule& rule) {
            rule.model == SumModel::parted_chain;
 }
 
-/// Returns wrong models of such sums: other flushing, orders and roundings, and the models of other vendors.
+/// Returns the wrong models for a unit of a CPU: other flushing, orders and roundings, and models of other vendors'
+/// units.
 inline std::vector<Mutant> cpu_mutants(const SumRule& right, int k) {
     std::vector<Mutant> all;
     const auto add = [&](const std::string& name, auto change) {
@@ -90,7 +94,7 @@ inline std::vector<Mutant> cpu_mutants(const SumRule& right, int k) {
     for (int i = 0; i < 4; ++i) {
         const auto flush = static_cast<ResultFlush>(i);
         // If the right model flushes nothing, one wrong way to flush is enough. If it rounds to odd, flushing before
-        // and after rounding are the same, so the only wrong way is not to flush.
+        // and after rounding give the same results, so the only wrong way is not to flush.
         const bool other = right.flush_results == ResultFlush::no ? flush == ResultFlush::subnormal
                            : right.rounding == Round::to_odd      ? flush == ResultFlush::no
                                                                   : flush != right.flush_results;
@@ -122,7 +126,7 @@ inline std::vector<Mutant> cpu_mutants(const SumRule& right, int k) {
     return all;
 }
 
-/// Returns the wrong models of a unit. `k`: products of one instruction.
+/// Returns the wrong models for a unit whose rule is `right`. `k` is the number of products of one instruction.
 inline std::vector<Mutant> mutants(const SumRule& right, int k) {
     if (is_cpu_sum(right)) return cpu_mutants(right, k);
     std::vector<Mutant> all;
@@ -131,7 +135,7 @@ inline std::vector<Mutant> mutants(const SumRule& right, int k) {
         change(rule);
         all.push_back({name, rule, view});
     };
-    // Other roundings of the result that its format allows.
+    // Other ways to round the result that its format allows.
     const bool wide = right.delivery == Delivery::fp32_toward_zero || right.delivery == Delivery::e8m13_toward_zero ||
                       right.delivery == Delivery::fp32_nearest_even;
     const struct {

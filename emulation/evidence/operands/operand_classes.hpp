@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// All classes of operands, one row each, with the type that makes them: plan() draws what a tile has in common,
-// product() one of its products. This is a switch instead of a table of pointers because tiles are also made on
-// devices.
+// Maps each class of operands to the type that makes its tiles: plan() draws the properties that a whole tile shares,
+// and product() draws one product of the tile. A switch is used instead of a table of function pointers, because tiles
+// are also made on devices.
 #pragma once
 #include "emulation/evidence/operands/classes_alignment.hpp"
 #include "emulation/evidence/operands/classes_result.hpp"
@@ -10,7 +10,7 @@
 
 namespace macheps::evidence {
 
-/// Calls `f` with the functions of that class.
+/// Calls `f` with an object of the type that makes the tiles of `cls`, and returns the result of the call.
 template <class F>
 MACHEPS_HD constexpr auto with_class(OperandClass cls, const F& f) {
     // clang-format off

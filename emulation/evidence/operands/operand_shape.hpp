@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The properties of a matrix instruction that determine its operands. Plain data for host and device.
+// The properties of a matrix instruction that determine its test operands, and functions that draw the codes of
+// numbers. Host and device.
 #pragma once
 #include "core/rng.hpp"
 #include "emulation/machine/step.hpp"
@@ -8,13 +9,13 @@ namespace macheps::evidence {
 
 struct OperandShape {
     int m = 0, n = 0, k = 0;  ///< k: products of one instruction
-    int chain = 1;            ///< instructions that run one after the other
-    Format a{}, b{}, c{};     ///< c: format of c and d
+    int chain = 1;            ///< number of instructions that run one after the other
+    Format a{}, b{}, c{};     ///< c is also the format of d
     int terms = 1;            ///< products that are added in one step
     int fraction_bits = 0;    ///< bits kept below the largest exponent; precision of the result if nothing is cut
-    int precision = 24;       ///< of the result, in bits
+    int precision = 24;       ///< precision of the result, in bits
     int zero_exponent = 0;
-    bool pairs_of_four = false;  ///< one step adds the products with k mod 4 in {0, 1}, the next the others
+    bool pairs_of_four = false;  ///< one step adds the products with k mod 4 = 0, 1; the next step, with 2, 3
     bool nearest = false;        ///< results are rounded to nearest
     std::uint32_t id = 0;        ///< selects the stream of random bits
 
@@ -35,14 +36,14 @@ constexpr OperandShape operand_shape(int m, int n, int k, int chain, const Forma
     return shape;
 }
 
-/// Returns the exponent of the smallest positive number, which is subnormal; greatest_exponent() returns that of the
-/// largest finite number.
+/// Returns the exponent of the smallest positive number of the format, which is subnormal.
 MACHEPS_HD constexpr int min_exponent(const Format& f) { return f.emin() - f.fraction_bits(); }
+/// Returns the exponent of the largest finite number of the format.
 MACHEPS_HD constexpr int greatest_exponent(const Format& f) {
     return static_cast<int>(f.max_finite_code() >> f.fraction_bits()) - f.exponent_bias;
 }
 
-/// Sequence of draws from the stream of random bits that (seed, form, tile, part) selects.
+/// Random number generator for test operands. (seed, form, tile, part) selects its stream of bits.
 class Dice {
   public:
     MACHEPS_HD constexpr Dice(std::uint64_t seed, std::uint32_t form, std::uint64_t tile, std::uint32_t part)
@@ -59,7 +60,7 @@ class Dice {
         const std::uint64_t high = bits();
         return high << 32 | bits();
     }
-    /// Returns a number from low to high, or low if high < low.
+    /// Returns a random integer from `low` to `high`, both included. Returns `low` if high < low.
     MACHEPS_HD constexpr int between(int low, int high) {
         const std::uint64_t random = bits();
         return high <= low ? low : low + static_cast<int>(random * static_cast<std::uint64_t>(high - low + 1) >> 32);
@@ -114,7 +115,7 @@ MACHEPS_HD constexpr std::uint64_t make_code(const Format& f, bool negative, int
 MACHEPS_HD constexpr std::uint64_t random_code(const Format& f, bool finite, Dice& dice) {
     std::uint64_t code = dice.bits64() >> (64 - f.container_bits());
     const std::uint64_t magnitude = code >> f.padding & f.magnitude_mask();
-    // All codes above the largest finite one have the top exponent bit set. Flipping it makes the number finite.
+    // All codes above the largest finite code have the top exponent bit set. Flipping this bit makes the number finite.
     if (finite && magnitude > f.max_finite_code()) code ^= std::uint64_t{1} << (f.bits - 2 + f.padding);
     return code;
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tile of operands on which models of a matrix unit differ: a [m, products], b [products, n] and c [m, n] of one
-// class. The class determines the properties that all rows of the tile share: the exponents, the largest term, and
-// which terms cancel. Signs, fractions and small differences in exponent are drawn for every element, so that rows and
-// columns differ. Each element is a pure function of (class, shape, seed, tile), the same on host and device, and can
-// be computed alone.
+// A tile of test operands: matrices a [m, products], b [products, n] and c [m, n] of one class (operand_class.hpp). The
+// class determines the properties that all rows of the tile share: the exponents, the largest term, and which terms
+// cancel. Signs, fractions and small differences in exponent are drawn for every element, so that rows and columns
+// differ. Each element is a pure function of (class, shape, seed, tile) and its position. It has the same value on host
+// and device, and can be computed without the other elements.
 #pragma once
 #include "emulation/evidence/operands/operand_classes.hpp"
 
@@ -17,7 +17,7 @@ class Tile {
         plan();
     }
 
-    /// Returns the codes of the operands. In the exhaustive class, all products except the first are zero.
+    /// a() and b() return the code of one element. In the exhaustive class, all products except the first are zero.
     MACHEPS_HD constexpr std::uint64_t a(int row, int k) const {
         if (class_ == OperandClass::exhaustive) return k == 0 ? exhaustive_a(row) : 0;
         return element(row, k, true);
@@ -29,7 +29,7 @@ class Tile {
     /// Returns whether c depends on the sum of products. If it does, call addend_opposite() instead of c().
     MACHEPS_HD constexpr bool addend_is_opposite() const { return plan_.addend.kind == AddendPlan::Kind::opposite; }
     MACHEPS_HD constexpr std::uint64_t c(int row, int column) const;
-    /// Returns a c near -`sum`, where `sum` is the instruction's result with c = 0.
+    /// Returns a code of c near -`sum`, where `sum` is the instruction's result with c = 0.
     MACHEPS_HD constexpr std::uint64_t addend_opposite(int row, int column, std::uint64_t sum) const {
         Dice dice = roll(part_c, row * plan_.shape.n + column);
         const std::uint64_t magnitude = sum >> plan_.shape.c.padding & plan_.shape.c.magnitude_mask();
@@ -37,8 +37,8 @@ class Tile {
         const int ulps = dice.between(-plan_.addend.nudge, plan_.addend.nudge);
         return nudged_code(plan_.shape.c, negated_code(plan_.shape.c, sum), ulps);
     }
-    /// Returns the number of tiles of the exhaustive class, or 0 if the form has no such class. All other classes are
-    /// endless.
+    /// Returns the number of tiles of the exhaustive class, or 0 if the class does not support the operand formats. The
+    /// other classes have an unlimited number of tiles.
     MACHEPS_HD static constexpr std::uint64_t exhaustive_tiles(const OperandShape& shape) {
         const std::uint64_t rows = static_cast<std::uint64_t>(shape.m), columns = static_cast<std::uint64_t>(shape.n);
         if (shape.a.container_bits() == 8) return (256 + rows - 1) / rows * ((256 + columns - 1) / columns) * 5;
@@ -86,7 +86,8 @@ MACHEPS_HD constexpr std::uint64_t Tile::element(int line, int k, bool is_a) con
         return random_code(f, class_ == OperandClass::finite_bits, dice);
     }
     if (class_ == OperandClass::normal) {
-        // A sum of twelve uniform numbers is nearly normal and does not depend on the platform's logarithm.
+        // A sum of twelve uniform numbers is nearly normally distributed. Unlike a logarithm, it has the same bits on
+        // all platforms.
         std::int64_t x = -6 * 65536;
         for (int i = 0; i < 6; ++i) {
             const std::uint32_t word = dice.bits();
@@ -145,8 +146,9 @@ MACHEPS_HD constexpr std::uint64_t Tile::c(int row, int column) const {
     }
 }
 
-/// fp8: the addend varies fastest (number % 5), then the block of b's codes, then the block of a's codes. 16 bits:
-/// every code of a.
+/// Returns the code of a in the exhaustive class. For fp8, consecutive tiles differ first in the addend (number % 5),
+/// then in the block of codes of b, and last in the block of codes of a. For 16-bit formats, the tiles go through every
+/// code of a.
 MACHEPS_HD constexpr std::uint64_t Tile::exhaustive_a(int row) const {
     if (plan_.shape.a.container_bits() == 8) {
         const auto rows = static_cast<std::uint64_t>(plan_.shape.m),
@@ -163,7 +165,7 @@ MACHEPS_HD constexpr std::uint64_t Tile::exhaustive_b(int column) const {
         const std::uint64_t across = (256 + columns - 1) / columns;
         return (plan_.number / 5 % across * columns + static_cast<std::uint64_t>(column)) & 0xff;
     }
-    // 1, the smallest normal number, the smallest and the largest subnormal number.
+    // The partners are 1, the smallest normal number, and the smallest and the largest subnormal number.
     const std::uint64_t partners[] = {static_cast<std::uint64_t>(f.exponent_bias) << f.fraction_bits(),
                                       f.min_normal_code(), 1, f.min_normal_code() - 1};
     return partners[column % 4];

@@ -1,31 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// Properties that all elements of a tile of operands have in common, and draws that several classes of operands use. An
-// expression draws from the dice at most once, or in an order that the language fixes, so that all compilers give the
-// same operands.
+// Properties that all elements of a tile of operands share, and random draws that several classes of operands use. No
+// expression makes two draws in an order that the language leaves open, so all compilers produce the same operands.
 #pragma once
 #include "emulation/evidence/operands/operand_shape.hpp"
 
 namespace macheps::evidence {
 
-/// Properties of one product that all rows and columns share.
+/// Properties of one product that are the same in all rows and columns of the tile.
 struct ProductPlan {
-    /// common: the sign of the row times the sign of the column, negated if `negative`.
+    /// Sign of the product. common: the sign of the row times the sign of the column, negated if `negative` is set.
     enum class Sign : std::uint8_t { any, common };
 
     bool zero = false, zero_in_a = false;
     bool subnormal_a = false, subnormal_b = false;
-    int a = 0, b = 0;  ///< exponents
+    int a = 0, b = 0;  ///< exponents of the factors
     Digits digits = Digits::any;
     Sign sign = Sign::any;
     bool negative = false;
     int jitter = 0;    ///< exponents of elements of a and b vary by up to this much
-    int mirrors = -1;  ///< index of the product whose negative this one is, or -1
-    int nudge = 0;     ///< ulps by which the negated element of a may be off
+    int mirrors = -1;  ///< index of the product that this product negates, or -1
+    int nudge = 0;     ///< maximum error of the negated element of a, in ulps
 };
 
-/// Properties of c that all outputs share.
+/// Properties of c that are the same for all outputs of the tile.
 struct AddendPlan {
-    /// opposite: minus the sum of products.
+    /// opposite: minus the sum of products, up to an error of `nudge` ulps.
     enum class Kind : std::uint8_t { zero, sized, subnormal, random, opposite };
 
     Kind kind = Kind::zero;
@@ -38,9 +37,9 @@ struct AddendPlan {
 /// Plan of a whole tile. Each class uses the leader, the chosen products and the flags in its own way.
 struct TilePlan {
     OperandShape shape{};
-    std::uint64_t number = 0;  ///< of the tile
+    std::uint64_t number = 0;  ///< number of the tile
     int leader = 0;            ///< reference exponent, usually that of the largest term
-    int kind = 0;              ///< 0..99, or which case of the class this tile is
+    int kind = 0;              ///< random number 0 .. 99, or the case of the class that this tile tests
     int first = 0, second = 0, third = 0;
     bool flag = false, few = false;
     Digits digits = Digits::any;
@@ -49,8 +48,8 @@ struct TilePlan {
     MACHEPS_HD constexpr int least() const { return min_exponent(shape.a) + min_exponent(shape.b); }
     MACHEPS_HD constexpr int greatest() const { return greatest_exponent(shape.a) + greatest_exponent(shape.b); }
 
-    /// Draws an exponent that the result can have and that leaves products `room` bits below it, if the formats allow
-    /// that.
+    /// Draws the tile's reference exponent. The result can have this exponent. If the formats allow it, products can be
+    /// up to `room` bits smaller.
     MACHEPS_HD constexpr int draw_leader(int room, Dice& dice) const {
         const int low = max_of(least(), shape.c.emin() - shape.c.precision),
                   high = min_of(greatest(), greatest_exponent(shape.c) - 1);
@@ -59,7 +58,8 @@ struct TilePlan {
         return low + room < high ? dice.between(low + room, high) : dice.between(low, high);
     }
 
-    /// Splits the exponent `e` of a product between a and b. Usually both become normal numbers, if that is possible.
+    /// Splits the exponent `e` of a product between a and b. In most draws, both factors are normal numbers if
+    /// possible.
     MACHEPS_HD constexpr void put(ProductPlan& s, int e, Dice& dice) const {
         const bool normal = dice.chance(75);
         const Format &a = shape.a, &b = shape.b;
@@ -78,18 +78,18 @@ struct TilePlan {
     MACHEPS_HD constexpr void put_zero(ProductPlan& s, Dice& dice) const {
         s.zero = true;
         s.zero_in_a = dice.chance(50);
-        // The other factor has any exponent, or the largest one.
+        // The nonzero factor has a random exponent or the largest exponent.
         const bool large = dice.chance(50);
         s.a = large ? greatest_exponent(shape.a) : dice.between(min_exponent(shape.a), greatest_exponent(shape.a));
         s.b = large ? greatest_exponent(shape.b) : dice.between(min_exponent(shape.b), greatest_exponent(shape.b));
         s.jitter = 1;
     }
 
-    /// Draws a term near the unit of a step whose largest exponent is t. The step drops bits below its unit.
+    /// Draws a product near the last bit that a step keeps if its largest exponent is t.
     MACHEPS_HD constexpr void put_small(ProductPlan& s, int t, Dice& dice) const {
         const int f = max_of(shape.fraction_bits, shape.precision);
         const int e = dice.chance(70) ? t - f + dice.between(-3, 3) : t - dice.between(1, f);
-        // The smallest possible product would be too large here and hide the last bits of c.
+        // If even the smallest possible product is too large, it would hide the last bits of c. A zero is used instead.
         if (dice.chance(20) || (e < least() - 1 && dice.chance(85))) return put_zero(s, dice);
         put(s, e, dice);
         s.digits = some_digits(dice);
@@ -112,7 +112,7 @@ struct TilePlan {
         addend.digits = of;
     }
 
-    /// Chooses two different products, more often than not from the same step.
+    /// Chooses two different products, in most draws from the same step.
     MACHEPS_HD constexpr void choose_two(Dice& dice) {
         const int all = shape.products();
         if (shape.pairs_of_four && dice.chance(60)) {

@@ -14,7 +14,7 @@ namespace macheps::evidence {
 
 namespace {
 
-/// The fields of a model that rows of a class depend on.
+/// Fields of a model on which the results of a class of operands depend.
 struct ClassFields {
     std::string_view cls, fields;
 };
@@ -32,7 +32,8 @@ constexpr ClassFields class_fields[] = {
     {"specials", "the rule for NaN"},
 };
 
-/// Returns other machines with the same formats. The device may compute a form with the unit of such a sibling.
+/// Returns other machines that support the formats and the k of the instruction. The device may compute the instruction
+/// with the unit of one of them.
 std::vector<const Machine*> siblings_of(const Instruction& instruction) {
     std::vector<const Machine*> list;
     for (const Machine* other : all_machines) {
@@ -114,8 +115,8 @@ std::string diagnose(const Trace& trace) {
         if (wrong == 0) right.emplace_back(other->name);
     }
     if (!right.empty()) return fmt::format("{}: {} reproduces every row", share, fmt::join(right, " or "));
-    if (nans == differing) return share + ": the bits of NaN (the rule for NaN)";
-    if (zeros == differing) return share + ": signs of zeros (zeros_keep_sign, underflow_keeps_sign)";
+    if (nans == differing) return share + ": only the bits of NaN results differ (check the rule for NaN)";
+    if (zeros == differing) return share + ": only signs of zeros differ (check zeros_keep_sign, underflow_keeps_sign)";
     if (!nearest.empty() && 10 * least <= differing)
         return fmt::format("{}: the model with {} reproduces all rows except {}", share, nearest, least);
     // A wrong field of the model changes few results of normal operands; a wrong layout changes nearly all of them.
@@ -123,10 +124,10 @@ std::string diagnose(const Trace& trace) {
         return share + ", including normal operands: the cause is a layout of fragments or a descriptor of this form";
     std::string text = share + ": ";
     if (!nearest.empty())
-        text += fmt::format("the nearest is the model with {}, which leaves {} different; ", nearest, least);
+        text += fmt::format("the nearest is the model with {}, for which {} rows differ; ", nearest, least);
     const std::vector<std::string> fields = fields_of(classes);
-    return text + fmt::format("classes {}: {}", fmt::join(classes, ", "),
-                              fields.empty() ? "no field is likely" : fmt::format("{}", fmt::join(fields, "; ")));
+    return text + fmt::format("likely fields for the classes {}: {}", fmt::join(classes, ", "),
+                              fields.empty() ? "none" : fmt::format("{}", fmt::join(fields, "; ")));
 }
 
 }  // namespace macheps::evidence

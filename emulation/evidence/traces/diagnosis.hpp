@@ -7,9 +7,9 @@
 
 namespace macheps::evidence {
 
-/// Returns in words the likely cause of the rows that differ from the model of this build, or an empty string if no row
-/// differs. If a wrong model of mutants.hpp or another machine reproduces every row, the text names it. Otherwise the
-/// number of differing rows and their classes show whether a layout or a field of the model is the likely cause.
+/// Describes the likely cause if rows of the trace differ from the model of this build. Returns an empty string if no
+/// row differs. If a wrong model of mutants.hpp or another machine reproduces every row, the text names it. Otherwise
+/// the number of differing rows and their classes show whether a layout or a field of the model is the likely cause.
 std::string diagnose(const Trace& trace);
 
 }  // namespace macheps::evidence

@@ -18,11 +18,12 @@ namespace macheps::evidence {
 /// Returns whether this build reads and writes `.zst`.
 bool has_zstd();
 
-/// Returns the value of the header's "digest", computed over the header without this member and all following lines.
+/// Returns the digest of a file: a hash of the header without its member "digest", and of all lines after the header.
 std::string json_lines_digest(const Json& header, std::string_view lines);
-/// Returns the header, with the digest added, and the lines as one text.
+/// Adds the digest to the header, and returns the header and the lines as one text.
 std::string json_lines_text(Json header, std::string_view lines);
-/// Checks the digest, and returns the header without it. Errors: throws Error that names `where`.
+/// Parses the header in the first line, checks the digest, and returns the header without it. Errors: throws Error that
+/// names `where`.
 Json json_lines_header(std::string_view text, const std::string& where);
 
 /// Writes `name.jsonl.zst` (`name.jsonl` in a build without zstd) to `folder`, which is created if it does not exist.
@@ -32,7 +33,7 @@ std::filesystem::path write_json_lines(const std::filesystem::path& folder, cons
 /// Reads `.jsonl.zst` or `.jsonl`. Errors: throws Error (bad_input) that names the file.
 std::string read_json_lines(const std::filesystem::path& file);
 
-/// Parses one line as an object. Errors: throws Error that names `where`.
+/// Parses one line as a JSON object. Errors: throws Error that names `where`.
 Json parse_json_line(std::string_view line, const std::string& where);
 
 [[noreturn]] void bad_json_lines(std::string what, std::string where);

@@ -15,8 +15,8 @@ namespace macheps::evidence {
 
 namespace {
 
-/// Returns whether two results are the same. If the machine does not fix the bits of NaN results, all NaNs are the
-/// same.
+/// Returns whether two results are the same. If the machine does not specify the bits of NaN results, all NaNs count as
+/// the same.
 bool same_result(const Machine& machine, std::uint64_t x, std::uint64_t y) {
     const Format& f = machine.result;
     const auto is_nan = [&](std::uint64_t code) { return (code & f.magnitude_mask()) > f.inf_code(); };
@@ -26,9 +26,9 @@ bool same_result(const Machine& machine, std::uint64_t x, std::uint64_t y) {
 /// Comparison of all rows with the model and with the wrong models.
 struct Judgement {
     std::vector<Mutant> wrong{};
-    std::vector<bool> disagrees{};                     ///< with the model, by row
-    std::vector<std::vector<std::size_t>> refuting{};  ///< rows, by wrong model
-    std::vector<std::vector<int>> refuted_by{};        ///< wrong models, by row
+    std::vector<bool> disagrees{};                     ///< for each row: whether it disagrees with the model
+    std::vector<std::vector<std::size_t>> refuting{};  ///< for each wrong model: the rows that refute it
+    std::vector<std::vector<int>> refuted_by{};        ///< for each row: the wrong models that it refutes
 };
 
 Judgement judge(const TraceForm& form, const std::vector<TraceRow>& rows) {
@@ -82,14 +82,14 @@ Trace make_trace(const Candidates& candidates, const TraceSize& size) {
         choose(i);
         ++kept;
     }
-    // A sample of each class, spread over its candidates.
+    // Choose a sample of each class, spread over the candidates of the class.
     std::map<std::string, std::vector<std::size_t>> classes;
     for (std::size_t i = 0; i < count; ++i) classes[candidates.rows[i].cls].push_back(i);
     for (const auto& [name, rows] : classes) {
         const std::size_t wanted = std::min(rows.size(), static_cast<std::size_t>(size.of_each_class));
         for (std::size_t i = 0; i < wanted; ++i) choose(rows[i * rows.size() / wanted]);
     }
-    // Begin with the wrong models that are hardest to refute, because their rows refute others too.
+    // Begin with the wrong models that are hardest to refute, because rows that refute them also refute others.
     std::vector<std::size_t> order(found.wrong.size());
     for (std::size_t m = 0; m < order.size(); ++m) order[m] = m;
     std::stable_sort(order.begin(), order.end(),
@@ -97,7 +97,7 @@ Trace make_trace(const Candidates& candidates, const TraceSize& size) {
     for (const std::size_t m : order) {
         const std::vector<std::size_t>& rows = found.refuting[m];
         const auto wanted = static_cast<std::size_t>(size.against_each);
-        // Take rows from all over the candidates, so that their classes differ.
+        // Take rows that are spread over all candidates, so that their classes differ.
         const std::size_t step = std::max(rows.size() / wanted, std::size_t{1});
         for (std::size_t offset = 0; offset < step && refuted[m] < size.against_each; ++offset) {
             for (std::size_t i = offset; i < rows.size() && refuted[m] < size.against_each; i += step) choose(rows[i]);

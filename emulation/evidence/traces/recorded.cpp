@@ -40,7 +40,7 @@ void read_names(RecordedTrace& trace) {
     }
     const std::size_t first = name.find('.');
     if (first == std::string_view::npos) return;
-    // `.m64n8k32`, or `.k2` for a CPU.
+    // A shape is `.m64n8k32`, or `.k2` for a CPU.
     const auto is_shape = [&](std::size_t at) {
         return at + 2 < name.size() && (name[at + 1] == 'm' || name[at + 1] == 'k') && name[at + 2] >= '0' &&
                name[at + 2] <= '9';

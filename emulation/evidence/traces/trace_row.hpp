@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One output of a matrix instruction, as stored in a trace. Host only; no fmt, for .cu files.
+// One output of a matrix instruction, as stored in a trace. Host only. This header does not use fmt, so that .cu files
+// can include it.
 #pragma once
 #include "core/format.hpp"
 
@@ -9,7 +10,7 @@
 
 namespace macheps::evidence {
 
-/// Codes of d = a . b + c over the instruction's k products.
+/// Codes of the operands and the result of d = a . b + c. a and b have k elements each.
 struct TraceRow {
     std::string cls;  ///< class of the operands
     std::vector<std::uint64_t> a{}, b{};
@@ -18,11 +19,11 @@ struct TraceRow {
     bool operator==(const TraceRow&) const = default;
 };
 
-/// An instruction by the three names that find_instruction takes, and the formats of its codes.
+/// The three names by which find_instruction finds an instruction, and the formats of its codes.
 struct TraceForm {
     std::string arch{}, instr{}, qual{};
     Format a{}, b{}, c{};
-    bool any_nan = false;  ///< the bits of a NaN result are not defined; it is written as "nan"
+    bool any_nan = false;  ///< the bits of a NaN result are not specified; a NaN is written as "nan"
 };
 
 /// Returns the code in lowercase hexadecimal, with as many digits as the container has.
@@ -32,7 +33,7 @@ inline std::string hex_digits(const Format& format, std::uint64_t code) {
     return text;
 }
 
-/// Returns the row as a line of `macheps machine eval`, without the newline.
+/// Returns the row as an input line of `macheps machine eval`, without the newline.
 inline std::string row_text(const TraceForm& form, const TraceRow& row) {
     const auto list = [](const Format& format, const std::vector<std::uint64_t>& codes) {
         std::string text = "[";
@@ -50,7 +51,7 @@ inline std::string row_text(const TraceForm& form, const TraceRow& row) {
 /// Results of a device for operands of one form, from which the rows of a trace are chosen.
 struct Candidates {
     TraceForm form;
-    std::string machine, sass;  ///< the model, and the machine code that is expected for the instruction
+    std::string machine, sass;  ///< name of the model, and the expected machine instruction
     std::uint64_t seed = 0;
     std::vector<TraceRow> rows;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The target that a device's running code was compiled for. Include from .cu files.
+// Finds the target for which the code that runs on a device was compiled. Include only from .cu files.
 #pragma once
 #include "emulation/gpu/device/cuda_device.hpp"
 
@@ -10,7 +10,7 @@ struct CompiledCode {
     bool has_wgmma = false;
 };
 
-/// Runs a kernel to find the target, because the driver may have compiled the code from PTX.
+/// Returns the target. A kernel has to report it, because the driver may have compiled the code from PTX.
 CompiledCode compiled_code(CudaDevice& device);
 
 }  // namespace macheps::gpu

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies from global to shared memory that run while a thread computes (cp.async). On the host they complete
-// immediately.
+// Asynchronous copies from global to shared memory (cp.async), which run while the thread computes. On the host, a copy
+// is complete when the function returns.
 #pragma once
 #include "emulation/gpu/device/threads.hpp"
 
@@ -8,7 +8,8 @@
 
 namespace macheps::gpu {
 
-/// Starts a copy of 16 bytes from global to shared memory, both 16-byte aligned. wait_copies waits for its end.
+/// Starts a copy of 16 bytes from global to shared memory. Both addresses must be multiples of 16. wait_copies waits
+/// for the end of the copy.
 MACHEPS_KERNEL inline void start_copy(void* shared, const void* global) {
 #if defined(__CUDA_ARCH__)
     asm volatile(
@@ -19,13 +20,13 @@ MACHEPS_KERNEL inline void start_copy(void* shared, const void* global) {
     std::memcpy(shared, global, 16);
 #endif
 }
-/// Ends a group of copies of this thread.
+/// Ends a group: the copies that this thread has started since its previous group.
 MACHEPS_KERNEL inline void end_copy_group() {
 #if defined(__CUDA_ARCH__)
     asm volatile("cp.async.commit_group;\n" ::: "memory");
 #endif
 }
-/// Waits until all groups of this thread except the last `left` are done.
+/// Waits until all groups of copies of this thread except the last `left` are done.
 template <int left>
 MACHEPS_KERNEL void wait_copies() {
 #if defined(__CUDA_ARCH__)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// CudaDevice: kernels on a GPU, on one stream. It has the same interface as HostDevice. Include from .cu files.
+// CudaDevice launches kernels on one stream of a GPU. It has the same interface as HostDevice (tests/gpu). Include only
+// from .cu files.
 #pragma once
 #include "emulation/gpu/device/device.hpp"
 #include "emulation/gpu/device/threads.hpp"
@@ -28,7 +29,8 @@ __global__ void warps_kernel(std::int64_t n, const __grid_constant__ F f) {
     }
 }
 
-/// Kernel that declares its number of threads per block and how many of its blocks should fit on a multiprocessor.
+/// Kernel that declares its number of threads per block, and the number of its blocks that should fit on a
+/// multiprocessor.
 template <class F>
 concept Bounded = requires {
     F::threads;
@@ -64,8 +66,8 @@ class CudaDevice {
   public:
     explicit CudaDevice(int index) {
         MACHEPS_CUDA_CHECK(cudaSetDevice(index));
-        // Some definitions are recursive, so the compiler cannot compute their stack size. This is four times the
-        // default.
+        // Some functions of the scalar definitions are recursive, so the compiler cannot compute how much stack they
+        // need. min_stack is four times the default of CUDA.
         std::size_t stack = 0;
         MACHEPS_CUDA_CHECK(cudaDeviceGetLimit(&stack, cudaLimitStackSize));
         if (stack < min_stack) MACHEPS_CUDA_CHECK(cudaDeviceSetLimit(cudaLimitStackSize, min_stack));
@@ -88,7 +90,7 @@ class CudaDevice {
     void release(void* memory) noexcept { (void)cudaFree(memory); }
     void copy_in(void* device, const void* host, std::size_t bytes) {
         MACHEPS_CUDA_CHECK(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, stream_));
-        wait();  // the host may change its memory at once
+        wait();  // the caller may change *host as soon as this function returns
     }
     void copy_out(void* host, const void* device, std::size_t bytes) {
         MACHEPS_CUDA_CHECK(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, stream_));
@@ -131,7 +133,8 @@ class CudaDevice {
   private:
     static constexpr std::size_t min_stack = 4096;  ///< bytes per thread
 
-    /// Returns enough blocks to fill the device several times. The kernels reach the rest in strides.
+    /// Returns `wanted` or the number of blocks that fills the device several times, whichever is smaller. The kernels
+    /// process the remaining elements in grid-stride loops.
     unsigned grid_size(std::int64_t wanted) const {
         return static_cast<unsigned>(std::min(wanted, std::int64_t{32} * processors_));
     }

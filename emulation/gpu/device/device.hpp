@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Owners of CUDA runtime objects, and the check that every runtime call goes through. Include from .cu files.
+// RAII owners of CUDA runtime objects, and the function that checks the status of every runtime call. Include only from
+// .cu files.
 #pragma once
 #include "core/error.hpp"
 
@@ -12,11 +13,12 @@
 
 namespace macheps::gpu {
 
-/// Throws an Error that names the call, its file and its line. Its exit code is no_device without a usable device,
-/// bad_input if the device's memory is too small, and check_failed if the call failed for any other reason.
+/// Throws an Error that names the call, its file and its line, unless `status` is cudaSuccess. The exit code is
+/// no_device if a usable device is missing, bad_input if the device's memory is too small, and check_failed in all
+/// other cases.
 inline void check(cudaError_t status, const char* call, const char* file, int line) {
     if (status == cudaSuccess) return;
-    (void)cudaGetLastError();  // clears a non-sticky error: the check of the next launch must not report it again
+    (void)cudaGetLastError();  // clears a non-sticky error, so that the next check does not report it again
     Error::Parts parts{.what = std::string(call) + ": " + cudaGetErrorString(status),
                        .where = std::string(file) + ":" + std::to_string(line),
                        .fix = "run compute-sanitizer to find the kernel, and report it",
@@ -44,7 +46,7 @@ inline void check(cudaError_t status, const char* call, const char* file, int li
 }
 #define MACHEPS_CUDA_CHECK(call) ::macheps::gpu::check((call), #call, __FILE__, __LINE__)
 
-/// Checks the last launch without waiting for it.
+/// Checks whether the last kernel was launched, without waiting for its end.
 #define MACHEPS_CUDA_CHECK_LAUNCH() ::macheps::gpu::check(cudaGetLastError(), "kernel launch", __FILE__, __LINE__)
 
 /// Returns 10 major + minor, for example 90 for an H100. Throws the errors of check().
@@ -68,7 +70,7 @@ class DeviceArray {
 
     T* data() const { return data_; }
     void clear() { MACHEPS_CUDA_CHECK(cudaMemset(data_, 0, count_ * sizeof(T))); }
-    /// Waits for the kernels launched so far.
+    /// Waits for the kernels launched so far, and returns a copy of the elements.
     std::vector<T> download() const {
         std::vector<T> host(count_);
         MACHEPS_CUDA_CHECK(cudaMemcpy(host.data(), data_, count_ * sizeof(T), cudaMemcpyDeviceToHost));
@@ -80,7 +82,7 @@ class DeviceArray {
     std::size_t count_;
 };
 
-/// CUDA event: a mark on a stream.
+/// CUDA event, which marks a point in a stream.
 class Event {
   public:
     Event() { MACHEPS_CUDA_CHECK(cudaEventCreate(&event_)); }

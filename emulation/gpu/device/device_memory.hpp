@@ -12,7 +12,8 @@
 
 namespace macheps::gpu {
 
-/// Owns the device, so that tensors may outlive the engine that made them.
+/// Allocator of device memory that keeps freed blocks. It owns the device, so that tensors may outlive the engine that
+/// made them.
 template <class Device>
 class DeviceMemory : public std::enable_shared_from_this<DeviceMemory<Device>> {
   public:
@@ -49,7 +50,7 @@ class DeviceMemory : public std::enable_shared_from_this<DeviceMemory<Device>> {
     std::multimap<std::size_t, void*> free_;
 };
 
-/// `count` elements of T that live for one operation.
+/// Temporary array of `count` elements of T for one operation.
 template <class T, class Device>
 class ScratchArray {
   public:
@@ -62,7 +63,7 @@ class ScratchArray {
 
     T* data() const { return static_cast<T*>(block_.get()); }
     void clear() { memory_.device().clear(data(), bytes(count_)); }
-    /// Waits for everything that was launched.
+    /// Waits for all launched kernels, and returns a copy of the elements.
     std::vector<T> download() const {
         std::vector<T> host(static_cast<std::size_t>(count_));
         if (count_ != 0) memory_.device().copy_out(host.data(), data(), bytes(count_));

@@ -7,20 +7,20 @@
 
 namespace macheps::gpu {
 
-/// Counts of Tally. Counting starts with `DeviceTally{}`, which is not all zero bytes.
+/// The counts of a Tally in device memory. The initial value is `DeviceTally{}`, whose bytes are not all zero.
 struct DeviceTally {
     std::uint64_t count = 0;
     std::uint64_t nan_in = 0, inf_in = 0, zero_in = 0;
     std::uint64_t underflow = 0, to_subnormal = 0, overflow = 0, saturated = 0;
-    std::uint32_t amax = 0;              ///< bits of max |x|: the bits of magnitudes have the order of the magnitudes
-    std::uint32_t amin_nz = 0xffffffff;  ///< bits of min |x| over x != 0; 0xffffffff means that there is none
+    std::uint32_t amax = 0;              ///< bits of max |x|; the bits of two magnitudes compare like the magnitudes
+    std::uint32_t amin_nz = 0xffffffff;  ///< bits of min |x| over x != 0; 0xffffffff: no x != 0 yet
 };
 
-/// Limits of a format that Tally::add needs, as numbers.
+/// Limits of a format that ThreadTally::add compares values with.
 struct TallyLimits {
-    float largest = 0;     ///< largest finite value of the format; of fp32 if it does not fit in fp32
-    float saturated = 0;   ///< the same, but NaN (which equals nothing) if it does not fit in fp32
-    float min_normal = 0;  ///< 0 if the format has no subnormals
+    float largest = 0;     ///< largest finite value of the format, or of fp32 if that is smaller
+    float saturated = 0;   ///< the format's largest finite value; NaN, which equals nothing, if fp32 cannot hold it
+    float min_normal = 0;  ///< smallest normal number; 0 if the format has no subnormals
 };
 
 constexpr TallyLimits tally_limits(const Format& format) {
@@ -32,15 +32,15 @@ constexpr TallyLimits tally_limits(const Format& format) {
             has_subnormals ? static_cast<float>(Format::power_of_two(format.emin())) : 0.0f};
 }
 
-/// Counts of one thread, in registers. Counts like Tally::add, but in 32 bits and without fp64.
+/// Tally of one thread, in registers. add() counts like Tally::add, but with 32-bit counters and without fp64.
 struct ThreadTally {
     std::uint32_t count = 0;
     std::uint32_t nan_in = 0, inf_in = 0, zero_in = 0;
     std::uint32_t underflow = 0, to_subnormal = 0, overflow = 0, saturated = 0;
     std::uint32_t amax = 0, amin_nz = 0xffffffff;
 
-    /// Counts one element: x before scaling, z after it, q its rounded value in the units of z. Counts at most 2^32 - 1
-    /// elements.
+    /// Counts one element: x is the value before scaling, z the value after scaling, and q the rounded z. One tally can
+    /// count 2^32 - 1 elements.
     MACHEPS_HD constexpr void add(const TallyLimits& limits, float x, float z, float q) {
         ++count;
         const std::uint32_t size = bit_cast<std::uint32_t>(x) & 0x7fffffffu;
@@ -94,7 +94,7 @@ MACHEPS_KERNEL void add_to(DeviceTally* total, const Counts& mine) {
     if (mine.amin_nz != 0xffffffffu) atomic_min(&total->amin_nz, mine.amin_nz);
 }
 
-/// Adds a core Tally.
+/// Adds a Tally of core/tally.hpp to *total.
 MACHEPS_KERNEL inline void add_to(DeviceTally* total, const Tally& mine) {
     add_to(total, DeviceTally{.count = mine.count,
                               .nan_in = mine.nan_in,
@@ -108,7 +108,7 @@ MACHEPS_KERNEL inline void add_to(DeviceTally* total, const Tally& mine) {
                               .amin_nz = mine.amin_nz == 0 ? 0xffffffffu : bit_cast<std::uint32_t>(mine.amin_nz)});
 }
 
-/// Returns the counts on the host.
+/// Converts a DeviceTally, copied to the host, to a Tally.
 constexpr Tally finish(const DeviceTally& total) {
     return {.count = total.count,
             .nan_in = total.nan_in,

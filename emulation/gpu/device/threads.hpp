@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operations that kernels are written with. The same kernel code runs in two ways. nvcc compiles it for a GPU. Any
-// C++ compiler compiles it for the host, where loops take the place of lanes, threads and blocks (tests/gpu). So the
-// indices, phases and orders of every kernel are tested without a GPU.
+// C++ compiler compiles it for the host, where loops take the place of lanes, threads and blocks (tests/gpu). Tests can
+// therefore check the indices, the phases and the order of operations of every kernel without a GPU.
 //
-// Lanes and threads work in phases: `each(f)` calls f(index) for every one of them and returns when all are done. A
-// value that a lane or a thread keeps from phase to phase is in a Lanes<T> or PerThread<T>: in registers on a GPU.
+// The lanes of a warp and the threads of a block work in phases: `each(f)` calls f(index) for every lane or thread and
+// returns when all calls are done. A value that a lane or a thread keeps from one phase to the next is in a Lanes<T> or
+// a PerThread<T>, that is, in registers on a GPU.
 #pragma once
 #include "emulation/reduce.hpp"
 
@@ -40,7 +41,7 @@ struct Grid {
     std::size_t shared_bytes = 0;  ///< per block
 };
 
-/// a + b, the operation that folds lanes in the lane rule.
+/// Returns a + b. The lane rule (emulation/reduce.hpp) combines lanes with this operation.
 struct Plus {
     template <class T>
     MACHEPS_KERNEL T operator()(T a, const T& b) const {
@@ -62,7 +63,7 @@ class Lanes {
     T value_;
 };
 
-/// 32 lanes in step, all of them active.
+/// A warp of 32 active lanes that run in lockstep.
 class Warp {
   public:
     template <class F>
@@ -71,8 +72,8 @@ class Warp {
         __syncwarp();
     }
 
-    /// Folds the lanes in the order of the lane rule: join(lane l, lane l + h) for h = 16, 8, 4, 2, 1. Every lane gets
-    /// the result.
+    /// Combines the lanes in the order of the lane rule: join(lane l, lane l + h) for h = 16, 8, 4, 2, 1. Returns the
+    /// result to every lane.
     template <class T, class Join = Plus>
     __device__ T fold(const Lanes<T>& lanes, const Join& join = {}) const {
         T value = lanes[0];
@@ -81,7 +82,8 @@ class Warp {
     }
 
   private:
-    /// Returns the value of the lane `lane` places further on if `relative`, and of lane number `lane` otherwise.
+    /// Returns the value of another lane. If `relative` is set, the index of that lane is `lane` plus the index of the
+    /// caller; otherwise it is `lane`.
     template <class T>
     __device__ static T from_lane(const T& value, int lane, bool relative) {
         static_assert(sizeof(T) % 4 == 0);
@@ -109,14 +111,14 @@ class Block {
         f(static_cast<int>(threadIdx.x));
         __syncthreads();
     }
-    /// Calls f like each(), but without the barrier at its end. Other threads may read what f writes after the next
-    /// each().
+    /// Calls f like each(), but without the barrier at its end. Other threads may read memory that f has written only
+    /// after the next each().
     template <class F>
     __device__ void apart(const F& f) const {
         f(static_cast<int>(threadIdx.x));
     }
 
-    /// The block's shared memory, 128-byte aligned, uninitialised.
+    /// Returns the block's shared memory, which is 128-byte aligned and uninitialised.
     __device__ std::byte* shared() const { return shared_; }
 
   private:
@@ -179,7 +181,7 @@ class Block {
     int z() const { return z_; }
     int threads() const { return threads_; }
 
-    /// Runs the last thread first, because no kernel may rely on the order of threads.
+    /// Runs the threads in descending order, because no kernel may rely on an ascending order.
     template <class F>
     void each(const F& f) const {
         for (int thread = threads_ - 1; thread >= 0; --thread) f(thread);

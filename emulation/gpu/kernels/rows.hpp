@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations on rows and columns. A warp takes a row, so its lanes are those of the lane rule. A thread takes a column.
+// Kernels of operations on rows and columns. One warp computes a row, so its lanes are the lanes of the lane rule
+// (emulation/reduce.hpp). One thread adds up a column.
 #pragma once
 #include "emulation/definitions.hpp"
 #include "emulation/gpu/device/threads.hpp"
@@ -19,7 +20,7 @@ MACHEPS_KERNEL inline float warp_max(const Warp& warp, const float* x, std::int6
     return warp.fold(top, [](float a, float b) { return definition::max_or_nan(a, b); });
 }
 
-/// Calls f(i) for i = 0 .. n - 1 in lane i mod 32. This is the lane that adds element i in a lane sum.
+/// Calls f(i) for i = 0 .. n - 1 in lane i mod 32. In warp_sum, the same lane adds term i.
 template <class F>
 MACHEPS_KERNEL void for_each_of_row(const Warp& warp, std::int64_t n, const F& f) {
     warp.each([&](int lane) {
@@ -93,7 +94,7 @@ struct NormSums {
     }
 };
 
-/// Computes dgamma and dbeta first, because dx may be dout or x.
+/// Computes dgamma and dbeta first, because dx may be the same memory as dout or x.
 template <class Device>
 void layernorm_backward(Device& device, const float* x_all, const float* gamma, const float* means, const float* rstds,
                         const float* dout_all, std::int64_t rows, std::int64_t n, float* dx_all, float* dgamma,
@@ -194,7 +195,7 @@ void log_softmax(Device& device, const float* x_all, std::int64_t rows, std::int
     });
 }
 
-/// Writes the mean over rows to *mean.
+/// Writes the mean negative log-likelihood over all rows to *mean.
 template <class Device>
 void nll(Device& device, const float* logp, const std::int32_t* targets, std::int64_t rows, std::int64_t n,
          float* mean) {
@@ -251,7 +252,7 @@ void gather_rows(Device& device, const float* x, std::int64_t n, const std::int3
     });
 }
 
-/// Computes out[t,c] = +0 + x[t,c] + x[t + times,c] + ... over `rows` rows for t < times. The other rows of the table
+/// Computes out[t,c] = +0 + x[t,c] + x[t + times,c] + ... over `rows` rows for t < times. The rows t >= times of `out`
 /// become +0.
 template <class Device>
 void gather_positions(Device& device, const float* x, std::int64_t rows, std::int64_t times, std::int64_t n,
@@ -264,7 +265,7 @@ void gather_positions(Device& device, const float* x, std::int64_t rows, std::in
     });
 }
 
-/// Element i of a rotary embedding of [B,T,N] heads; see Backend::rotate.
+/// Computes element i of Backend::rotate, a rotary embedding of heads in a tensor [B,T,N].
 struct Rotation {
     const float *x, *cos, *sin;
     Turn turn;

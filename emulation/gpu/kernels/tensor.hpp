@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Casts and their tallies, elementwise operations, statistics of whole tensors, optimizer steps. A sum over a tensor
-// takes two launches: the first adds chunks of 1024, the second adds their results. This is the lane rule.
+// Kernels of casts and their tallies, elementwise operations, statistics of whole tensors, and optimizer steps. A sum
+// over a tensor takes two launches: the first sums chunks of 1024 elements, and the second sums the results of the
+// chunks. This is the order of the lane rule (emulation/reduce.hpp).
 #pragma once
 #include "emulation/adam.hpp"
 #include "emulation/gpu/device/device_tally.hpp"
@@ -9,13 +10,14 @@
 
 namespace macheps::gpu {
 
-/// Number of elements that a warp takes if their order does not matter.
+/// Number of elements that one warp processes in operations for which the order of elements does not matter.
 inline constexpr std::int64_t warp_share = 4096;
 
-/// Returns the number of pieces of `share` elements in n elements.
+/// Returns the number of pieces of `share` elements that cover n elements.
 constexpr std::int64_t pieces(std::int64_t n, std::int64_t share) { return (n + share - 1) / share; }
 
-/// Cast of one element: the few operations of a CastPlan where they apply, and the definition otherwise.
+/// Casts one element, with the fast operations of a CastPlan if they support the cast, and by the scalar definition
+/// otherwise.
 struct ElementCast {
     explicit ElementCast(const Cast& cast)
         : plan(cast),
@@ -36,7 +38,7 @@ struct alignas(16) Four {
     float of[4];
 };
 
-/// Computes out[i] = cast of in[i]. Counts in *tally unless it is null.
+/// Computes out[i] = cast of in[i]. Counts the elements in *tally unless `tally` is null.
 template <class Device>
 void cast(Device& device, const float* in, float* out, std::int64_t n, const Cast& cast, DeviceTally* tally) {
     const ElementCast element(cast);
@@ -71,7 +73,7 @@ void cast(Device& device, const float* in, float* out, std::int64_t n, const Cas
             if (lane == 0) add_to(tally, sum);
         });
     });
-    // The remaining elements: at most three, or all of them if the tensors are not aligned.
+    // Cast the remaining elements: at most three, or all elements if the tensors are not aligned.
     const std::int64_t first = fours * 4;
     device.each(n - first, [=] MACHEPS_KERNEL(std::int64_t k) {
         const std::int64_t i = first + k;
@@ -84,8 +86,8 @@ void cast(Device& device, const float* in, float* out, std::int64_t n, const Cas
     });
 }
 
-// --- elementwise: a kernel for each operation. Its body is a type, because a generic lambda may not contain an
-// extended lambda.
+// --- elementwise operations. The body of each kernel is a type, because a generic lambda may not contain an extended
+// lambda.
 
 template <class F>
 struct UnaryElement {
@@ -137,8 +139,8 @@ void map(Device& device, const elementwise::Binary& f, const float* a, float b, 
 
 // --- statistics of whole tensors
 
-/// Writes the bits of the largest magnitude to *top, which must be 0 before. The bits are compared as integers: NaNs
-/// are the largest.
+/// Writes the bits of the largest magnitude to *top, which must be 0 before the call. The bits are compared as
+/// integers, so a NaN is larger than every number.
 template <class Device>
 void largest_magnitude(Device& device, const float* x, std::int64_t n, std::uint32_t* top) {
     device.warps(pieces(n, warp_share), [=] MACHEPS_KERNEL(const Warp& warp, std::int64_t piece) {
@@ -177,8 +179,8 @@ void hash_bits(Device& device, const float* x, std::int64_t n, std::uint64_t* su
     });
 }
 
-/// Computes parts[c] = the sum by the lane rule of the (at most 1024) terms from term(1024 c) on. sum_parts adds the
-/// parts.
+/// Computes parts[c] = the sum of term(1024 c) .. term(1024 c + 1023) by the lane rule. The last chunk may have fewer
+/// terms. sum_parts adds the parts.
 template <class T, class Device, class Term>
 void sum_chunks(Device& device, std::int64_t n, const Term& term, T* parts) {
     device.warps(pieces(n, chunk), [=] MACHEPS_KERNEL(const Warp& warp, std::int64_t c) {
@@ -200,7 +202,7 @@ void sum_parts(Device& device, const T* parts, std::int64_t n, T* sum) {
     });
 }
 
-/// Adds the number of i for which x[i] and decoded(y[i], decode_scale) are both finite to *counter.
+/// Counts the i for which x[i] and decoded(y[i], decode_scale) are both finite, and adds the count to *counter.
 template <class Device>
 void count_finite_pairs(Device& device, const float* x, const float* y, std::int64_t n, float decode_scale,
                         std::uint64_t* counter) {
@@ -220,8 +222,9 @@ void count_finite_pairs(Device& device, const float* x, const float* y, std::int
     });
 }
 
-/// Counters of ExponentHistogram: bins, then zeros, infinities, NaNs.
+/// Number of bins of an ExponentHistogram.
 inline constexpr int exponent_bins = ExponentHistogram::highest - ExponentHistogram::lowest + 1;
+/// Number of counters of an ExponentHistogram: the bins, then zeros, infinities and NaNs.
 inline constexpr int exponent_counters = exponent_bins + 3;
 
 template <class Device>
@@ -254,7 +257,8 @@ void count_exponents(Device& device, const float* x, std::int64_t n, std::uint64
 
 // --- scaled casts
 
-/// Groups of a tensor [rows, columns]: down x across rectangles.
+/// Division of a tensor [rows, columns] into groups, each with its own scale. The groups form a grid of down x across
+/// rectangles.
 struct GroupGrid {
     std::int64_t rows, columns, block_rows, block_columns, down, across;
 
@@ -275,11 +279,11 @@ inline GroupGrid group_grid(const ScaledCast& how, std::int64_t rows, std::int64
             .across = grid.columns};
 }
 
-/// Writes the bits of the largest magnitude of group g to largest[g], which must be 0 before. NaN is the largest, or is
-/// ignored.
+/// Writes the bits of the largest magnitude of group g to largest[g], which must be 0 before the call. A NaN counts as
+/// the largest magnitude, or is ignored if `ignore_nan` is set.
 template <class Device>
 void group_magnitudes(Device& device, const float* x, const GroupGrid& grid, bool ignore_nan, std::uint32_t* largest) {
-    // A warp takes a whole group, or a rectangle in it of at most warp_share elements.
+    // One warp processes a whole group, or a rectangle of at most warp_share elements of a group.
     const std::int64_t wide = min_of(grid.block_columns, std::int64_t{1024});
     const std::int64_t parts_across = pieces(grid.block_columns, wide);
     const std::int64_t high = max_of(min_of(grid.block_rows, warp_share / wide), std::int64_t{1});
@@ -309,8 +313,8 @@ void group_magnitudes(Device& device, const float* x, const GroupGrid& grid, boo
     });
 }
 
-/// Computes out = cast of fl32(x * scale of its group). Counts in *tally unless it is null. If the product is not
-/// finite, only the input is counted.
+/// Computes out[i] = cast of fl32(in[i] * encode[group of i]). Counts the elements in *tally unless `tally` is null. If
+/// the product is not finite, only the counts of the input change.
 template <class Device>
 void cast_groups(Device& device, const float* in, float* out, const GroupGrid& grid, const float* encode,
                  const Cast& cast, DeviceTally* tally) {
@@ -358,7 +362,7 @@ struct UpdateTotals {
     UpdateCounts counts;
 };
 
-/// A step of Adam by one of its kernels, on element i.
+/// Computes one step of Adam on element i with the given kernel of adam::Kernels.
 template <class Kernel>
 struct AdamElement {
     AdamConstants constants;
@@ -371,8 +375,8 @@ struct AdamElement {
     }
 };
 
-/// Calls step(i, stats), which takes the step of element i, counts it and returns its terms of the sums. The sums of
-/// chunks go to `parts` and the counts to *counts, unless these are null.
+/// Calls step(i, stats) for each element. step() updates element i, counts it in `stats`, and returns its terms of the
+/// sums. Unless `parts` is null, the sums of the chunks are written to `parts`, and the counts are added to *counts.
 template <class Device, class Step>
 void update(Device& device, std::int64_t n, const Step& step, definition::UpdateSums* parts, UpdateCounts* counts) {
     device.warps(pieces(n, chunk), [=] MACHEPS_KERNEL(const Warp& warp, std::int64_t c) {

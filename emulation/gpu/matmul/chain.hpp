@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// fp32.chain on CUDA cores. A block computes a tile of the output; k ascends in steps through shared memory.
+// The machine fp32.chain on CUDA cores. A block computes a tile of the output. It copies the operands to shared memory
+// in steps of ascending k.
 #pragma once
 #include "emulation/gpu/device/copies.hpp"
 #include "emulation/gpu/matmul/output.hpp"
 
 namespace macheps::gpu {
 
-/// Returns whether each sum takes one fp32 fma per term over all of k. The kernels below compute this, with any
-/// epilogue.
+/// Returns whether each sum is one chain over all of k, with one fp32 fma per term. The kernels below compute such
+/// sums, with any epilogue.
 inline bool is_fp32_chain(const Matmul& args) {
     const SumRule& sum = args.rule.machine->sum;
     return sum.is_plain_chain() && sum.delivery == Delivery::fp32_nearest_even &&
@@ -18,12 +19,13 @@ struct alignas(16) Quad {
     float x[4];
 };
 
-/// One operand with the indices (outer, p), where outer is a row of the output (for a) or a column (for b).
+/// View of one operand with the indices (outer, p). outer is a row of the output for a, and a column for b. p is the
+/// index of the term.
 struct OuterMajor {
     const float* data = nullptr;
-    std::int64_t outer_step = 0, k_step = 0;  ///< one of them is 1
-    std::int64_t outer = 0, k = 0;            ///< sizes
-    bool quads = false;                       ///< rows of memory begin at multiples of 16 bytes
+    std::int64_t outer_step = 0, k_step = 0;  ///< in elements; one of them is 1
+    std::int64_t outer = 0, k = 0;            ///< sizes of the two dimensions
+    bool quads = false;                       ///< each row in memory begins at a multiple of 16 bytes
 
     MACHEPS_HD bool outer_is_contiguous() const { return outer_step == 1; }
     MACHEPS_HD float at(std::int64_t o, std::int64_t p) const {
@@ -48,10 +50,11 @@ MACHEPS_HD inline OuterMajor columns_of_b(const MatmulJob& job, std::int64_t mat
 /// warp reads 64 bytes of a and 128 bytes of b from shared memory at a time.
 template <int M, int N, int TM, int TN>
 struct ChainTile {
-    static constexpr int depth = 16, stages = 4;  ///< terms per step; steps that are in shared memory
+    static constexpr int depth = 16, stages = 4;  ///< terms per step; number of steps in shared memory
     static constexpr int threads = M / TM * (N / TN);
     static constexpr int warps_down = M / (4 * TM);
-    /// The padding puts the addresses that a warp writes in a transposing store into different banks.
+    /// Distances between consecutive terms p in shared memory. With the padding, the addresses that a warp writes when
+    /// it transposes a tile are in different banks.
     static constexpr int a_stride = M + 4, b_stride = N + 4;
     static constexpr int buffer = depth * (a_stride + b_stride);
     static_assert(M % (4 * TM) == 0 && N % (8 * TN) == 0 && TM % 4 == 0 && TN % 4 == 0);
@@ -67,8 +70,8 @@ struct ChainTile {
     }
 };
 
-/// Starts one thread's share of copying outer x depth elements to tile[p * stride + o]. Elements outside the matrix are
-/// +0.
+/// Starts one thread's share of the copies that fill a tile of outer x depth elements. Element (o, p) goes to
+/// `tile[p * stride + o]`. Elements outside the matrix are +0.
 template <int outer, int depth, int threads>
 MACHEPS_KERNEL void start_copy_of_floats(const OuterMajor& x, std::int64_t first_outer, std::int64_t first_k,
                                          float* tile, int stride, int thread) {
@@ -114,7 +117,7 @@ struct ChainKernel {
         float x[TM][TN];
     };
 
-    /// Adds one term to every sum.
+    /// Adds one term to every sum of a thread.
     static MACHEPS_KERNEL void term(const float* a, const float* b, int thread, Sums& sums) {
         Quad x[TM / 4], y[TN / 4];
         MACHEPS_UNROLL
@@ -133,7 +136,7 @@ struct ChainKernel {
         const std::int64_t row = block.x() / tiles_across * M, column = block.x() % tiles_across * N;
         const std::int64_t k = job.args.k, steps = (k + Tile::depth - 1) / Tile::depth;
         auto* const shared = reinterpret_cast<float*>(block.shared());
-        // A batch may have more matrices than a grid has layers.
+        // A batch may have more matrices than a grid can have layers (65535).
         for (std::int64_t matrix = block.z(); matrix < job.matrices(); matrix += 65535) {
             const OuterMajor a = rows_of_a(job, matrix), b = columns_of_b(job, matrix);
             const auto load = [&](int thread, std::int64_t step) {
@@ -151,8 +154,8 @@ struct ChainKernel {
                 for (int step = 0; step < Tile::stages - 1; ++step) load(thread, step);
             });
             for (std::int64_t step = 0; step < steps; ++step) {
-                // After this, the copies of this tile are complete in all threads, and all threads are done with the
-                // previous tile.
+                // After this phase, the copies of this tile are complete in all threads, and all threads are done with
+                // the previous tile.
                 block.each([&](int) { wait_copies<Tile::stages - 2>(); });
                 block.apart([&](int thread) { load(thread, step + Tile::stages - 1); });
                 block.apart([&](int thread) {
@@ -210,8 +213,8 @@ void run_chain(Device& device, const MatmulJob& job) {
     device.blocks(tile_grid(job.args, M, N, Tile::threads, Tile::shared_bytes()), ChainKernel<Tile, M, N, TM, TN>{job});
 }
 
-/// Runs a matmul for which is_fp32_chain holds. Uses the largest tile that still leaves work for every processor of a
-/// large GPU.
+/// Runs a matmul for which is_fp32_chain holds. Uses the largest tile for which every multiprocessor of a large GPU
+/// still has work.
 template <class Device>
 void matmul_chain(Device& device, const MatmulJob& job) {
     constexpr std::int64_t enough = 100;

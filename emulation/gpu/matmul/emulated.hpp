@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fast emulation of machines of other GPUs: NVIDIA's truncated sums (T-FDPA, ST-FDPA, and fp8 through two fp16 steps)
-// and the block-scaled fp4 forms (GST-FDPA). Operands are decomposed once; then each thread computes 4 x 2 outputs with
-// integer instructions. emulation/machine/step.hpp defines a step. It also sums the rows and columns with NaN or Inf.
+// Fast emulation of matrix units of other GPUs: NVIDIA's truncated sums (T-FDPA, ST-FDPA, and fp8 through two fp16
+// steps) and the block-scaled fp4 forms (GST-FDPA). Operands are first decomposed into integers. Then each thread
+// computes 4 x 2 outputs with integer instructions. emulation/machine/step.hpp defines the steps. Outputs that sum a
+// NaN or Inf are computed by that definition.
 #pragma once
 #include "emulation/gpu/matmul/factors.hpp"
 
 namespace macheps::gpu {
 
-/// Returns x >> n for any n >= 0; the result is 0 from n = 32 on.
+/// Returns x >> n for any n >= 0. The result is 0 if n >= 32.
 MACHEPS_KERNEL inline std::uint32_t shifted_right(std::uint32_t x, int n) {
 #if defined(__CUDA_ARCH__)
     std::uint32_t y;
@@ -17,7 +18,7 @@ MACHEPS_KERNEL inline std::uint32_t shifted_right(std::uint32_t x, int n) {
     return n >= 32 ? 0 : x >> n;
 #endif
 }
-/// Returns sum + the products of four signed bytes.
+/// Returns `sum` plus the products of the four signed bytes of a with those of b.
 MACHEPS_KERNEL inline int dot4(std::uint32_t a, std::uint32_t b, int sum) {
 #if defined(__CUDA_ARCH__)
     return __dp4a(static_cast<int>(a), static_cast<int>(b), sum);
@@ -29,7 +30,7 @@ MACHEPS_KERNEL inline int dot4(std::uint32_t a, std::uint32_t b, int sum) {
 #endif
 }
 
-/// Tile of 64 x 32 outputs for 256 threads, 4 x 2 per thread.
+/// Tile of 64 x 32 outputs. Each of 256 threads computes 4 x 2 outputs.
 struct EmulatedTile {
     static constexpr int rows = 64, columns = 32, threads = 256, down = 4, across = 2;
     static MACHEPS_HD constexpr int row(int thread) { return thread / 16 * down; }
@@ -54,13 +55,15 @@ struct PerOutput {
     }
 };
 
-/// Accumulator of 32 bits with the fields of fp32. Does the work of factor_of_code, cut and deliver, mostly in 32 bits.
+/// Operations on an accumulator of 32 bits with the bit fields of fp32. They give the results of factor_of_code, cut
+/// and deliver, mostly with 32-bit arithmetic.
 struct Fp32Sum {
     static MACHEPS_KERNEL int field(std::uint32_t c) { return static_cast<int>(c >> 23 & 0xff); }
     static MACHEPS_KERNEL int exponent(const SumRule& rule, std::uint32_t c) {
         return c << 1 == 0 ? rule.zero_exponent : max_of(field(c), 1) - 127;
     }
-    /// Returns `sum` * 2^(largest - F) + c, rounded. |sum| and c must fit in Wide, in units of 2^(largest - F).
+    /// Returns c + `sum` * 2^(largest - F), rounded, where F is rule.fraction_bits. Wide must hold |sum| plus |c| in
+    /// units of 2^(largest - F).
     template <class Wide>
     static MACHEPS_KERNEL std::uint32_t add(const SumRule& rule, std::uint32_t c, Wide sum, int largest) {
         if (field(c) == 0xff) return c;  // after an overflow the sum stays infinite
@@ -76,14 +79,14 @@ struct Fp32Sum {
         const int unit = largest - rule.fraction_bits;
         const int top = max_of(63 - countl_zero(size) + unit, -126), drop = top - fraction - unit;
         const auto ulps = static_cast<std::uint32_t>(drop >= 64 ? 0 : drop >= 0 ? size >> drop : size << -drop);
-        // The leading one of `ulps` adds the last 1 to the exponent field. Beyond fp32's range, even rounding toward
-        // zero gives Inf.
+        // The leading one of `ulps` adds 1 to the exponent field, so the field begins as top + 126. Results beyond
+        // fp32's range are Inf, even with rounding toward zero.
         const std::uint32_t code =
             min_of((ulps << (23 - fraction)) + (static_cast<std::uint32_t>(top + 126) << 23), 0x7f800000u);
         return code == 0 ? 0 : code | (negative ? 0x80000000u : 0u);
     }
 };
-/// Accumulator of 16 bits.
+/// Operations on an accumulator of 16 bits.
 struct Fp16Sum {
     static MACHEPS_KERNEL int exponent(const SumRule& rule, std::uint32_t c) {
         return ::macheps::matrix_unit::addend_exponent(rule, factor_of_code(rule.addend, c));
@@ -98,22 +101,24 @@ struct Fp16Sum {
     }
 };
 
-/// Steps of truncated sums. `chunk` terms at a time are added in 32 bits: the sum of eight terms with F = 25 is below
-/// 2^30. If the terms of a whole step do not fit in 32 bits, Wide has 64 bits.
+/// Computes steps of truncated sums. `chunk` terms at a time are added in 32 bits. They fit, because the sum of eight
+/// terms with F = 25 is below 2^30. Wide is the type of the sum of a whole step. It has 64 bits if that sum does not
+/// fit in 32 bits.
 template <class Sum, class Wide, int chunk>
 struct TruncatedSteps {
-    static constexpr int depth = 32;  ///< places in shared memory at a time
+    static constexpr int depth = 32;  ///< positions along k in shared memory at a time
     static constexpr int a_plane = depth * EmulatedTile::rows, b_plane = depth * EmulatedTile::columns;
     static constexpr int stage_bytes = 2 * (a_plane + b_plane) * 4;
 
-    /// Starts copying places [first, first + depth) of both operands.
+    /// Starts copying positions [first, first + depth) along k of both operands.
     static MACHEPS_KERNEL void load(std::byte* stage, const EmulatedOperand& a, const EmulatedOperand& b,
                                     std::int64_t a_row, std::int64_t b_row, std::int64_t first, int thread) {
         auto* const to = reinterpret_cast<int*>(stage);
         copy<EmulatedTile::rows>(to, a, a_row, first, thread);
         copy<EmulatedTile::columns>(to + 2 * a_plane, b, b_row, first, thread);
     }
-    /// Computes one step: adds the terms from place `first` of the stage on to the addends c.
+    /// Computes one step: adds plan.terms products to the accumulators c. The products begin at position `first` of the
+    /// stage.
     static MACHEPS_KERNEL void step(const EmulatedPlan& plan, const std::byte* stage, int first, int thread,
                                     PerOutput<std::uint32_t>& c) {
         constexpr int a_width = EmulatedTile::rows, b_width = EmulatedTile::columns;
@@ -140,7 +145,7 @@ struct TruncatedSteps {
                 const auto n = read<b_width, EmulatedTile::across>(b, base + t);
                 const auto y = read<b_width, EmulatedTile::across>(b + b_plane, base + t);
                 part.each([&](int i, int j) {
-                    // Magnitudes are cut, so the cut is toward zero.
+                    // The magnitude is cut, so terms of both signs are rounded toward zero.
                     const std::uint32_t cut =
                         shifted_right(magnitude(m.x[i]) * magnitude(n.x[j]), largest.x[i][j] - x.x[i] - y.x[j]);
                     const int sign = (m.x[i] ^ n.x[j]) >> 31;
@@ -170,9 +175,9 @@ struct TruncatedSteps {
     }
 };
 
-/// Steps of scaled groups: exact sums of fp4 products, multiplied by their scales.
+/// Computes steps of scaled groups. Each group is an exact sum of fp4 products, multiplied by the scales of the group.
 struct Fp4Steps {
-    static constexpr int depth = 64;  ///< places in shared memory at a time: one instruction
+    static constexpr int depth = 64;  ///< positions along k in shared memory at a time: one instruction
     static constexpr int groups = depth / 16;
     static constexpr int a_groups = groups * EmulatedTile::rows, b_groups = groups * EmulatedTile::columns;
     static constexpr int stage_bytes = (a_groups + b_groups) * static_cast<int>(sizeof(Fp4Group));
@@ -228,7 +233,7 @@ struct Fp4Steps {
         }
         return static_cast<std::uint32_t>(::macheps::matrix_unit::deliver(rule, sum, unit));
     }
-    /// Returns size * 2^shift with a sign, cut toward zero.
+    /// Returns size * 2^shift, cut to an integer, with the given sign.
     static MACHEPS_KERNEL std::int64_t cut(bool negative, std::uint64_t size, int shift) {
         return ::macheps::matrix_unit::cut(negative, size, shift, 0, 0);
     }
@@ -250,7 +255,7 @@ struct EmulatedKernel {
 
     struct Sums {
         PerOutput<std::uint32_t> c{};  ///< codes of the machine's accumulator
-        PerOutput<float> main{};       ///< main accumulators, if there is a join
+        PerOutput<float> main{};       ///< main accumulators, if partial sums are joined
     };
 
     MACHEPS_KERNEL void operator()(const Block& block) const {
@@ -309,7 +314,7 @@ struct EmulatedKernel {
     }
 
   private:
-    /// Returns the operand of one matrix.
+    /// Returns the part of an operand that belongs to one matrix of the batch.
     static MACHEPS_KERNEL EmulatedOperand of(EmulatedOperand x, std::int64_t matrix, std::int64_t width) {
         if (x.groups != nullptr) {
             x.groups += matrix * (width / 16) * x.padded;
@@ -323,7 +328,8 @@ struct EmulatedKernel {
                                 Sums& sums) const {
         const Matmul& args = job.args;
         sums.main.each([&](int i, int j) {
-            // Rows and columns beyond the matrix have no scales, and their sums are not stored.
+            // Rows and columns beyond the matrix have no scales. They use those of the last row or column, because
+            // their sums are not stored.
             const std::int64_t at = min_of(row + EmulatedTile::row(thread) + i, args.m - 1);
             const std::int64_t to = min_of(column + EmulatedTile::column(thread) + j, args.n - 1);
             sums.main.x[i][j] = definition::promote(args, {.i = at, .j = to}, first,
@@ -333,7 +339,7 @@ struct EmulatedKernel {
     }
 };
 
-/// Computes the elements for which is_special holds, by the scalar definition.
+/// Computes the elements for which is_special() is true, by the scalar definition.
 template <class Device>
 void sum_special_lines(Device& device, const MatmulJob& job, const PackedDepth& packed, const EmulatedOperand& a,
                        const EmulatedOperand& b) {
@@ -390,7 +396,7 @@ void run_emulated(Device& device, Memory& memory, MatmulJob job, const EmulatedP
 
 template <class Device, class Memory>
 void matmul_emulated(Device& device, Memory& memory, const MatmulJob& job, const EmulatedPlan& plan) {
-    // The terms are below 2^(F + 2). Do they and an addend fit in 32 bits?
+    // Every term is below 2^(F + 2). `narrow` is true if the sum of a step's terms and the addend fits in 32 bits.
     const bool narrow = (std::int64_t{plan.terms} << (plan.rule.fraction_bits + 2)) <= std::int64_t{1} << 30;
     if (plan.rule.model == SumModel::scaled_groups) {
         run_emulated<Fp4Steps>(device, memory, job, plan);

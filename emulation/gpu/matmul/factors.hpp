@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decomposed operands of a matmul for the integer kernels of emulated.hpp: which machines these kernels support, and
-// how significands, exponents and fp4 groups are stored in memory.
+// Decomposes the operands of a matmul for the integer kernels of emulated.hpp. Defines which machines these kernels
+// support, and how significands, exponents and fp4 groups are stored in memory.
 #pragma once
 #include "emulation/gpu/matmul/mma_kernel.hpp"
 #include "emulation/matmul/fused_plan.hpp"
@@ -10,13 +10,13 @@ namespace macheps::gpu {
 /// Exponent of factors that are zero. It is below the exponents of all products of nonzero factors.
 inline constexpr int zero_exponent_mark = -30000;
 
-/// A fused plan whose steps are truncated sums or groups of fp4.
+/// A FusedPlan whose steps are truncated sums or scaled groups of fp4 products.
 struct EmulatedPlan : FusedPlan {
-    int steps_per_join = 0;  ///< with a join: steps per partial sum
+    int steps_per_join = 0;  ///< if partial sums are joined: steps per partial sum
     bool widened = false;    ///< the operands are widened to fp16, the format that the steps read
 };
 
-/// Returns the plan for `args`, or nothing if the kernels do not support its steps.
+/// Returns the plan for `args`, or nullopt if the integer kernels do not support its steps.
 inline std::optional<EmulatedPlan> emulated_plan(const Matmul& args) {
     const std::optional<FusedPlan> fused = fused_plan(args);
     if (!fused || fused->join == PartialJoin::add_fp16) return std::nullopt;
@@ -29,33 +29,35 @@ inline std::optional<EmulatedPlan> emulated_plan(const Matmul& args) {
         return std::nullopt;
     }
     const int fractions = plan.a_format.fraction_bits() + plan.b_format.fraction_bits();
-    // Products of significands, moved up to the unit of the largest exponent, are below 2^(F + 2) <= 2^27.
+    // The kernels shift products of significands left by F - `fractions` bits, where F is rule.fraction_bits. The
+    // results are below 2^(F + 2) <= 2^27.
     const bool fits = rule.model == SumModel::truncated && rule.fraction_bits >= fractions &&
                       rule.fraction_bits <= 25 && fractions <= 20 && (plan.terms == 4 || plan.terms % 8 == 0) &&
                       32 % plan.terms == 0;
     return fits ? std::optional<EmulatedPlan>(plan) : std::nullopt;
 }
 
-/// Group of 16 fp4 numbers: twice each number as a byte, and the scale of the group.
+/// Group of 16 fp4 numbers with its scale. Each byte of `twice` is one number times 2, which is an integer.
 struct alignas(16) Fp4Group {
     std::uint32_t twice[4];
     std::uint32_t present;            ///< bit i: term i is not zero; 0 when the scale is zero
-    std::uint32_t scale_significand;  ///< with scale_fraction_bits
+    std::uint32_t scale_significand;  ///< has scale_fraction_bits fraction bits
     int scale_exponent;
     int scale_fraction_bits;
 };
 
-/// Decomposed operand. For truncated sums: planes of signed significands and of exponents, [matrix][place][outer]. For
-/// fp4: groups, [matrix][place / 16][outer].
+/// Decomposed operand. For truncated sums, it consists of signed significands and exponents, both
+/// [matrix][place][outer]. For fp4, it consists of groups, [matrix][place / 16][outer]. A place is a position along the
+/// packed k.
 struct EmulatedOperand {
     std::int64_t outer = 0, padded = 0;
     int* significands = nullptr;
     int* exponents = nullptr;
     Fp4Group* groups = nullptr;
-    std::uint32_t* special = nullptr;  ///< [matrix][padded], 1: a NaN or Inf is among factors or scales
+    std::uint32_t* special = nullptr;  ///< [matrix][padded]; 1 if a factor or a scale is NaN or Inf
 };
 
-/// Returns the scale of a term, or 1 if the machine takes no scales.
+/// Returns the scale of a term, or 1 if the machine does not use scales.
 MACHEPS_KERNEL inline Factor scale_of(const EmulatedPlan& plan, const MatmulOperand& x, std::int64_t outer,
                                       std::int64_t term) {
     if (plan.scale_block == 0) return {.significand = 1};
@@ -69,14 +71,14 @@ struct TakeApart {
     EmulatedOperand to;
     bool is_a = false;
 
-    /// Returns the term at a place of the packed k, or -1 if the place is padding.
+    /// Returns the index of the term at a position along the packed k, or -1 if the position is padding.
     MACHEPS_KERNEL std::int64_t term_at(std::int64_t place) const {
         return packed.source(plan.source(place), job.args.k);
     }
     MACHEPS_KERNEL OuterMajor from(std::int64_t matrix) const {
         return is_a ? rows_of_a(job, matrix) : columns_of_b(job, matrix);
     }
-    /// Decomposes the term at `place` of row or column `outer` of a matrix.
+    /// Decomposes the term at position `place` along the packed k, in row or column `outer` of a matrix.
     MACHEPS_KERNEL void factor(std::int64_t matrix, std::int64_t place, std::int64_t outer) const {
         const MatmulOperand& x = is_a ? job.args.a : job.args.b;
         const std::int64_t term = term_at(place);
@@ -114,7 +116,7 @@ struct TakeApart {
             }
             const Factor f = factor_of_value(x.format, from(matrix).at(outer, term));
             special = special || f.kind != Unpacked::Kind::finite;
-            const int twice = static_cast<int>(f.significand) << f.exponent;  // one fraction bit, exponents 0 .. 2
+            const int twice = static_cast<int>(f.significand) << f.exponent;  // fp4: 1 fraction bit, exponents 0 .. 2
             g.twice[i / 4] |= static_cast<std::uint32_t>(static_cast<std::uint8_t>(f.negative ? -twice : twice))
                               << (i % 4 * 8);
             if (twice != 0) g.present |= 1u << i;

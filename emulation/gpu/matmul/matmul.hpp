@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Backend::matmul on a device, written once for CudaDevice and HostDevice. The choice of kernel does not change any
-// bit.
+// Implements Backend::matmul for CudaDevice and HostDevice. All kernels give the same bits, so the choice of kernel
+// affects only the speed.
 #pragma once
 #include "emulation/gpu/matmul/emulated.hpp"
 #include "emulation/gpu/matmul/matrix_units.hpp"
@@ -13,8 +13,8 @@ namespace macheps::gpu {
 struct ByDefinition {};  ///< one thread per output, the scalar definition
 struct Fp32Chain {};     ///< tiles on CUDA cores
 
-/// Kernels that run a matmul, with their parameters: those above, mma.sync, wgmma on sm_90a, or tiles of a machine that
-/// is emulated with integers.
+/// Kernels that run a matmul, with their parameters: the scalar definition, fp32 chains on CUDA cores, mma.sync, wgmma
+/// on sm_90a, or the emulation of a machine with integers.
 using MatmulPath = std::variant<ByDefinition, Fp32Chain, MmaType, WgmmaType, EmulatedPlan>;
 
 inline const char* to_string(const MatmulPath& path) {
@@ -26,7 +26,7 @@ inline const char* to_string(const MatmulPath& path) {
 /// Chooses the kernels of a matmul. `architecture` is 80, 86, 89 or 90 (sm_90a), or 0 if nothing is known about the
 /// GPU.
 inline MatmulPath matmul_path(MatrixUnits units, int architecture, const Matmul& args) {
-    if (args.addend != nullptr) return ByDefinition{};  // the kernels below start from +0
+    if (args.addend != nullptr) return ByDefinition{};  // the other kernels start from +0
     if (is_fp32_chain(args)) return Fp32Chain{};
     if (units == MatrixUnits::native) {
         const bool whole = args.rule.promotion == Promotion::none;
@@ -38,10 +38,12 @@ inline MatmulPath matmul_path(MatrixUnits units, int architecture, const Matmul&
         if (native_machine("wgmma", architecture, args) != nullptr) {
             wgmma = wgmma_type_of(*args.rule.machine, args.a.format, args.b.format);
         }
-        // Only the wgmma kernels of fp8 join partial sums, and only at multiples of their tiles of k.
+        // Among the native kernels, only wgmma with fp8 operands joins partial sums. The interval must be a multiple of
+        // its tile of k (64 terms).
         const bool joins = wgmma && *wgmma > WgmmaType::fp16_acc16 && args.rule.promotion_interval % 64 == 0;
         if (!whole && !joins) wgmma.reset();
-        // If both are possible, they give the same bits. wgmma is faster, but its tiles are large.
+        // If mma.sync and wgmma are both possible, they give the same bits. wgmma is faster if there are enough of its
+        // large tiles.
         const std::int64_t tiles = tile_count(args, 128, 128) * max_of(args.rule.slices, 1);
         if (wgmma && (!mma || tiles >= 100)) return *wgmma;
         if (mma) return *mma;
@@ -94,10 +96,11 @@ struct MatmulLaunch {
     void operator()(const EmulatedPlan& plan) const { matmul_emulated(device, memory, job, plan); }
 };
 
-/// Computes every output with the bits of definition::matmul_element, and counts the casts of the outputs in *tally
-/// (device memory) unless it is null. `args` must have been checked, and the formats of its operands must be those of
-/// decoded_format. Its pointers are to device memory, except args.rule.machine, which is on the host.
-/// memory.take(bytes) returns a std::shared_ptr<void> to device memory (DeviceMemory).
+/// Computes every output with the bits of definition::matmul_element. Counts the casts of the outputs in *tally, which
+/// is in device memory, unless `tally` is null. The caller must have checked `args`, and the operands must have the
+/// formats that decoded_format() returns. The pointers in `args` point to device memory, except args.rule.machine,
+/// which points to host memory. `memory` is a DeviceMemory, or another object whose take(bytes) returns a
+/// std::shared_ptr<void> to device memory.
 template <class Device, class Memory>
 void matmul(Device& device, Memory& memory, MatrixUnits units, int architecture, const Matmul& args,
             DeviceTally* tally) {
@@ -106,7 +109,7 @@ void matmul(Device& device, Memory& memory, MatrixUnits units, int architecture,
     std::visit(MatmulLaunch<Device, Memory>{device, memory, job}, matmul_path(units, architecture, args));
 }
 
-/// Does the same, but allocates its own memory.
+/// Computes a matmul like the function above, but allocates its temporary memory itself.
 template <class Device>
 void matmul(Device& device, MatrixUnits units, int architecture, const Matmul& args, DeviceTally* tally) {
     PlainMemory<Device> memory(device);

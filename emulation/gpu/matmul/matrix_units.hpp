@@ -4,8 +4,8 @@
 
 namespace macheps::gpu {
 
-/// Units that compute the sums of a matmul on a machine: kernels that emulate the machine, or the GPU's own matrix unit
-/// if it gives the same bits.
+/// Unit that computes the sums of a matmul. emulated: kernels that emulate the machine of the matmul. native: the GPU's
+/// own matrix unit, if it gives the same bits as the machine.
 enum class MatrixUnits : std::uint8_t { emulated, native };
 
 }  // namespace macheps::gpu

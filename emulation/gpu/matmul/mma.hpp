@@ -1,29 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// mma.sync: an instruction of one warp, with its operands in the warp's registers. On a GPU this is the instruction
-// itself. On the host it is the emulator, which gathers the warp's fragments from the registers that the PTX ISA
-// specifies.
+// mma.sync, an instruction of one warp with its operands in the warp's registers. On a GPU, the functions below run the
+// instruction itself. On the host, they emulate it and find the operands in the registers that the PTX ISA specifies.
 // Layouts: PTX ISA 8.7, 9.7.14.5 (fragments of m16n8k16 for 16-bit types and of m16n8k8 for tf32, ldmatrix).
-// If k is counted in 4-byte words, of which an instruction takes eight, both shapes have the same layout.
+// An instruction reads eight 4-byte words along k. If k is counted in these words, both shapes have the same layout.
 #pragma once
 #include "emulation/gpu/device/copies.hpp"
 #include "emulation/machine/step.hpp"
 
 namespace macheps::gpu {
 
-/// Formats of an mma.sync: that of the operands, and that of the accumulator if it is not fp32 (acc16).
+/// Formats of an mma.sync. A name gives the format of the operands. The accumulator is fp32, or fp16 if the name ends
+/// with acc16.
 enum class MmaType : std::uint8_t { fp16, bf16, tf32, fp16_acc16 };
 
 struct FragmentPlace {
     int row, column;
 };
-/// Returns the row and the word of k of register `r` (0 .. 3) of A, which has 16 rows.
+/// Returns the row and the word along k that a lane holds in register `r` (0 .. 3) of A, which has 16 rows.
 MACHEPS_HD constexpr FragmentPlace mma_a_place(int lane, int r) { return {lane / 4 + r % 2 * 8, lane % 4 + r / 2 * 4}; }
-/// Returns the word of k and the column of register `r` (0, 1) of B, which has 8 columns.
+/// Returns the word along k and the column that a lane holds in register `r` (0, 1) of B, which has 8 columns.
 MACHEPS_HD constexpr FragmentPlace mma_b_place(int lane, int r) { return {lane % 4 + r * 4, lane / 4}; }
-/// Returns the place of element `i` (0 .. 3) of C and D, 16 x 8. An fp16 register holds elements 2 r and 2 r + 1.
+/// Returns the row and the column of a lane's element `i` (0 .. 3) of C and D, which are 16 x 8. If the accumulator is
+/// fp16, register r holds elements 2 r and 2 r + 1.
 MACHEPS_HD constexpr FragmentPlace mma_c_place(int lane, int i) { return {lane / 4 + i / 2 * 8, lane % 4 * 2 + i % 2}; }
 
-/// Returns the number of terms in a word of codes.
+/// Returns the number of codes in a 4-byte word.
 constexpr int terms_per_word(int code_bytes) { return 4 / code_bytes; }
 
 /// Loads four 8 x 8 matrices of 16-bit elements (8 rows of 16 bytes each) by ldmatrix.x4. Register q of a lane becomes
@@ -45,7 +46,7 @@ MACHEPS_KERNEL void load_matrices(std::uint32_t (&registers)[4], int lane, const
 
 // --- the instruction
 
-/// Fragments of `down` x `across` instructions that share rows of A and columns of B.
+/// A lane's operands of `down` x `across` instructions that share rows of A and columns of B.
 template <int down, int across>
 struct MmaOperands {
     std::uint32_t a[down][4];
@@ -94,7 +95,7 @@ __device__ inline void mma_instruction(const std::uint32_t (&a)[4], const std::u
 #if !defined(__CUDACC__)
 namespace detail {
 
-/// Returns code `term` of a word of codes.
+/// Returns code number `term` of a word that consists of codes of `bytes` bytes.
 inline std::uint64_t code_in(std::uint32_t word, int term, int bytes) {
     return bytes == 4 ? word : word >> (8 * bytes * term) & ((1u << (8 * bytes)) - 1);
 }
@@ -113,8 +114,8 @@ inline void set_sum(std::uint32_t* c, int i, bool half, std::uint64_t bits) {
 }  // namespace detail
 #endif
 
-/// Computes c += a b in every warp of the block, with down x across instructions. Each lane has operands and sums of
-/// that shape.
+/// Computes c += a b in every warp of the block, with `down` x `across` instructions. Each lane has the operands and
+/// sums of all these instructions.
 template <MmaType type, int down, int across, int registers>
 MACHEPS_KERNEL void multiply_add(const Block& block, const UnitModel& model,
                                  const PerThread<MmaOperands<down, across>>& operands,

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matmuls on the GPU's matrix unit by mma.sync. Operands are packed to codes. Tiles of them pass through shared memory
-// in a pipeline of asynchronous copies. Each slice of k is one chain of instructions.
+// Matmuls on the GPU's matrix unit with mma.sync. Operands are first packed as codes. A pipeline of asynchronous copies
+// brings tiles of the codes to shared memory. Each slice of k is one chain of instructions.
 #pragma once
 #include "emulation/gpu/matmul/native.hpp"
 #include "emulation/gpu/matmul/pack.hpp"
 
 namespace macheps::gpu {
 
-/// Tile of a block: `down` x `across` instructions per warp, warps_down x warps_across warps. A tile of k is 64 bytes:
-/// two instructions.
+/// Tile of the output that a block of warps_down x warps_across warps computes. Each warp runs `down` x `across`
+/// instructions per step. A tile of an operand has 64 bytes along k, that is, two steps.
 template <int down, int across, int warps_down, int warps_across>
 struct MmaTile {
     static constexpr int rows = 16 * down * warps_down, columns = 8 * across * warps_across;
@@ -19,23 +19,23 @@ struct MmaTile {
 
     static MACHEPS_HD constexpr int first_row(int thread) { return thread / 32 % warps_down * (16 * down); }
     static MACHEPS_HD constexpr int first_column(int thread) { return thread / 32 / warps_down * (8 * across); }
-    /// Returns the byte at which the 16-byte piece `piece` (0 .. 3) of a row begins. Equal pieces of eight consecutive
-    /// rows are at eight different places modulo 128 bytes, so ldmatrix has no bank conflicts.
+    /// Returns the byte at which the 16-byte piece `piece` (0 .. 3) of a row begins. The same piece of eight
+    /// consecutive rows begins at eight different bytes modulo 128, so ldmatrix has no bank conflicts.
     static MACHEPS_HD constexpr int at(int row, int piece) { return row * depth_bytes + (piece ^ (row / 2 % 4)) * 16; }
     static constexpr std::size_t shared_bytes() {
         return max_of(std::size_t{stages} * stage_bytes, tile_output_bytes(rows, columns, threads));
     }
 };
 
-/// Packed operands as the kernel reads them.
+/// The packed operands that the kernel reads.
 struct PackedCodes {
     const std::byte *a = nullptr, *b = nullptr;
-    std::int64_t a_rows = 0, b_rows = 0;  ///< of one matrix, padded
+    std::int64_t a_rows = 0, b_rows = 0;  ///< rows of one matrix, with padding
     std::int64_t row_bytes = 0, slice_bytes = 0;
 };
 
-/// Starts one thread's share of copying rows x `depth_bytes` bytes of packed codes to shared memory. at(row, piece) is
-/// the destination of 16 bytes.
+/// Starts one thread's share of the copies that fill a tile of `rows` x `depth_bytes` bytes of packed codes in shared
+/// memory. at(row, piece) returns the byte of the tile to which a piece of 16 bytes goes.
 template <int rows, int depth_bytes, int threads, class At>
 MACHEPS_KERNEL void start_copy_of_tile(std::byte* shared, const std::byte* codes, std::int64_t row_bytes, int thread,
                                        const At& at) {
@@ -89,8 +89,8 @@ struct MmaKernel {
                 for (int tile = 0; tile < Tile::stages - 1; ++tile) load(thread, tile);
             });
             for (std::int64_t tile = 0; tile < tiles; ++tile) {
-                // After this, the copies of this tile are complete in all threads, and all threads are done with the
-                // previous tile.
+                // After this phase, the copies of this tile are complete in all threads, and all threads are done with
+                // the previous tile.
                 block.each([&](int) { wait_copies<Tile::stages - 2>(); });
                 block.apart([&](int thread) { load(thread, tile + Tile::stages - 1); });
                 MACHEPS_UNROLL
@@ -107,7 +107,7 @@ struct MmaKernel {
     }
 
   private:
-    /// Reads a thread's fragments for the depth of one instruction.
+    /// Reads a thread's operands for one step.
     static MACHEPS_KERNEL void read(const Block& block, int thread, std::int64_t tile, int step,
                                     MmaOperands<down, across>& operands) {
         const std::byte* const a = block.shared() + tile % Tile::stages * Tile::stage_bytes;
@@ -147,13 +147,13 @@ struct MmaKernel {
 
 constexpr std::int64_t rounded_up(std::int64_t x, std::int64_t to) { return (x + to - 1) / to * to; }
 
-/// Packed operands and their memory.
+/// Packed operands, and the owners of their memory.
 struct PackedMemory {
     PackedCodes codes{};
     std::shared_ptr<void> a{}, b{};
 };
 
-/// Packs both operands to codes for tiles of rows x columns outputs.
+/// Packs both operands as codes, for tiles of `rows` x `columns` outputs.
 template <int bytes, class Device, class Memory>
 PackedMemory pack_codes(Device& device, Memory& memory, const MatmulJob& job, const PackedDepth& packed, int rows,
                         int columns) {
@@ -187,7 +187,7 @@ std::shared_ptr<void> take_partials(Memory& memory, MatmulJob& job) {
     return partials;
 }
 
-/// Returns the emulator's parameters of the instruction that computes `args`.
+/// Returns the parameters with which the host emulates the instruction that computes `args`.
 inline UnitModel unit_model(const Matmul& args, int code_bytes) {
     return {args.rule.machine->sum, args.rule.machine->k, args.a.format, args.b.format, code_bytes};
 }
@@ -213,7 +213,7 @@ void matmul_mma(Device& device, Memory& memory, const MatmulJob& job) {
     if (tile_count(job.args, 128, 128) * slices >= enough) {
         run_mma<type, 4, 4, 2, 4>(device, memory, job);
     } else {
-        run_mma<type, 2, 2, 2, 2>(device, memory, job);  // 64 x 32
+        run_mma<type, 2, 2, 2, 2>(device, memory, job);  // tiles of 64 x 32
     }
 }
 

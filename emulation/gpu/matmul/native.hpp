@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the matmuls that the GPU's own matrix unit computes bit for bit: those whose machine has the same parameters as
-// a machine of that architecture.
+// Finds the matmuls that the GPU's own matrix unit computes bit for bit. The machine of such a matmul has the same
+// parameters as a machine of the GPU's architecture.
 #pragma once
 #include "emulation/backend.hpp"
 #include "emulation/gpu/matmul/wgmma.hpp"
@@ -10,8 +10,8 @@
 
 namespace macheps::gpu {
 
-/// Returns whether two machines sum in the same way. If SumRule gets a new field, this fails to compile until it is
-/// compared.
+/// Returns whether two rules are equal. If SumRule gets a new field, this function fails to compile until the new field
+/// is compared.
 constexpr bool same_sums(const SumRule& x, const SumRule& y) {
     const auto& [model, terms, fraction_bits, delivery, addend, zero_exponent, zero_factor_counts, underflow_keeps_sign,
                  zeros_keep_sign, normalises_addend, flush_operands, flush_results, order, rounding, rounds_products,
@@ -41,7 +41,8 @@ constexpr bool runs_on(const Machine& machine, int architecture) {
     return false;
 }
 
-/// Returns the machine whose `instruction` on a GPU of this architecture computes `args`, or nullptr.
+/// Returns a machine of this architecture that has this `instruction` and computes `args` bit for bit. Returns nullptr
+/// if no machine does.
 constexpr const Machine* native_machine(std::string_view instruction, int architecture, const Matmul& args) {
     if (args.rule.has_blocks()) return nullptr;
     for (const Machine* machine : all_machines) {
@@ -53,7 +54,7 @@ constexpr const Machine* native_machine(std::string_view instruction, int archit
     return nullptr;
 }
 
-/// Returns the form of mma.sync that multiplies operands of one format, if the kernels support one.
+/// Returns the type of mma.sync for `machine` and operands of `format`, or nullopt if the kernels do not support it.
 constexpr std::optional<MmaType> mma_type_of(const Machine& machine, const Format& format) {
     if (machine.addend != machine.result) return std::nullopt;
     if (machine.result == fp16) return format == fp16 ? std::optional(MmaType::fp16_acc16) : std::nullopt;
@@ -64,7 +65,7 @@ constexpr std::optional<MmaType> mma_type_of(const Machine& machine, const Forma
     return std::nullopt;
 }
 
-/// Returns the form of wgmma that multiplies operands of these formats, if the kernels support one.
+/// Returns the type of wgmma for `machine` and operands of these formats, or nullopt if the kernels do not support it.
 constexpr std::optional<WgmmaType> wgmma_type_of(const Machine& machine, const Format& a, const Format& b) {
     struct Form {
         Format a, b, sum;

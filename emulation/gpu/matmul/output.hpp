@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parts that the matmul kernels share: a matmul as a kernel holds it, and the steps from a sum to the output.
+// Code that all matmul kernels share: the arguments that a kernel captures, and the steps from a finished sum to the
+// output.
 #pragma once
 #include "emulation/gpu/device/device_tally.hpp"
 #include "emulation/matmul/matmul.hpp"
 
 namespace macheps::gpu {
 
-/// Matmul as a kernel captures it. Its pointers are to device memory. It has a copy of the machine, which is otherwise
-/// on the host.
+/// Arguments of a matmul that a kernel captures. The pointers point to device memory. The job contains a copy of the
+/// machine, because args.rule.machine points to host memory.
 struct MatmulJob {
     Matmul args{};
     Machine machine{};
-    DeviceTally* tally = nullptr;  ///< or null
+    DeviceTally* tally = nullptr;  ///< null: casts are not counted
     TallyLimits limits{};
     /// Sums of the slices of k, [slice][batch_outer][batch_inner][m][n]; null if there is only one slice.
     float* partials = nullptr;
-    bool plain = false;  ///< the output is the sum itself
+    bool plain = false;  ///< the output is the sum itself, without an epilogue
 
     MACHEPS_HD std::int64_t matrices() const { return args.batch_outer * args.batch_inner; }
-    /// Returns a copy of the arguments that a kernel may read. It is valid as long as the job.
+    /// Returns a copy of the arguments that a kernel may read. The copy is valid as long as the job exists.
     MACHEPS_HD Matmul matmul() const {
         Matmul copy = args;
         copy.rule.machine = &machine;
@@ -31,7 +32,7 @@ struct MatmulJob {
         return args.addend + matrix / args.batch_inner * args.stride_addend_outer +
                matrix % args.batch_inner * args.stride_addend_inner;
     }
-    /// Returns the index of an element in the random stream and in the sums of a slice.
+    /// Returns the index of an output element. It is used in the random stream and in the sums of a slice.
     MACHEPS_HD std::uint64_t element(std::int64_t matrix, std::int64_t i, std::int64_t j) const {
         return static_cast<std::uint64_t>((matrix * args.m + i) * args.n + j);
     }
@@ -63,7 +64,8 @@ MACHEPS_KERNEL inline void store_output(const MatmulJob& job, std::int64_t matri
              i * args.ld_out + j] = x.after;
 }
 
-/// Computes the epilogue of one element. It is not inlined: every kernel contains it, and none spends much time in it.
+/// Computes the epilogue of one element. The function is not inlined, because every kernel contains it and no kernel
+/// spends much time in it.
 MACHEPS_KERNEL MACHEPS_NOINLINE inline definition::MatmulOutput finish_sum(const MatmulJob& job, std::int64_t i,
                                                                            std::int64_t j, std::uint64_t element,
                                                                            float sum) {
@@ -71,8 +73,8 @@ MACHEPS_KERNEL MACHEPS_NOINLINE inline definition::MatmulOutput finish_sum(const
     return definition::matmul_output(args, sum, i, j, element);
 }
 
-/// Stores the `sum` of one slice of k in job.partials if there are several slices, and otherwise in the output, by the
-/// epilogue.
+/// Stores the `sum` of one slice of k in job.partials if k has several slices. Otherwise, applies the epilogue to `sum`
+/// and stores the output.
 MACHEPS_KERNEL inline void put_sum(const MatmulJob& job, std::int64_t matrix, int slice, std::int64_t i, std::int64_t j,
                                    float sum, ThreadTally& tally) {
     const std::uint64_t element = job.element(matrix, i, j);
@@ -128,7 +130,7 @@ MACHEPS_KERNEL inline void add_block_tally(const Block& block, const MatmulJob& 
 /// which suits the eight rows of a matrix fragment.
 MACHEPS_HD constexpr int tile_output_at(int columns, int row, int column) { return row * (columns + 8) + column; }
 
-/// Bytes of shared memory that finish_tile needs.
+/// Returns the number of bytes of shared memory that finish_tile needs.
 constexpr std::size_t tile_output_bytes(int rows, int columns, int threads) {
     return max_of(sizeof(float) * static_cast<std::size_t>(tile_output_at(columns, rows, 0)),
                   sizeof(ThreadTally) * static_cast<std::size_t>(threads));
@@ -138,8 +140,9 @@ struct EveryElement {
     MACHEPS_KERNEL bool operator()(std::int64_t, std::int64_t) const { return true; }
 };
 
-/// Stores the sums of one slice for which wanted(i, j) holds. They are in shared memory at tile_output_at, and all
-/// threads of the block must have written them (an each() has ended). Consecutive threads take consecutive columns.
+/// Stores the sums of one slice for which wanted(i, j) is true. The sums are in shared memory, at the indices that
+/// tile_output_at returns. All threads of the block must have written their sums, in a phase that has ended
+/// (Block::each). Consecutive threads store consecutive columns.
 template <int rows, int columns, class Wanted = EveryElement>
 MACHEPS_KERNEL void finish_tile(const Block& block, const MatmulJob& job, std::int64_t matrix, int slice,
                                 std::int64_t row, std::int64_t column, const Wanted& wanted = {}) {
@@ -157,7 +160,7 @@ MACHEPS_KERNEL void finish_tile(const Block& block, const MatmulJob& job, std::i
     add_block_tally(block, job, tally);
 }
 
-/// Joins the slices of k and finishes the outputs.
+/// Joins the sums of the slices of k, and stores the outputs.
 template <class Device>
 void join_slices(Device& device, const MatmulJob& job) {
     const std::int64_t count = job.matrices() * job.args.m * job.args.n;

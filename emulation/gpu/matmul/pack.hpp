@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operands of a matmul, packed for the kernels that use matrix units or emulate them. They consist of codes of the
-// operand's format (or of other words that the kernel reads), with contiguous k. Every slice of k is padded with +0 to
-// whole tiles, and every matrix to whole tiles of rows.
+// Packs the operands of a matmul for the kernels that use or emulate matrix units. A packed operand consists of codes
+// of its format (or of other words that the kernel reads), which are contiguous along k. Every slice of k is padded
+// with +0 to whole tiles. Every matrix is padded to whole tiles of rows.
 #pragma once
 #include "emulation/gpu/matmul/chain.hpp"
 
@@ -9,7 +9,7 @@
 
 namespace macheps::gpu {
 
-/// Device memory for one operation, for callers without a DeviceMemory.
+/// Allocator of device memory for one operation, for callers without a DeviceMemory.
 template <class Device>
 class PlainMemory {
   public:
@@ -27,13 +27,13 @@ class PlainMemory {
 struct PackedDepth {
     std::int64_t slices = 1;
     std::int64_t length = 0;  ///< terms per slice; the last slices may have fewer
-    std::int64_t padded = 0;  ///< places per slice: terms, then padding
+    std::int64_t padded = 0;  ///< positions per slice: terms, then padding
 
     MACHEPS_HD std::int64_t first(std::int64_t slice, std::int64_t k) const { return min_of(slice * length, k); }
     MACHEPS_HD std::int64_t terms(std::int64_t slice, std::int64_t k) const {
         return min_of(length, k - first(slice, k));
     }
-    /// Returns the term at a place of the packed k, or -1 if the place is padding.
+    /// Returns the index of the term at a position along the packed k, or -1 if the position is padding.
     MACHEPS_HD std::int64_t source(std::int64_t place, std::int64_t k) const {
         const std::int64_t slice = place / padded, within = place % padded;
         return within < terms(slice, k) ? first(slice, k) + within : -1;
@@ -47,7 +47,7 @@ inline PackedDepth packed_depth(const Matmul& args, std::int64_t tile) {
     return {slices, length, max_of((length + tile - 1) / tile * tile, tile)};
 }
 
-/// Packing of one operand: how it is encoded and where the result goes.
+/// Packing of one operand: the encoding and the destination.
 template <class Encode>
 struct PackedOperand {
     Encode encode{};
@@ -63,7 +63,7 @@ struct PackKernel {
     MatmulJob job;
     PackedDepth packed;
     PackedOperand<Encode> a, b;
-    std::int64_t a_blocks = 0;  ///< number of blocks in the launch's x that pack a
+    std::int64_t a_blocks = 0;  ///< number of blocks, first along x, that pack a; the others pack b
 
     MACHEPS_KERNEL void operator()(const Block& block) const {
         const bool packs_a = block.x() < a_blocks;
@@ -98,9 +98,9 @@ struct PackKernel {
     }
 };
 
-/// Element that an Encode is given: the first one of its word.
+/// Position of the first element of a word. It is passed to the function that encodes the word.
 struct PackedPlace {
-    std::int64_t outer = 0, term = 0;  ///< of the operand; term is -1 in the padding
+    std::int64_t outer = 0, term = 0;  ///< indices in the operand; term is -1 in the padding
     std::int64_t line = 0;             ///< matrix * outer_padded + outer
     bool is_a = false;
 };
@@ -120,8 +120,7 @@ void pack(Device& device, const MatmulJob& job, const PackedDepth& packed, const
                   Kernel{job, packed, a, b, a_blocks});
 }
 
-/// Returns the code in `format` of the number that factor_of_value reads from x: bits of x below the format's grid are
-/// cut.
+/// Returns the code of x in `format`. Bits of x that the format cannot hold are cut, as in factor_of_value.
 MACHEPS_HD inline std::uint32_t operand_code(const Format& format, float x) {
     const Factor f = factor_of_value(format, x);
     const auto sign = static_cast<std::uint32_t>(f.negative ? format.sign_bit() : 0);
@@ -139,7 +138,7 @@ MACHEPS_HD inline std::uint32_t operand_code(const Format& format, float x) {
     return (sign | code) << format.padding;
 }
 
-/// Encodes numbers as codes of `bytes` bytes, with four bytes per word.
+/// Encodes numbers as codes of `bytes` bytes, and packs the codes into words of four bytes.
 template <int bytes>
 struct EncodeCodes {
     using Word = std::uint32_t;

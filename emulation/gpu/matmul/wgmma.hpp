@@ -1,34 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-// wgmma: an instruction of one warpgroup (four warps). Both operands are in shared memory and addressed by descriptors;
-// the sums are in registers. On sm_90a this is the instruction itself. On the host it is the emulator, which reads
-// shared memory through the descriptors and puts sums into the registers that the PTX ISA specifies. Source: PTX ISA
-// 8.7, 9.7.15.5 (register fragments, matrix descriptor, strides of K-major operands without swizzle), 9.7.15.3 (the
-// asynchronous proxy).
+// wgmma, an instruction of one warpgroup (four warps). Both operands are in shared memory and addressed by descriptors;
+// the sums are in registers. On sm_90a, the functions below run the instruction itself. On the host, they emulate it:
+// they read shared memory through the descriptors and write the sums to the registers that the PTX ISA specifies.
+// Source: PTX ISA 8.7, 9.7.15.5 (register fragments, matrix descriptor, strides of K-major operands without swizzle),
+// 9.7.15.3 (the asynchronous proxy).
 #pragma once
 #include "emulation/gpu/matmul/mma.hpp"
 
-// Only code for sm_90a has wgmma.
+// wgmma exists only in code that is compiled for sm_90a.
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #define MACHEPS_HAS_WGMMA 1
 #endif
 
 namespace macheps::gpu {
 
-/// Formats of a wgmma: those of the operands (a, then b, if they have eight bits), and that of the accumulator if it is
-/// not fp32.
+/// Formats of a wgmma. A name gives the format of both operands, or, for 8-bit operands, the formats of a and b. The
+/// accumulator is fp32, or fp16 if the name ends with acc16.
 enum class WgmmaType : std::uint8_t { fp16, bf16, tf32, fp16_acc16, e4m3_e4m3, e4m3_e5m2, e5m2_e4m3, e5m2_e5m2 };
 
-/// Returns the place of element `i` (0 .. N / 2 - 1) of the sums of m64nN in a thread of the warpgroup. A register of
-/// fp16 sums holds elements 2 r and 2 r + 1.
+/// Returns the row and the column of element `i` (0 .. N / 2 - 1) of the sums of m64nN that a thread of the warpgroup
+/// holds. If the sums are fp16, register r holds elements 2 r and 2 r + 1.
 MACHEPS_HD constexpr FragmentPlace wgmma_sum_place(int thread, int i) {
     const FragmentPlace part = mma_c_place(thread % 32, i % 4);
     return {thread / 32 * 16 + part.row, i / 4 * 8 + part.column};
 }
 
-/// K-major operand without swizzle. It consists of core matrices of 8 rows x 16 bytes (128 bytes each). The next core
-/// matrix along k is `k_stride` bytes further on, and that of the next 8 rows `row_stride` bytes.
+/// K-major operand in shared memory, without swizzle. It consists of core matrices of 8 rows x 16 bytes (128 bytes
+/// each). `k_stride` is the number of bytes to the next core matrix along k, and `row_stride` the number of bytes to
+/// the core matrix of the next 8 rows.
 struct SharedOperand {
-    std::uint32_t address = 0;  ///< in shared memory, a multiple of 16
+    std::uint32_t address = 0;  ///< address in shared memory, a multiple of 16
     std::uint32_t k_stride = 0, row_stride = 0;
 
     MACHEPS_HD constexpr std::uint64_t descriptor() const {
@@ -53,13 +54,14 @@ MACHEPS_KERNEL inline std::uint32_t shared_address(const Block& block, const voi
 #endif
 }
 
-/// Lets the matrix unit see what this thread wrote to shared memory, from the end of the next each() on.
+/// Makes the data that this thread has written to shared memory visible to the matrix unit, from the end of the next
+/// each() on.
 MACHEPS_KERNEL inline void show_to_matrix_unit() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
     asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
 #endif
 }
-/// Lets the wgmma instructions that follow read the sums in registers.
+/// Allows the wgmma instructions that follow to read the sums in registers.
 MACHEPS_KERNEL inline void begin_wgmma() {
 #if defined(MACHEPS_HAS_WGMMA)
     asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory");
@@ -70,7 +72,8 @@ MACHEPS_KERNEL inline void end_wgmma_group() {
     asm volatile("wgmma.commit_group.sync.aligned;\n" ::: "memory");
 #endif
 }
-/// Waits until all groups except the last `left` are done. Their sums may then be read and their operands overwritten.
+/// Waits until all groups of wgmma instructions except the last `left` are done. The sums of the finished groups may
+/// then be read, and their operands may be overwritten.
 template <int left>
 MACHEPS_KERNEL void wait_wgmma() {
 #if defined(MACHEPS_HAS_WGMMA)
@@ -177,7 +180,7 @@ MACHEPS_KERNEL void multiply_add(const Block& block, const UnitModel& model, con
     (void)block;
 #elif defined(__CUDA_ARCH__)
     (void)block, (void)model, (void)a, (void)b, (void)sums;
-    __trap();  // code for another GPU: nothing may call it
+    __trap();  // this code is for a GPU without wgmma and must not run
 #elif !defined(__CUDACC__)
     constexpr bool half = WgmmaSums<type, n>::half;
     const auto read = [&](const SharedOperand& operand, int row, const Format& format, Factor* factors) {

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matmuls on sm_90's matrix unit by wgmma. Operands are packed to codes. Tiles of them pass through shared memory in a
-// pipeline of asynchronous copies. Each slice of k, or each promotion interval, is one chain of instructions.
+// Matmuls on sm_90's matrix unit with wgmma. Operands are first packed as codes. A pipeline of asynchronous copies
+// brings tiles of the codes to shared memory. Each slice of k, or each promotion interval, is one chain of
+// instructions.
 #pragma once
 #include "emulation/gpu/matmul/mma_kernel.hpp"
 
 namespace macheps::gpu {
 
-/// Each of `warpgroups` computes `down` x 64 rows and n columns of output. A tile of k is 64 bytes: two instructions.
+/// Tile of the output that a block computes. Each of its `warpgroups` computes 64 * `down` rows and `n` columns. A tile
+/// of an operand has 64 bytes along k, that is, two instructions.
 template <int warpgroups_, int n_, int down_ = 1>
 struct WgmmaTile {
     static constexpr int warpgroups = warpgroups_, n = n_, down = down_;
@@ -14,8 +16,8 @@ struct WgmmaTile {
     static constexpr int depth_bytes = 64, steps = 2;
     static constexpr int stages = 6, stage_bytes = (rows + columns) * depth_bytes;
 
-    /// Returns the byte at which piece `piece` of row `row` begins, in an operand of `all` rows. The core matrices of
-    /// one piece are contiguous.
+    /// Returns the byte at which the 16-byte piece `piece` of row `row` begins, in an operand of `all` rows. Core
+    /// matrices that hold the same piece are contiguous.
     template <int all>
     static MACHEPS_HD constexpr int at(int row, int piece) {
         return (piece * (all / 8) + row / 8) * 128 + row % 8 * 16;
@@ -76,8 +78,8 @@ struct WgmmaKernel {
                 for (int tile = 0; tile < ahead; ++tile) load(thread, tile);
             });
             const auto arrive = [&](std::int64_t tile) {
-                // After this, the copies of this tile are complete in all threads, and no instruction reads the tile
-                // before the previous one.
+                // After this phase, the copies of `tile` are complete in all threads, and no instruction reads tile - 2
+                // any more.
                 block.each([&](int) {
                     wait_copies<ahead - 1>();
                     show_to_matrix_unit();
@@ -150,13 +152,14 @@ struct WgmmaKernel {
                 [&](int thread) -> WgmmaSums<type, n>& { return sums[thread].part[part]; });
         }
     }
-    /// Adds the sums of the chain that began at term `first` to the main sums, and resets them for the next chain.
+    /// Adds the sums of the chain that began at term `first` to the main sums. Resets the sums of the chain to 0.
     MACHEPS_KERNEL void promote(int thread, std::int64_t row, std::int64_t column, std::int64_t first, Sums& sums,
                                 Main& main) const {
         const Matmul& args = job.args;
         const Promotion promotion = args.rule.promotion;
         const bool scaled = definition::scales_in_promotion(args);
-        // Rows and columns beyond the matrix have no scales, and their sums are not stored.
+        // Rows and columns beyond the matrix have no scales. They use those of the last row or column, because their
+        // sums are not stored.
         float of_row[2] = {1, 1};
         MACHEPS_UNROLL
         for (int r = 0; r < 2 && scaled; ++r) {

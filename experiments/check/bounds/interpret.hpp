@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Passes the rows of a problem to the interpreters of its list of nodes.
+// Prepares the rows of a problem, and the operation's list of nodes, for the interpreters of truth/nodes.hpp.
 #pragma once
 #include "experiments/check/bounds/limits.hpp"
 
@@ -34,14 +34,14 @@ inline Listing listing_of(const Problem& problem, const std::vector<Input>& inpu
     Listing listing{.declaration = problem.declaration, .inputs = inputs, .defect = defect, .columns = problem.columns};
     if (!defect.functions.empty())
         listing.nodes.make_functions(find_functions(defect.functions), find_functions(problem.declaration.functions));
-    // These defects show only if every step is rounded. Forms differ in their roundings, and a maximum that starts at a
-    // constant makes exponentials underflow in fp32.
+    // Two defects have an effect only if every step is rounded to fp32: another form of the operation, which differs
+    // only in its roundings, and a maximum that starts at a constant, which makes exponentials underflow.
     if (!defect.form.empty() || defect.start) listing.nodes.round_steps();
     problem.declaration.operation->list(listing);
     return listing;
 }
 
-/// Returns the list that reduces the results of all rows.
+/// Returns the list of nodes that reduces the results of all rows to one number.
 inline Listing across_of(const Problem& problem, const std::vector<Input>& inputs, const Defect& defect) {
     Listing listing{.declaration = problem.declaration, .inputs = inputs, .defect = defect, .columns = problem.rows};
     problem.declaration.operation->across(listing);
@@ -52,7 +52,7 @@ inline Row across_row(const Problem& problem, const std::vector<Input>& inputs,
     return {.columns = problem.rows, .count = problem.rows, .inputs = &inputs, .products = &results};
 }
 
-/// Returns the number of rows in a task: enough work for a thread, and not more than fits its caches.
+/// Returns the number of rows per task: enough work for a thread, but not more than fits into its caches.
 inline std::int64_t rows_per_task(const Problem& problem) {
     return std::max<std::int64_t>(16, (1 << 14) / std::max<std::int64_t>(problem.columns, 1));
 }

@@ -14,7 +14,8 @@ std::uint64_t next_id() {
     return ++last;
 }
 
-/// The two panels that a thread read last. Most reads are near the one before.
+/// A panel that this thread read recently. Each thread remembers two of them, because most reads are close to the
+/// previous one.
 struct Recent {
     std::uint64_t id = 0;
     std::size_t first = 0, last = 0;
@@ -72,7 +73,7 @@ std::shared_ptr<const Panel> Panels::panel(std::int64_t number) const {
     }
     const std::lock_guard lock(mutex_);
     const auto [known, is_new] = kept_.try_emplace(number);
-    if (!is_new) return known->second.panel;  // another thread computed the same numbers
+    if (!is_new) return known->second.panel;  // another thread has computed this panel in the meantime
     order_.push_front(number);
     known->second = {made, order_.begin()};
     while (kept_.size() > max_kept_) {

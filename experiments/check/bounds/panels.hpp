@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Columns of the limits of all outputs. A column is held in memory, or it is computed again, some rows at a time, when
-// it is read. Both give the same numbers. Reading a column in order computes each panel once.
+// Columns of the limits, with one number for each output. A column is either held in memory, or recomputed when it is
+// read. Both give the same numbers. A panel is a range of outputs that are recomputed together. Reading a column in
+// order computes each panel once.
 #pragma once
 #include "experiments/check/truth/nodes.hpp"
 #include "experiments/check/truth/numbers.hpp"
@@ -22,10 +23,10 @@ struct Panel {
     std::int64_t first = 0, last = 0;
     std::vector<double> exact{}, low{}, before{}, certain{}, probable{}, deviation{};
     std::vector<Overflowing> overflow{};
-    std::vector<double> rounded_inside{};                   ///< empty if nothing is rounded on the way
-    std::vector<std::vector<std::uint32_t>> inner_kinds{};  ///< one for each rounding on the way
+    std::vector<double> rounded_inside{};                   ///< empty if no intermediate result is rounded
+    std::vector<std::vector<std::uint32_t>> inner_kinds{};  ///< one vector for each intermediate rounding
 
-    /// Returns the number of bytes of one output.
+    /// Returns the number of bytes per output. `inner` is the number of intermediate roundings.
     static double bytes_each(std::size_t inner) {
         return 6 * 8 + 1 + (inner > 0 ? 8 + 4.0 * static_cast<double>(inner) : 0);
     }
@@ -35,7 +36,7 @@ struct Panel {
 class Panels {
   public:
     /// `compute` fills a panel, on any thread. Each panel has `outputs` outputs; the last one may have fewer. The most
-    /// recent panels are kept in up to `bytes`.
+    /// recently used panels are kept: at least two, and at most as many as fit into `bytes`.
     Panels(std::int64_t size, std::int64_t outputs, std::size_t inner, std::int64_t bytes,
            std::function<void(Panel&)> compute);
     Panels(const Panels&) = delete;
@@ -43,9 +44,10 @@ class Panels {
 
     std::size_t size() const { return static_cast<std::size_t>(size_); }
     std::int64_t count() const { return (size_ + outputs_ - 1) / outputs_; }
-    /// Returns the panel with output i. It is valid until this thread asks for another two panels.
+    /// Returns the panel that contains output i. The reference is valid until this thread has asked for two other
+    /// panels.
     const Panel& at(std::size_t i) const;
-    /// Replaces the exact result of an output. No other thread may read.
+    /// Replaces the exact result of an output. No other thread may read at the same time.
     void replace(std::size_t i, double high, double low);
 
   private:
@@ -72,7 +74,8 @@ class LimitColumn {
 
     LimitColumn() = default;
     LimitColumn(std::vector<T> values) : held_(std::move(values)) {}
-    /// `of` returns the column with this number in a panel.
+    /// A function that returns a column of a panel. `number` selects one of several columns, such as those of the
+    /// intermediate roundings.
     using Of = const std::vector<T>& (*)(const Panel& panel, std::size_t number);
     LimitColumn(std::shared_ptr<Panels> panels, Of of, std::size_t number = 0)
         : panels_(std::move(panels)), of_(of), number_(number) {}
@@ -88,12 +91,12 @@ class LimitColumn {
     IndexIterator<LimitColumn> begin() const { return {this, 0}; }
     IndexIterator<LimitColumn> end() const { return {this, size()}; }
     operator std::vector<T>() const { return panels_ == nullptr ? held_ : std::vector<T>(begin(), end()); }
-    /// Returns the values for modification. Precondition: they are held.
+    /// Returns the values for modification. Precondition: the column holds them.
     std::vector<T>& held() { return held_; }
 
   private:
     std::vector<T> held_{};
-    std::shared_ptr<Panels> panels_{};  ///< null: the values are held
+    std::shared_ptr<Panels> panels_{};  ///< null: the values are in held_
     Of of_ = nullptr;
     std::size_t number_ = 0;
 };

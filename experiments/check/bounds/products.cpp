@@ -36,7 +36,8 @@ bool has_subnormals(const std::vector<double>& raw, const Format& format) {
     return std::any_of(raw.begin(), raw.end(), [&](double x) { return x != 0 && std::fabs(x) < least; });
 }
 
-/// Returns how many bits a sum of magnitudes may have, in units that divide every product, before the machine rounds.
+/// Returns the largest b for which the machine adds without rounding if the sum of magnitudes is at most 2^b units. The
+/// unit is a power of two that divides every product. Returns 0 if b is unknown.
 int exact_bits(const MatmulRule& rule) {
     const Machine& machine = *rule.machine;
     switch (machine.sum.model) {
@@ -59,7 +60,7 @@ int exact_bits(const MatmulRule& rule) {
 study::ErrorBound order_free_bound(const ProductOperands& of, const std::optional<MatmulRule>& rule) {
     const MatmulRule any{};  // an fma chain, whose certain bound holds for every order of fp32 sums
     study::ErrorBound bound = study::error_bound(rule.value_or(any), of.k, fp32, 0);
-    // Kernels in fp32 may scale operands, products or the sums of blocks, with at most four roundings.
+    // Kernels in fp32 may scale operands, products or sums of blocks. This takes at most four roundings.
     if (!rule && of.k_block > 0) bound.add({4, fp32.unit_roundoff()});
     return bound;
 }
@@ -107,7 +108,8 @@ Products::Products(ProductOperands operands, const std::optional<MatmulRule>& ru
     find_overflow();
 }
 
-/// Finds the smallest partial sum that overflows in the accumulator's format or in a format that slices are rounded to.
+/// Finds the smallest partial sum that overflows in the accumulator's format, or in a format to which slices are
+/// rounded.
 void Products::find_overflow() {
     const auto limit = [&](const Format& format) {
         const double largest = decode64(format, format.max_finite_code() << format.padding);
@@ -118,8 +120,8 @@ void Products::find_overflow() {
     if (rule_ && rounds_slices(*rule_)) limit(freedom_.output);
 }
 
-/// Computes two other sums of magnitudes if operands or scales may be subnormal: one of the lifted magnitudes, and one
-/// without subnormal operands.
+/// Computes two more sums of magnitudes for each output if operands or scales may be subnormal: the sum of the lifted
+/// magnitudes (lifted_a, lifted_b), and the sum without subnormal operands.
 void Products::find_subnormals(ThreadPool& pool) {
     if (!rule_) return;
     if (!rule_->machine->has_scales() && !has_subnormals(of_)) return;
@@ -176,7 +178,7 @@ double Products::largest_factor(std::int64_t row, std::int64_t column) const {
 }
 
 /// Returns true if no addition of the sum rounds. This is the case if every partial sum is an integer, in units that
-/// divide all products, with no more bits than the machine keeps. It is also the case if only one product is not zero
+/// divide all products, with no more bits than the machine keeps. It is also the case if only one product is nonzero
 /// and the machine keeps all of its bits.
 bool Products::is_exact(std::int64_t row, std::int64_t column, const study::OutputSize& size) const {
     if (exact_bits_ == 0 || size.lifted != size.magnitudes) return false;
@@ -190,7 +192,7 @@ bool Products::is_exact(std::int64_t row, std::int64_t column, const study::Outp
     return p >= 0 && fits(unit_of(of_.a_at(row, p)) * unit_of(of_.b_at(row, p, column)));
 }
 
-/// Returns the only term whose product is not zero, or -1 if there is none or more than one.
+/// Returns the index of the only term whose product is nonzero, or -1 if the number of such terms is not one.
 std::int64_t Products::lone_term(std::int64_t row, std::int64_t column) const {
     const std::int64_t words = (of_.k + 63) / 64;
     const auto* a = a_terms_.data() + row * words;
@@ -235,7 +237,7 @@ double Products::bound_sum(std::size_t output, const study::OutputSize& size, Pr
 /// Sets whether a partial sum may overflow. No partial sum is larger than `range`.
 void Products::set_overflow(const study::OutputSize& size, double range, ProductSum& sum) const {
     if (range + sum.certain < overflow_) return;
-    // `opposite` bounds partial sums of the other sign. If they cannot overflow, infinities of both signs never meet.
+    // `opposite` bounds partial sums of the other sign. If they cannot overflow, infinities of both signs cannot meet.
     const double opposite = (size.magnitudes - std::fabs(sum.sum.high)) / 2 + sum.certain;
     const bool has_one_sign = opposite < overflow_ && std::fabs(sum.sum.high) > sum.certain;
     sum.overflow = has_one_sign ? Overflowing::to_infinity : Overflowing::to_anything;
@@ -252,7 +254,7 @@ ProductSum Products::at(std::int64_t row, std::int64_t column) const {
     if (!std::isfinite(sum.sum.high)) return sum;
     const double unit = a_units_[static_cast<std::size_t>(row)] *
                         b_units_[static_cast<std::size_t>(of_.batch_of_b(row) * of_.n + column)];
-    // Every partial sum is then an integer of at most 52 bits, which fp64 holds.
+    // In this case, every partial sum is an integer of at most 52 bits, which fp64 represents exactly.
     const bool is_integer = of_.k_block == 0 && size.magnitudes <= unit * 0x1p52;
     sum.certificate = is_integer ? 0 : (terms + (of_.k_block > 0 ? 1 : 0)) * 0x1p-53 * size.magnitudes;
     const double range = is_exact(row, column, size) ? size.magnitudes : bound_sum(output, size, sum);

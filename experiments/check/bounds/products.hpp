@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Exact matrix products for references: fp64 sums of exact products. Sums in doubt are recomputed as exact integers
-// (study/product/exact_product.hpp). Error bounds come from the machine's row: one bound for every order of summation,
-// and one from the partial sums of each output. The smaller one is used.
+// (study/product/exact_product.hpp). Each sum has two error bounds, which follow from the machine's row in the table of
+// machines. One holds for every order of summation. The other one uses the exact partial sums of the output
+// (running.hpp). The smaller bound is used.
 #pragma once
 #include "core/host/thread_pool.hpp"
 #include "emulation/matmul/rule.hpp"
@@ -15,21 +16,22 @@
 
 namespace macheps::check {
 
-/// Other roundings that a kernel may make in its sums.
+/// Roundings that a kernel may make in its sums in addition to those of the machine.
 struct SumFreedom {
-    Format output = fp32;  ///< format that a rule's slices may be rounded to when they are joined
+    Format output = fp32;  ///< format to which a rule's slices may be rounded when they are joined
     double slices = 0;     ///< number of slices whose sums are rounded to `partials`
     Format partials = fp32;
     double flushes = 0;        ///< number of subnormal numbers that atomics may flush
     bool is_sliced = false;    ///< without a rule: sums are chains over slices of k (sliced.hpp), not sums in any order
-    double joined_slices = 0;  ///< declared slices of such sums; 0: not declared
+    double joined_slices = 0;  ///< declared number of slices if `is_sliced`; 0: not declared
 };
 
 /// Returns the error bound that holds for every order of the rule's sums, as a function of the size of an output.
 study::ErrorBound order_free_bound(const ProductOperands& of, const std::optional<MatmulRule>& rule);
 
 /// Returns the magnitudes of an operand's elements as the machine counts them when it compares exponents. A subnormal
-/// number counts as the smallest normal number of its format, and so does a subnormal scale that the machine reads.
+/// number counts as the smallest normal number of its format. A subnormal scale that the machine reads counts in the
+/// same way.
 std::vector<double> lifted_a(const ProductOperands& of, const MatmulRule& rule);
 std::vector<double> lifted_b(const ProductOperands& of, const MatmulRule& rule);
 bool has_subnormals(const ProductOperands& of);
@@ -46,7 +48,8 @@ class Products {
     ProductSum exact(std::int64_t row, std::int64_t column, ThreadPool& pool) const;
 
     const ProductOperands& operands() const { return of_; }
-    /// Returns the error that any order may make, relative to the addend that a chain begins with.
+    /// Returns the error bound for an addend with which a chain begins, relative to the addend. It holds for every
+    /// order of summation.
     SumError addend_error() const;
     double magnitudes(std::int64_t output) const { return magnitudes_[static_cast<std::size_t>(output)]; }
 
@@ -56,7 +59,7 @@ class Products {
     void find_overflow();
     bool is_exact(std::int64_t row, std::int64_t column, const study::OutputSize& size) const;
     std::int64_t lone_term(std::int64_t row, std::int64_t column) const;
-    /// Bounds the error of the sum. Returns a bound of the exact value of every partial sum.
+    /// Sets the error bounds of the sum. Returns an upper bound on the exact magnitude of every partial sum.
     double bound_sum(std::size_t output, const study::OutputSize& size, ProductSum& sum) const;
     void set_overflow(const study::OutputSize& size, double range, ProductSum& sum) const;
     ProductSum at(std::int64_t row, std::int64_t column) const;
@@ -65,8 +68,8 @@ class Products {
     study::ErrorBound bound_;
     std::optional<MatmulRule> rule_;
     SumFreedom freedom_{};
-    double overflow_ = 0x1p128;      ///< partial sums of this size and above overflow
-    std::vector<SumError> running_;  ///< empty if there is no running bound
+    double overflow_ = 0x1p128;      ///< smallest magnitude of a partial sum that overflows
+    std::vector<SumError> running_;  ///< the running bound of each output; empty: not computed
     int exact_bits_ = 0;  ///< no addition rounds if the sum of magnitudes is at most 2^exact_bits_ units; 0: unknown
     double largest_factor(std::int64_t row, std::int64_t column) const;
     std::vector<double> sums_, magnitudes_, lifted_, flushed_;

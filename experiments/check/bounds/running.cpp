@@ -12,7 +12,7 @@ namespace macheps::check {
 
 namespace {
 
-/// Returns the error of an exact sum that is rounded once.
+/// Returns the error bound of an exact sum that is rounded once.
 SumError exact_error(const ProductOperands& of, std::int64_t row, std::int64_t column, double magnitudes) {
     double sum = 0;
     for (std::int64_t p = 0; p < of.k; ++p) sum += of.a_at(row, p) * of.b_at(row, p, column);
@@ -21,7 +21,7 @@ SumError exact_error(const ProductOperands& of, std::int64_t row, std::int64_t c
     return {.certain = rounding, .mean = 0, .spread = rounding, .range = size};
 }
 
-/// Maximum number of terms, m n k, of a product whose rows are all walked.
+/// Maximum number of terms, m n k, of a product for which the running bound is computed in all rows.
 constexpr std::int64_t max_walked_terms = std::int64_t{1} << 32;
 
 bool is_one_exact_sum(const MatmulRule& rule) {

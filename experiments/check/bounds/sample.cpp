@@ -13,7 +13,7 @@ namespace {
 
 std::size_t sample_index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-/// Returns the numbers below `count` that are `part` modulo `every`, and the first and the last number.
+/// Returns all i below `count` with i % every == part, and in addition the first and the last i.
 std::vector<std::int64_t> of_residue(std::int64_t count, std::int64_t part, std::int64_t every) {
     std::vector<std::int64_t> all{0};
     for (std::int64_t i = part; i < count; i += every) all.push_back(i);
@@ -22,15 +22,16 @@ std::vector<std::int64_t> of_residue(std::int64_t count, std::int64_t part, std:
     return all;
 }
 
-/// Returns a step that is coprime to `every`, so that it reaches every residue. At about 5/8 of `every`, near the
-/// golden ratio, it keeps consecutive residues apart.
+/// Returns a step that is coprime to `every`, so that its multiples reach every residue. The step is about 5/8 of
+/// `every`. Because this is close to the golden ratio, consecutive residues lie far apart.
 std::int64_t step_of(std::int64_t every) {
     std::int64_t step = std::max<std::int64_t>(every * 5 / 8, 1);
     while (std::gcd(step, every) != 1) ++step;
     return step;
 }
 
-/// Returns the columns of each part. All parts have the same number; smaller ones are filled up from the end.
+/// Returns the columns of each part. All parts get the same number of columns: shorter lists are extended by the last
+/// columns of the product.
 std::vector<std::vector<std::int64_t>> columns_of_parts(std::int64_t columns, std::int64_t every) {
     const auto count = sample_index(std::min(columns, (columns + every - 1) / every + 2));
     std::vector<std::vector<std::int64_t>> parts;

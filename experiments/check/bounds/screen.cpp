@@ -30,7 +30,7 @@ Linear of_sums(const ScreenedProduct& p, double largest_factor, bool may_flush) 
     const study::ErrorBound bound = order_free_bound(p.of, p.rule);
     Linear e{.of_sum = bound.certain({.magnitudes = 1, .lifted = 1, .flushed = may_flush ? 1.0 : 0.0, .factor = 0}),
              .alone = bound.certain({.factor = largest_factor})};
-    // Slices may be rounded before they are joined. Each is at most as large as the sum of magnitudes.
+    // Slices may be rounded before they are joined. The sum of each slice is at most the sum of magnitudes.
     const auto join = [&](double slices, const Format& format) {
         e.of_sum += slices * format.unit_roundoff() * (1 + e.of_sum);
         e.alone += slices * Format::power_of_two(format.emin() - format.precision);
@@ -91,19 +91,21 @@ class Screener {
     double row_factor(std::int64_t row) const {
         return p_.alpha * (a_scale_ == nullptr ? 1 : a_scale_->at(row, 0, of_.n));
     }
-    /// Bounds the sum of magnitudes of any single output of a sum (Cauchy and Schwarz), before the factors of its row.
+    /// Returns an upper bound on the sum of magnitudes of each single output in a block of columns (Cauchy and
+    /// Schwarz), without the factors of the row.
     double output_size(std::int64_t row, std::int64_t block) const {
         return std::min(
             sizes_[screen_index(row * blocks_ + block)],
             a_norms_[screen_index(row)] * b_tops_[screen_index(of_.batch_of_b(row) * blocks_ + block)] * (1 + 0x1p-20));
     }
-    /// Bounds the result of every step before the last multiplication, in any order of the scales.
+    /// Returns an upper bound on every intermediate result before the last multiplication, for any order of the scales.
     double inner_size(std::int64_t row, std::int64_t block) const {
         const double scale = a_scale_ == nullptr ? 1 : a_scale_->at(row, 0, of_.n);
         return output_size(row, block) / b_least_[screen_index(block)] * std::max(1.0, std::fabs(p_.alpha)) *
                std::max(1.0, std::fabs(scale));
     }
-    /// Returns the sum of what is added to the product, and adds its magnitudes to `magnitude`.
+    /// Returns the sum of the terms that are added to an output (bias, beta c, residual), and adds their magnitudes to
+    /// `magnitude`.
     double addend(std::int64_t row, std::int64_t column, double& magnitude) const {
         double sum = 0;
         const auto add = [&](const Input* input, double factor) {
@@ -130,13 +132,14 @@ class Screener {
         }
         sum_error_ = of_sums(p_, factor, p_.rule && has_subnormals(of_));
         // At most eight operations follow the sum: two scales, alpha, the bias, beta and c, the residual, and one in
-        // reserve. An fp32 kernel may begin its chain with the addends, to which the relative error of the chain then
-        // also applies.
+        // reserve. An fp32 kernel may begin its chain with the addends. The relative error of the chain then also
+        // applies to them.
         addend_error_ = 8 * fp32.unit_roundoff() * (1 + 0x1p-10);
         if (!p_.rule) addend_error_ += sum_error_.of_sum;
     }
 
-    /// Multiplies A by B x, and |A| by the magnitudes of B's columns, each for 64 columns at a time.
+    /// For each block of 64 columns, computes A (B x), where x holds the signs of the columns, and the sum of |A| |B|
+    /// over the block.
     void multiply_panels() {
         const std::int64_t matrices = of_.matrices_of_b();
         std::vector<double> signs(screen_index(matrices * of_.k * blocks_)), sizes(signs.size());
@@ -214,8 +217,8 @@ class Screener {
             read += std::fabs(y);
         }
         const double size = f * sizes_[place], most = f * output_size(row, block) + added_max;
-        // Outputs that may overflow may be infinite or saturated, so their sums are left out. Addends that are not
-        // finite are left to the sample.
+        // Skips the sum if one of its outputs may overflow, because that output may be infinite or saturated. Also
+        // skips it if an addend is not finite; only the sample judges such outputs.
         const double grown = 1 + sum_error_.of_sum + addend_error_;
         const bool may_overflow = !(most * grown < overflow_) || !(inner_size(row, block) * grown < 0x1p127);
         if (may_overflow || !std::isfinite(added)) return;
@@ -241,8 +244,8 @@ class Screener {
             note(seen.probable, -1, row, first, ratio);
     }
 
-    /// Counts a refused sum and keeps the one that is farthest off, with output `index` or, if that is -1, its worst
-    /// output.
+    /// Counts a refused sum. Keeps the refused sum that is farthest off, with its output `index` or, if `index` is -1,
+    /// with its worst output.
     void note(Screen::Worst& worst, std::int64_t index, std::int64_t row, std::int64_t first, double ratio) const {
         ++worst.sums;
         if (worst.index >= 0 && ratio <= worst.ratio) return;
@@ -261,7 +264,7 @@ class Screener {
         }
         return index;
     }
-    /// Returns one output in fp64, and its certain bound.
+    /// Returns the reference value of one output, computed in fp64, and its certain bound.
     std::pair<double, double> exact(std::int64_t row, std::int64_t column) const {
         double sum = 0, size = 0, magnitude = 0;
         for (std::int64_t p = 0; p < of_.k; ++p) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A screen of all outputs of a product, including those that a sample leaves out. Each column has a random sign, and x
-// is the vector of the signs of 64 columns. The sum of the 64 outputs of a row, each times its sign, is A (B x): one
-// column of a product instead of 64. The error of a legal kernel's sum is at most the sum of the bounds of its outputs
-// (certain). Because the signs are independent of the errors, it exceeds lambda times the norm of those bounds only
-// with the requested probability (Hoeffding).
+// A screen of all outputs of a product, including those that a sample leaves out. Each column has a random sign. For 64
+// columns, let x be the vector of their signs. The sum of a row's 64 outputs, each times its sign, is A (B x), which
+// costs one column of a product instead of 64. The error of a legal kernel's sum is at most the sum of the bounds of
+// its outputs (certain). The signs are independent of the errors. Therefore the error of the sum exceeds lambda times
+// the norm of these bounds only with the requested probability (Hoeffding).
 #pragma once
 #include "core/host/thread_pool.hpp"
 #include "experiments/check/bounds/products.hpp"
@@ -27,8 +27,8 @@ struct ScreenedProduct {
     Round rounding = Round::nearest_even;  ///< rounding of the outputs
 };
 
-/// Screens all outputs `got`. `delta` is the probability that a legal kernel exceeds any probable bound. Precondition:
-/// the product has no activation, so that its outputs are sums of their terms.
+/// Screens all outputs `got`. `delta` is the probability that a legal kernel exceeds at least one probable bound.
+/// Precondition: the product has no activation, so that its outputs are sums of their terms.
 Screen screen(const ScreenedProduct& product, NumberView got, double delta, ThreadPool& pool);
 
 }  // namespace macheps::check

@@ -45,7 +45,7 @@ bool has_no_updates(const Problem& problem, const Defect& defect) {
     return has_two_passes(problem, defect) && !problem.declaration.has_running_variance;
 }
 
-/// Returns the declared form, or null if the operation has only one.
+/// Returns the declared form, or null if the operation has only one form.
 const Form* declared_form(const Declaration& d) {
     const std::span<const Form> forms = listing::forms_of(d);
     if (forms.empty()) return nullptr;
@@ -56,10 +56,10 @@ const Form* declared_form(const Declaration& d) {
 /// Returns true if kernels of the form exceed the limits of the declared form on some input.
 /// - If the declared form cancels, other forms are more accurate, and `alternatives` proposes to declare them.
 /// - Forms that do not cancel differ by one rounding of fp32. The limits of the quotient x / (1 + e^-x) allow 3 u and
-///   the error of the exponential. A sigmoid and a product together lose no more.
-/// - m + log s is off by half an ulp of fp32. Numbers of e2m1fn and e2m3fn are at most 7.5, so that m + log s is below
-///   16 for any row of fewer than 4900 elements, and half an ulp is at most 8 u. The limits of the other form are as
-///   wide: 4 u of the exponential, 1 u of each addition, and the division's or the logarithm's.
+///   the error of the exponential. A sigmoid followed by a product loses no more than that.
+/// - m + log s is off by half an ulp of fp32. Numbers of e2m1fn and e2m3fn are at most 7.5. Therefore m + log s is
+///   below 16 for any row of fewer than 4900 elements, and half an ulp is at most 8 u. The limits of the other form are
+///   just as wide: 4 u for the exponential, 1 u for each addition, and the error of the division or the logarithm.
 bool loses_more(const Declaration& d, const Form& form) {
     const Form* declared = declared_form(d);
     if (declared == nullptr || declared->cancels || !form.cancels) return false;
@@ -72,7 +72,8 @@ bool is_undeclared_form(const Problem& problem, const Defect& defect) {
     });
 }
 
-/// Returns true if this array of scales has a number that is not a power of two. Powers of two give exact results.
+/// Returns true if this array of scales has a number that is not a power of two. With powers of two, the result is
+/// exact in either way.
 template <const std::string_view& array>
 bool has_inexact_scales(const Problem& problem, const Defect&) {
     const auto is_inexact = [](double x) {
@@ -86,8 +87,8 @@ bool has_inexact_scales(const Problem& problem, const Defect&) {
 constexpr std::string_view multiplied = "group_scale", divided = "group_divisor";
 
 constexpr Defect fast_functions{.functions = "cuda.fast"};
-/// Returns false if no function of the operation is less accurate in cuda.fast than in the declared table. The result
-/// is then the same with both tables.
+/// Returns true if a function of the operation is less accurate in cuda.fast than in the declared table. Otherwise the
+/// result is the same with both tables.
 bool has_slower_functions(const Problem& problem, const Defect&) {
     const Listing listing = listing_of(problem, problem.inputs, fast_functions);
     const std::vector<Node>& nodes = listing.nodes.list();

@@ -10,10 +10,10 @@ namespace macheps::check {
 
 namespace {
 
-constexpr std::int64_t width = 64;  ///< columns at a time
+constexpr std::int64_t width = 64;  ///< number of columns that are processed at a time
 using Lane = std::array<double, width>;
 
-/// The partial sums of each lane, and their extremes.
+/// Partial sums of all lanes, with the minimum and the maximum that each has reached.
 struct Lanes {
     std::int64_t count;
     std::vector<Lane> sum{}, low{}, high{};
@@ -35,12 +35,14 @@ struct Lanes {
     double range(std::size_t lane, std::size_t j) const { return high[lane][j] - low[lane][j]; }
 };
 
-/// The range of the partial sums of one slicing: the largest of any lane, and the sum over all lanes.
+/// Ranges (maximum - minimum) of the partial sums of one slicing: the largest range of a lane, and the sum over all
+/// lanes.
 struct Reach {
     double largest = 0, all = 0;
 };
-/// Returns the reach of fewer lanes. First, `together` neighbouring lanes become one, which leaves n lanes. Then lanes
-/// l, l + n / folds, l + 2 n / folds, ... become one. Fewer lanes that take their terms in turn consist of such lanes.
+/// Returns the reach of a slicing with fewer lanes, each of which consists of several lanes of `lanes`. First,
+/// `together` neighbouring lanes become one, which leaves n lanes. Then lanes l, l + n / folds, l + 2 n / folds, ...
+/// become one.
 Reach reach_of(const Lanes& lanes, std::size_t together, std::size_t folds, std::size_t j) {
     Reach reach;
     const std::size_t count = static_cast<std::size_t>(lanes.count) / (together * folds);
@@ -64,8 +66,8 @@ class Slicer {
                 b_[static_cast<std::size_t>(p)][static_cast<std::size_t>(j)] =
                     of.b[static_cast<std::size_t>((matrix * of.k + p) * of.n + column + j)];
         }
-        // Other slicings follow from these: 4, 16 and 64 lanes from twice as many, and 8 terms in turn from twice as
-        // many lanes that take 4 terms.
+        // The other slicings are derived from these: 4, 16 and 64 lanes from twice as many lanes, and turns of 8 terms
+        // from twice as many lanes with turns of 4 terms.
         for (const std::int64_t lanes : {1, 2, 8, 32, 128}) {
             if (lanes == 1 || lanes * 2 <= of.k) single_.emplace_back(lanes);
             if (lanes > 1 && lanes * 8 <= of.k) fours_.emplace_back(lanes);
@@ -103,11 +105,11 @@ class Slicer {
         double certain = 0, square = 0;
         const auto observe = [&](Reach reach, std::int64_t lanes) {
             reach.largest += own;
-            // Lanes may be joined after every 16 terms of each.
+            // Lanes may be joined each time that every lane has taken 16 terms.
             const double blocks = std::ceil(k / static_cast<double>(16 * lanes)),
                          joins = lanes == 1 ? 0 : std::min(k, static_cast<double>(lanes - 1) * blocks);
             const double join = std::min(reach.all + own, magnitude);
-            // Each such block is a sum of neighbouring terms.
+            // The terms between two joins form a block of neighbouring terms.
             const double of_blocks = lanes == 1 ? 0 : blocks, contiguous = single_.front().range(0, j) + own;
             certain = std::max(certain, u * (k * reach.largest + joins * join + of_blocks * contiguous));
             square = std::max(square, u * u *
@@ -126,8 +128,8 @@ class Slicer {
             observe(reach_of(lanes, 2, 1, j), lanes.count / 2);
             observe(reach_of(lanes, 2, 2, j), lanes.count / 4);
         }
-        // Slices are joined in any order. Neighbours form one run, so that a sum has at most half as many runs as there
-        // are slices.
+        // Slices may join in any order. A joined sum is the sum of a subset of the slices. Neighbouring slices in the
+        // subset form one run of terms. There are at most half as many runs as slices.
         const double slices = std::max(slices_, 4.0),
                      join = std::min(std::ceil(slices / 2) * single_.front().range(0, j) + own, magnitude);
         certain += u * (slices - 1) * join + 5 * u * magnitude;
@@ -144,11 +146,11 @@ class Slicer {
     double slices_;
     std::int64_t columns_;
     std::vector<Lane> b_;
-    std::vector<Lanes> single_{}, fours_{};  ///< lanes that take one term in turn, and four terms
+    std::vector<Lanes> single_{}, fours_{};  ///< lanes with turns of one term, and of four terms
     Lane squares_{};
 };
 
-/// Maximum number of terms, m n k, of a product whose rows are all walked.
+/// Maximum number of terms, m n k, of a product for which this bound is computed in all rows.
 constexpr std::int64_t max_sliced_terms = std::int64_t{1} << 29;
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes the running bound along k, for one row of outputs and 64 columns at a time.
+// Computes the running bound (running.hpp) step by step along k, for one row and 64 columns of outputs at a time.
 #pragma once
 #include "experiments/check/bounds/running.hpp"
 #include "experiments/check/bounds/step_model.hpp"
@@ -74,7 +74,8 @@ class Walk {
             Lane sums{}, least{}, most{};
             add_up(chain, sums, least, most);
             Lane error{}, half{}, square{};
-            // The partial sums computed here have errors of at most k 2^-53 of the magnitudes at either end.
+            // Each fp64 partial sum computed here is off by at most k 2^-53 times the sum of magnitudes. This applies
+            // to both the minimum and the maximum.
             const double own = static_cast<double>(of_.k) * 0x1p-51;
             for (std::int64_t j = 0; j < columns_; ++j) {
                 // `magnitudes` include the scales, but the chain's sums may not. The chain's own magnitudes are at most
@@ -202,8 +203,8 @@ class Walk {
         }
     }
 
-    /// Adds what may be cut of the products of one term to `lost`. If a product is smaller than the unit, all of it may
-    /// be cut; it is then also added to `whole`.
+    /// Adds to `lost` how much may be cut from the products of one term. A product that is smaller than the unit may be
+    /// cut completely; it is then also added to `whole`.
     static void cut(double a, double a_unit, const double* b, const double* b_unit, const Lane& unit, Lane& lost,
                     Lane& whole) {
         for (std::size_t j = 0; j < width; ++j) {
@@ -218,7 +219,7 @@ class Walk {
     const MatmulRule& rule_;
     StepModel step_;
     std::vector<Chain> chains_;
-    bool is_scaled_;  ///< the machine applies the factors itself
+    bool is_scaled_;  ///< the machine itself applies the block factors
     std::int64_t matrix_, column_, columns_;
     const double* a_ = nullptr;
     std::vector<double> a_top_, a_unit_, b_, b_top_, b_unit_;

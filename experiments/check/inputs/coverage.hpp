@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds which wrong kernels checks on generated inputs would catch before any kernel exists, and a small set of inputs
-// that catches all of these.
+// Finds which wrong kernels a check of generated inputs would catch, before any kernel exists. Selects a small set of
+// inputs that catches all of these wrong kernels.
 #pragma once
 #include "core/host/thread_pool.hpp"
 #include "experiments/check/inputs/draft.hpp"
@@ -14,10 +14,10 @@
 namespace macheps::check {
 
 enum class Detection : std::uint8_t {
-    none,       ///< these inputs do not have the mutant, or their outputs cannot be judged
-    missed,     ///< the check would pass
-    caught,     ///< the tests refuse a kernel that is otherwise ideal
-    certified,  ///< the tests refuse the kernel whatever else it does
+    none,       ///< the mutant does not apply to these inputs, or their outputs cannot be judged
+    missed,     ///< a check would pass the mutant
+    caught,     ///< the tests refuse the mutant if it has no other errors
+    certified,  ///< the tests refuse the mutant whatever its other errors are
 };
 
 struct Coverage {
@@ -27,30 +27,30 @@ struct Coverage {
         Power required_by = Power::structure;
         std::vector<Detection> detections{};  ///< one for each input
     };
-    std::vector<std::string> inputs{};     ///< their names
+    std::vector<std::string> inputs{};     ///< names of the inputs
     std::vector<std::int64_t> declined{};  ///< for each input: the first output that cannot be judged, or -1
     std::vector<Line> lines{};             ///< one for each mutant, in order of first occurrence
     std::vector<Line> ranges{};            ///< one for each range of numbers that any input has (data_ranges.hpp)
     std::vector<InputPower> powers{};      ///< one for each input, as a check computes it; empty if declined
 
     bool is_caught(const Line& line) const;
-    /// Returns how certainly a set of inputs must show a line. Faults of structure or scale must be certified if any of
-    /// these inputs certifies them.
+    /// Returns the detection that a selected set of inputs must reach for a line: `certified` for faults of structure
+    /// or scale that any of these inputs certifies, otherwise `caught`.
     Detection sight_to_reach(const Line& line) const;
-    /// Returns the mutants that a check with this `require` must catch and that none of these inputs shows.
+    /// Returns the mutants that a check with this `require` must catch, but that none of these inputs catches.
     std::vector<const Line*> blind(Power require) const;
-    /// Returns why a check of all these inputs together would be weak.
+    /// Returns why a check of the given inputs together would be weak.
     Weakness weakness(std::span<const std::size_t> inputs, Power require) const;
 };
 
 /// Runs every mutant on all inputs.
 Coverage coverage_of(std::span<const MadeInputs> inputs, double delta, ThreadPool& pool);
 
-/// Returns a set of inputs that shows everything that all inputs show and has every range of numbers that any input
-/// has. If any input shows a fault of structure or scale for certain, the set shows it for certain. Each input is the
-/// one that adds the most to those before it; the first is taken if several add the same. If the bounds of most outputs
-/// are larger than the outputs, inputs with better bounds are added: a check of the set is weak only if a check of all
-/// inputs is weak.
+/// Returns a set of inputs that catches every mutant that any input catches, and has every range of numbers that any
+/// input has. If any input certifies a fault of structure or scale, the set certifies it too. The set is built
+/// greedily: each step adds the input that contributes the most new mutants and ranges, or the first such input if
+/// several contribute equally many. If the bounds of most outputs in the set are larger than the outputs, inputs with
+/// better bounds are added. A check of the set is therefore weak only if a check of all inputs is weak.
 std::vector<std::size_t> least_set(const Coverage& coverage);
 
 }  // namespace macheps::check

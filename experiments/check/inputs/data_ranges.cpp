@@ -8,10 +8,10 @@ namespace macheps::check {
 
 namespace {
 
-/// The extremes of one row of finite numbers.
+/// Minimum and maximum of one row of finite numbers.
 struct RowRange {
     double least = 0, greatest = 0;
-    bool is_first_largest = false, is_last_largest = false;  ///< the element has the largest magnitude
+    bool is_first_largest = false, is_last_largest = false;  ///< the first or last element has the largest magnitude
 
     double largest() const { return std::max(std::fabs(least), std::fabs(greatest)); }
 };

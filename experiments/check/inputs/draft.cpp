@@ -21,13 +21,13 @@ const ArrayRole* role_of(const Operation& operation, std::string_view array) {
     return at == operation.arrays.end() ? nullptr : &*at;
 }
 
-/// Ordinary contents of an array, if they are not N(0, 1).
+/// Default contents of an array whose elements are not drawn from N(0, 1).
 struct Contents {
     std::string_view array;
     double (*value)(const Draws& draws, const InputRequest& request, std::int64_t i);
     bool is_whole = false;
 };
-/// Returns a scale that is not close to zero, so that its effect can be seen.
+/// Returns a random scale that is not close to zero, so that its effect can be seen.
 double decode_scale(const Draws& draws, const InputRequest&, std::int64_t i) { return 0.5 + draws.uniform(i); }
 constexpr Contents contents[] = {
     {"groups",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests for inputs, and arrays with their formats.
+// Requests for generated inputs, and the generated arrays with their formats.
 #pragma once
 #include "experiments/check/declare/operations.hpp"
 #include "experiments/check/pose/draws.hpp"
@@ -11,22 +11,24 @@
 
 namespace macheps::check {
 
-/// A request for inputs.
+/// The declaration, the sizes and the seed of the inputs to generate.
 struct InputRequest {
     Declaration declaration{};
-    std::int64_t batches = 1, m = 192, n = 160, k = 1000;  ///< of a product; not multiples of 128, a usual tile
+    std::int64_t batches = 1, m = 192, n = 160, k = 1000;  ///< of a product; not multiples of 128, a common tile size
     std::int64_t rows = 64, columns = 1000;                ///< of other operations
-    std::vector<std::int64_t> groups{};  ///< rows of each group, which has its own b; empty: no groups
-    std::int64_t group_rows = 0;         ///< rows that each group has room for; 0: groups have no gaps between them
+    std::vector<std::int64_t> groups{};  ///< rows of each group; each group has its own b; empty: no groups
+    std::int64_t group_rows = 0;         ///< rows allocated for each group; 0: only the rows in use
     std::uint64_t seed = 7;
 
-    Format format(std::string_view array) const;  ///< fp32 if none is declared
-    /// Returns the arrays of these inputs: those that the operation requires, and those that are declared.
+    Format format(std::string_view array) const;  ///< fp32 if no format is declared
+    /// Returns the names of the arrays of these inputs: the arrays that the operation requires, and those that are
+    /// declared.
     std::vector<std::string_view> arrays() const;
     std::vector<std::int64_t> shape_of(std::string_view array) const;
     std::vector<std::int64_t> out_shape() const;
-    std::int64_t row_width() const;  ///< elements of a row of the output
-    /// Returns b such that the accumulator does not round sums of magnitudes of at most 2^b units; 24 for fp32.
+    std::int64_t row_width() const;  ///< number of elements in a row of the output
+    /// Returns the largest b for which the accumulator adds without rounding if the sum of magnitudes is at most 2^b
+    /// units. It is 24 for fp32.
     int accumulator_bits() const;
 };
 
@@ -40,11 +42,11 @@ struct MadeArray {
 
 /// One set of inputs, which becomes one file.
 struct MadeInputs {
-    std::string name;  ///< name of the recipe, and a suffix if it makes several: tail-8
+    std::string name;  ///< name of the recipe, with a suffix if the recipe makes several sets: tail-8
     InputRequest request{};
     std::vector<MadeArray> arrays{};
 
-    /// Precondition: there is such an array.
+    /// Returns the array of this name. Precondition: it exists.
     MadeArray& at(std::string_view array);
     const MadeArray* find(std::string_view array) const;
 };
@@ -56,7 +58,7 @@ class Maker {
 
     const InputRequest& request() const { return request_; }
     Draws draws(std::string_view array) const { return Draws(request_.seed, recipe_, array); }
-    /// Adds inputs with ordinary numbers, some of which the recipe then changes. `part` is a suffix of the name.
+    /// Adds a set of inputs with default contents, which the recipe may then change. `part` is the suffix of its name.
     MadeInputs& add(std::string_view part = {});
     MadeInputs& add(std::string_view part, const InputRequest& request);
 
@@ -73,7 +75,7 @@ class Maker {
 double greatest_of(const Format& format);
 double min_normal_of(const Format& format);
 double min_subnormal_of(const Format& format);
-/// Returns the magnitude up to which the format has all integers.
+/// Returns the largest n such that the format represents all integers up to n.
 std::int64_t greatest_whole_of(const Format& format);
 
 }  // namespace macheps::check

@@ -44,7 +44,7 @@ files::Dtype dtype_of_format(const Format& format) {
     return width == 1 ? files::Dtype::u8 : width == 2 ? files::Dtype::u16 : files::Dtype::u32;
 }
 
-/// Returns an array to be stored, without its data. Its type is NumPy's for all kinds of files.
+/// Returns the description of an array to be stored, without its data. The type is NumPy's, whatever the kind of file.
 files::StoredArray stored(const std::string& name, const ArrayFormat& format, std::vector<std::int64_t> shape) {
     return {.name = name,
             .where = "make-inputs",
@@ -100,7 +100,7 @@ std::vector<files::StoredArray> stored_inputs(const MadeInputs& inputs) {
     for (const std::int64_t size : out.shape) count *= static_cast<std::size_t>(size);
     out.bytes = canary_bytes(format, count);
     if (inputs.request.declaration.operation->gives_index) {
-        out.type = "<i4";  // indices into rows; canaries have the same bytes
+        out.type = "<i4";  // indices into rows; the bytes of canaries stay the same
         out.format.reset();
     }
     all.push_back(std::move(out));

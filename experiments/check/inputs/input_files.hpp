@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes generated inputs to files that a kernel's author loads in a loop.
+// Stores generated inputs in files, for the author of a kernel to load in a loop.
 #pragma once
 #include "experiments/check/inputs/draft.hpp"
 #include "experiments/files/arrays/arrays.hpp"
@@ -9,12 +9,12 @@
 
 namespace macheps::check {
 
-/// Returns the inputs as a file stores them, and an `out` full of canaries. Along its first axis, `out` has the
-/// declared number of canaries after the entries that the kernel fills. Errors: throws Error (usage) for packed codes
-/// in rows of odd length.
+/// Returns the inputs as a file stores them, and an array `out` that is filled with canaries, which are known values.
+/// Along its first axis, `out` has the declared number of extra entries after those that the kernel fills. Errors:
+/// throws Error (usage) for packed codes in rows of odd length.
 std::vector<files::StoredArray> stored_inputs(const MadeInputs& inputs);
 
-/// Returns the text of `recipe` in a file: JSON that describes how the inputs were generated.
+/// Returns the text that files store as `recipe`: JSON that describes how the inputs were generated.
 std::string recipe_text(const MadeInputs& inputs);
 
 /// Returns an .npz archive. Formats that NumPy lacks are stored as unsigned codes (<u2, |u1), and `recipe` as |u1.

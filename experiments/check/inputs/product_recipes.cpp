@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recipes for matrix products: contents of a [m,k] and b [k,n].
+// Recipes for matrix products. They set the contents of a [m,k] and b [k,n].
 #include "experiments/check/inputs/recipes.hpp"
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr double infinite = std::numeric_limits<double>::infinity();
 
-/// Sets every element of an array to value(row, column). Rows are counted through all batches.
+/// Sets every element of an array to value(row, column). Row numbers continue from one batch to the next.
 template <class Function>
 void fill(MadeArray& array, Function value) {
     const std::int64_t columns = array.shape.back(), rows = static_cast<std::int64_t>(array.values.size()) / columns;
@@ -26,7 +26,8 @@ void fill(MadeArray& array, Function value) {
     }
 }
 
-/// Sets scales to 1, and all other arrays except a and b to 0. They would otherwise round what a recipe keeps exact.
+/// Sets scales to 1, and all other arrays except a and b to 0. Otherwise these arrays would cause roundings in recipes
+/// whose sums are exact.
 void leave_bare(MadeInputs& inputs) {
     for (MadeArray& array : inputs.arrays) {
         if (array.name == "a" || array.name == "b" || array.is_whole) continue;
@@ -47,7 +48,7 @@ void positive(Maker& maker) {
     }
 }
 
-/// Sets a and b to integers of magnitudes up to p and up to q.
+/// Sets a to random integers of magnitude up to p, and b to random integers of magnitude up to q.
 void fill_whole(MadeInputs& inputs, const Maker& maker, std::int64_t p, std::int64_t q) {
     for (const auto& [name, most] : {std::pair{"a", p}, {"b", q}}) {
         MadeArray& array = inputs.at(name);
@@ -67,10 +68,11 @@ struct WholeSizes {
     std::int64_t p = 0, q = 0;
 };
 
-/// Returns the largest magnitudes of integers whose sums are exact in the accumulator, in any order: k p q <= 2^bits.
+/// Returns magnitudes p and q, as large as possible, such that sums of k products of integers up to p and up to q are
+/// exact in the accumulator in any order: k p q <= 2^bits.
 WholeSizes resolution_sizes(const InputRequest& r) {
     const double room = std::ldexp(1.0, r.accumulator_bits()) / static_cast<double>(r.k);
-    // A format of few digits also has larger integers, but not all of them.
+    // Above greatest_whole_of(), a format has only some of the integers. Up to 16 times that limit is allowed here.
     const auto limit = [&](std::string_view name) {
         return std::min(greatest_of(r.format(name)), 16.0 * static_cast<double>(greatest_whole_of(r.format(name))));
     };
@@ -78,7 +80,7 @@ WholeSizes resolution_sizes(const InputRequest& r) {
     return {static_cast<std::int64_t>(p), static_cast<std::int64_t>(q)};
 }
 
-/// Returns true if sums have more digits than bf16. They are about p q sqrt(k) / 3; above 2^12 they also have more
+/// Returns true if sums have more digits than bf16. Sums are about p q sqrt(k) / 3. Above 2^12 they also have more
 /// digits than fp16.
 bool has_resolution(const InputRequest& r) {
     const WholeSizes sizes = resolution_sizes(r);
@@ -93,9 +95,9 @@ void resolution(Maker& maker) {
 
 // --- one-hot
 
-/// Makes a single 1 in each row of a: at the last place in row 0, then at other places until all have been used. The
-/// elements of b are different codes, as far as the format has enough: numbers below 2 of either sign, in up to six
-/// binades.
+/// Sets one element in each row of a to 1, and all others to 0. The 1 is the last element in row 0. In the following
+/// rows it is at other places, until all places have been used. The elements of b are numbers below 2 of either sign,
+/// in up to six binades. They are all different if the format has enough codes.
 void one_hot(Maker& maker) {
     MadeInputs& inputs = maker.add();
     const InputRequest& r = maker.request();
@@ -117,8 +119,8 @@ void one_hot(Maker& maker) {
 
 // --- tail
 
-/// Makes a zero except for some terms at the end. The last inputs have only the first term, so that terms left over
-/// from an earlier launch would show.
+/// Sets each row of a to zero except for a few terms at its end. In the last set of inputs, only the first term is
+/// nonzero. That set exposes terms that are left over from an earlier launch.
 void tail(Maker& maker) {
     const std::int64_t k = maker.request().k;
     std::set<std::int64_t> lengths{1};
@@ -146,7 +148,8 @@ void tail(Maker& maker) {
 
 // --- ties
 
-/// The terms that hold the sum of an output, in digits that fit the formats of a and b.
+/// How the sum of an output is split into terms. Each term holds one digit of the sum, which fits the formats of a and
+/// b.
 struct TieLayout {
     int digits_a = 1, digits_b = 1, terms_a = 1, terms_b = 1, out_bits = 0;
     std::int64_t terms() const { return terms_a + terms_b; }
@@ -176,9 +179,9 @@ double digit(std::int64_t number, int digits, int place) {
     return static_cast<double>(number >> (digits * place) & ((std::int64_t{1} << digits) - 1));
 }
 
-/// Makes sums of p + 2 bits, where p is the precision of the output. In units of a quarter of an ulp they end in 1, 2
-/// (a tie) or 3, next to codes of either parity. A sum is R of its row, a multiple of 4, plus C of its column. The
-/// other terms cancel in groups of three.
+/// Makes sums of p + 2 bits, where p is the precision of the output. In units of a quarter of an ulp, sums end in 1, 2
+/// (a tie) or 3. They lie next to codes of either parity. Each sum is R + C, where R is a multiple of 4 that belongs to
+/// the row, and C belongs to the column. All terms that are not needed for R and C cancel in groups of three.
 void ties(Maker& maker) {
     MadeInputs& inputs = maker.add();
     const InputRequest& r = maker.request();
@@ -186,14 +189,15 @@ void ties(Maker& maker) {
     const std::int64_t unit = std::int64_t{1} << layout.out_bits, groups = (r.k - layout.terms()) / 3;
     const std::int64_t first = r.k - layout.terms() - 3 * groups, cancelling = first + layout.terms();
     const Draws rows = maker.draws("a"), columns = maker.draws("b"), others = maker.draws("ab");
-    // Groups of three terms u, w - u and -w of a, with equal elements of b.
+    // A group has the three terms u, w - u and -w in a, and equal elements in b. Its products add up to zero.
     const double room = std::ldexp(1.0, r.accumulator_bits() - 2) / static_cast<double>(std::max<std::int64_t>(r.k, 1));
     const std::int64_t factor = room >= 64 ? 4 : 1,
                        most = std::min(greatest_whole_of(r.format("a")),
                                        static_cast<std::int64_t>(room / static_cast<double>(factor)));
     fill(inputs.at("a"), [&](auto row, auto p) -> double {
         const double sign = rows.whole(2 * row, 0, 1) == 0 ? 1 : -1;
-        // R lies in [2, 2.75) units and C in (0, 1), so that the sum lies in the binade from 2 to 4.
+        // R lies in [2, 2.75) times `unit` and C in (0, 1) times `unit`, so that the sum lies in the binade from 2 to
+        // 4.
         const std::int64_t high = 2 * unit + 4 * rows.whole(2 * row + 1, 0, (3 * unit / 4 - 1) / 4);
         const std::int64_t at = p - first;
         if (at >= 0 && at < layout.terms_a) return sign * digit(high, layout.digits_a, static_cast<int>(at));
@@ -221,7 +225,7 @@ void ties(Maker& maker) {
 
 bool has_pairs(const InputRequest& r) { return r.k >= 2; }
 
-/// Makes pairs of terms that nearly cancel, half of k apart.
+/// Makes pairs of terms that nearly cancel. The terms of a pair are k / 2 apart.
 void cancel(Maker& maker) {
     MadeInputs& inputs = maker.add();
     const std::int64_t k = maker.request().k, half = k / 2;
@@ -238,8 +242,8 @@ void cancel(Maker& maker) {
 constexpr std::int64_t swamp_terms = 96;
 bool has_swamp(const InputRequest& r) { return r.k >= 2 * swamp_terms; }
 
-/// Makes one large term and later its negative in each row, at reserved places. Terms that are summed between them are
-/// lost below the large one. The small rest in the output shows which of them were lost.
+/// Puts one large term and later its negative into each row, at reserved places. Terms that are added while the large
+/// term is in the sum are lost. The small result therefore depends on which terms were lost.
 void swamp(Maker& maker) {
     MadeInputs& inputs = maker.add();
     const InputRequest& r = maker.request();
@@ -263,7 +267,7 @@ void swamp(Maker& maker) {
          [&](auto row, auto column) { return is_reserved(row % r.k) ? large_b : of_b.normal(row * r.n + column); });
 }
 
-/// Makes exponents over half of the formats' range, limited so that no sum overflows fp32 or the output.
+/// Draws exponents from half of the range of the formats. They are limited so that no sum overflows fp32 or the output.
 void wide(Maker& maker) {
     MadeInputs& inputs = maker.add();
     const InputRequest& r = maker.request();
@@ -291,8 +295,8 @@ bool has_scales(const InputRequest& r) {
     return std::any_of(arrays.begin(), arrays.end(), [](std::string_view name) { return name.ends_with("_scale"); });
 }
 
-/// Makes each scale differ from the next. The first row of a is zero, and the last scale of each array is subnormal if
-/// its format allows.
+/// Makes each scale differ from the next one. The first row of a is zero. The last scale of each array is subnormal if
+/// its format has subnormal numbers.
 void scales(Maker& maker) {
     MadeInputs& inputs = maker.add();
     for (MadeArray& array : inputs.arrays) {
@@ -311,8 +315,9 @@ void scales(Maker& maker) {
 
 bool has_groups(const InputRequest& r) { return r.groups.size() >= 2; }
 
-/// Distributes the rows over the groups in other ways: all to the first group, all to the last, or one row to each
-/// group and the rest to the middle one. If groups have room for more rows, the large group is filled.
+/// Distributes the rows over the groups in other ways: all rows to the first group, all rows to the last group, or one
+/// row to each group and the remaining rows to the middle group. If group_rows is set, the largest group gets that many
+/// rows.
 void groups(Maker& maker) {
     const InputRequest& r = maker.request();
     const std::int64_t all = r.group_rows > 0 ? r.group_rows : r.m;
@@ -336,7 +341,8 @@ bool has_subnormals(const InputRequest& r) {
            r.format("b").min_normal_code() > 1;
 }
 
-/// Makes all of a, or all of b, subnormal and the other one large, so that sums are multiples of an ordinary unit.
+/// Makes one set of inputs with a subnormal a, and one with a subnormal b. The other operand is large, so that sums are
+/// multiples of a unit of ordinary size.
 void subnormal(Maker& maker) {
     const InputRequest& r = maker.request();
     const double max_sum = std::ldexp(1.0, r.accumulator_bits()) / static_cast<double>(r.k);
@@ -346,7 +352,8 @@ void subnormal(Maker& maker) {
             const Format own = r.format(name), other = r.format(*name == 'a' ? "b" : "a");
             const std::int64_t codes = std::max<std::int64_t>(
                 1, std::min((std::int64_t{1} << (own.precision - 1)) - 1, static_cast<std::int64_t>(max_sum / 3)));
-            // The large operand scales the unit of the subnormal one to about 1, as far as its format allows.
+            // The large operand scales the unit of the subnormal operand to about 1, if its format has such large
+            // numbers.
             const int up = std::min(static_cast<int>(std::log2(greatest_of(own))) - 2,
                                     -static_cast<int>(std::log2(min_subnormal_of(other))));
             MadeArray& array = inputs.at(name);
@@ -363,7 +370,8 @@ void subnormal(Maker& maker) {
 
 bool has_specials(const InputRequest& r) { return r.format("a").has_nan() && r.m >= 2; }
 
-/// Makes one row each with NaN, inf, -inf, inf - inf, inf times zero, overflow, and -0. The other rows are ordinary.
+/// Makes one row of a for each special case that the formats allow: NaN, inf, -inf, inf - inf, inf times zero,
+/// overflow, and -0. All other rows are ordinary.
 void specials(Maker& maker) {
     MadeInputs& inputs = maker.add();
     const InputRequest& r = maker.request();
@@ -372,7 +380,8 @@ void specials(Maker& maker) {
     std::int64_t next = 0, step = 7;
     while (std::gcd(step, r.m) != 1) ++step;
     const auto set = [&](double first, double second) {
-        // Takes rows far apart and a random term. Two specials meet in a row only if there are too few rows.
+        // Uses rows that are far apart, and a random term of each. Two special values are in the same row only if there
+        // are too few rows.
         const std::int64_t row = (3 + step * next) % r.m, p = draw.whole(next, 0, r.k - 1);
         ++next;
         a.values[static_cast<std::size_t>(row * r.k + p)] = first;
@@ -414,9 +423,10 @@ constexpr Recipe recipes[] = {
     {"swamp", "a large term and its negative in each row, N(0, 1) between them",
      "the order of summation, slices and promotion, even through a 16-bit output", has_swamp, swamp},
     {"wide", "exponents uniform over half of the range of the formats", "alignment, flushed operands", always, wide},
-    {"scales", "scales of which each differs from the next, a row of zeros, a subnormal scale",
+    {"scales", "scales that differ from their neighbours, a row of zeros, a subnormal scale",
      "scales that are exchanged, shifted or transposed", has_scales, scales},
-    {"groups", "the rows in other groups: all in the first group, all in the last, or one row in all groups except one",
+    {"groups",
+     "rows distributed in other ways: all in the first group, all in the last, or one row in each group but one",
      "errors with empty groups or groups of one row; a group's b or rows taken from its neighbour", has_groups, groups},
     {"subnormal", "first a, then b, consists of subnormal numbers; exact", "flushed subnormal operands", has_subnormals,
      subnormal},

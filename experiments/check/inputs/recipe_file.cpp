@@ -138,7 +138,8 @@ class PlanReader {
         return plan;
     }
 
-    /// Reads a check of a suite. Keys that do not belong to its declaration are left to the suite's reader.
+    /// Reads a check of a suite. Ignores the keys that are not part of its declaration; the reader of suites checks
+    /// them.
     InputPlan read_check(const toml::table& table) const {
         InputPlan plan;
         if (const toml::node* name = table.get("name")) plan.name = printable(reader_.text(*name, "name"));
@@ -235,7 +236,7 @@ std::vector<InputPlan> parse_plans(std::string_view text, const std::string& fil
     try {
         return PlanReader(files::split_toml_lines(text), file).read();
     } catch (const Error& error) {
-        // An unknown key is a usage error, as an unknown option is.
+        // An unknown key is a usage error, like an unknown option.
         throw usage_error(error.parts().what, error.parts().where, error.parts().fix);
     }
 }

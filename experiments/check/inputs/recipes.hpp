@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recipes for inputs. Each shows wrong kernels that the others do not show. To add one, add a function and a row to
-// product_recipes.cpp or row_recipes.cpp.
+// Recipes for inputs. Each recipe exposes wrong kernels that the other recipes miss. To add one, add a function and a
+// row to product_recipes.cpp or row_recipes.cpp.
 #pragma once
 #include "experiments/check/inputs/draft.hpp"
 
@@ -12,7 +12,7 @@ namespace macheps::check {
 
 struct Recipe {
     std::string_view name;
-    std::string_view contents, shows;  ///< text: what the numbers are, and which errors they show
+    std::string_view contents, shows;  ///< texts for users: the numbers, and the errors that they expose
     /// Returns true if the recipe can be used with these formats, sizes and arrays.
     bool (*applies)(const InputRequest& request);
     void (*make)(Maker& maker);
@@ -25,7 +25,7 @@ std::span<const Recipe> recipes_of(const Operation& operation);
 /// Returns the recipe of this name. Errors: throws Error (usage) with the nearest name.
 const Recipe& find_recipe(const Operation& operation, std::string_view name, const std::string& where);
 
-/// Returns all inputs of one recipe. Precondition: it applies.
+/// Returns all inputs of one recipe. Precondition: the recipe applies to the request.
 std::vector<MadeInputs> make_inputs(const Recipe& recipe, const InputRequest& request);
 
 }  // namespace macheps::check

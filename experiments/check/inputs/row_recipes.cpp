@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recipes for operations on rows: contents of the first array, and of targets.
+// Recipes for operations on rows. They set the contents of the first array, and of targets.
 #include "experiments/check/inputs/recipes.hpp"
 
 #include "core/codec.hpp"
@@ -39,7 +39,8 @@ bool has_maximum(const InputRequest& r) { return has_extremes(r) || r.declaratio
 bool has_shift(const InputRequest& r) { return r.declaration.operation->has_softmax; }
 bool has_masks(const InputRequest& r) { return has_shift(r) && has_infinity(r); }
 
-/// Makes a greatest logit of each row its target, so that losses are small and show small errors.
+/// Sets the target of each row to the index of its largest logit, so that losses are small. Small errors are then
+/// visible.
 void aim_at_maximum(MadeInputs& inputs) {
     if (inputs.find("target") == nullptr) return;
     const MadeArray& x = inputs.arrays.front();
@@ -64,8 +65,8 @@ void integers(Maker& maker) {
          [&](auto r, auto c, auto columns) { return static_cast<double>(draw.whole(r * columns + c, -4, 4)); });
 }
 
-/// Makes logits over the range of fp32's exponential, and far beyond it in every fourth row. In some other rows the
-/// logits are so far below or above 0 that their own exponentials are all 0 or all infinite.
+/// Makes logits over the range of fp32's exponential, and far beyond that range in every fourth row. In some other rows
+/// all logits are so far below or above 0 that e^x is 0 or infinite in fp32 for all of them.
 void large(Maker& maker) {
     const Draws draw = maker.draws("x");
     fill(maker.add(), [&](auto r, auto c, auto columns) {
@@ -83,10 +84,10 @@ void constant(Maker& maker) {
     fill(maker.add(), [](auto, auto, auto) { return 1.5; });
 }
 
-/// Makes one huge element in each row, of either sign, so that it is the minimum or the maximum. In half of the rows it
-/// is one of the last terms, each of them in turn, so that exact operations also show an omitted tail. The last element
-/// of the array has the largest magnitude. If there is only one row, its huge element has the sign that the operation
-/// returns.
+/// Makes one element of each row huge, with either sign, so that it is the minimum or the maximum. In half of the rows
+/// it is near the end: first the last element, then the one before, and so on. An omitted tail then changes the results
+/// of exact operations too. The last element of the array has the largest magnitude. If there is only one row, the sign
+/// of its huge element is such that the operation returns that element.
 void one_huge(Maker& maker) {
     const std::int64_t rows = maker.request().rows;
     const double last = rows == 1 && !is_minimum(maker.request()) ? 96 : -96;
@@ -105,9 +106,9 @@ void far_mean(Maker& maker) {
     fill(maker.add(), [&](auto r, auto c, auto columns) { return 100 + draw.normal(r * columns + c); });
 }
 
-/// Makes multiples of a unit: an integer that uses all digits of the format, and its neighbour once in each row. Their
-/// sums are exact in fp32, so that two passes lose only the rounding of the mean, u mean. The variance is about unit^2
-/// / n, and one pass (mean x^2 - mean^2) returns only a rounding error of mean^2.
+/// Makes each row from one large number: an integer that uses all digits of the format, times a unit. One element is
+/// larger by one unit. The sums are exact in fp32. Two passes therefore lose only the rounding of the mean, u mean. The
+/// variance is about unit^2 / n. One pass (mean x^2 - mean^2) returns only a rounding error of mean^2.
 void offset(Maker& maker) {
     const Draws places = maker.draws("place"), sizes = maker.draws("size");
     const Format format = format_of(maker.request());
@@ -122,9 +123,9 @@ void offset(Maker& maker) {
     });
 }
 
-/// Makes rows of numbers next to the largest finite number, of either sign, and rows of numbers next to half of the
-/// largest number that both x and the output have. A maximum that begins at a finite number is wrong for rows below
-/// that number. Other rows are all zeros, or their first element has the largest magnitude.
+/// Makes four kinds of rows: numbers next to the largest finite number, of either sign; numbers next to half of the
+/// largest number that both x and the output have, of either sign; zeros; and rows whose first element has the largest
+/// magnitude. A maximum that begins at a finite number is wrong for rows below that number.
 void far(Maker& maker) {
     const Draws draw = maker.draws("x");
     const Format format = format_of(maker.request());
@@ -143,8 +144,9 @@ void far(Maker& maker) {
     aim_at_maximum(inputs);
 }
 
-/// Returns the number s of equal greatest logits m that shows best that m + log s was rounded to fp32. `unit` is the
-/// distance between floats at m. Results that round to another number of `out` come first.
+/// Returns the number s of elements equal to the maximum m for which a rounding of m + log s to fp32 has the largest
+/// effect. `unit` is the distance between fp32 numbers at m. A number s whose rounding changes the result in the format
+/// `out` is preferred.
 std::int64_t shown_count(const Format& out, double unit, std::int64_t columns) {
     std::int64_t best = 1;
     double most = 0;
@@ -157,14 +159,14 @@ std::int64_t shown_count(const Format& out, double unit, std::int64_t columns) {
     return best;
 }
 
-/// Makes logits that have a large offset in common, of either sign. Each row has several equal greatest logits, and all
-/// others are so far below that their exponentials do not count. Forms that subtract the maximum first have no
-/// roundings except those of the logarithm or the quotient. Forms that add it to the logarithm lose half an ulp of the
-/// offset, which is as large in each row.
+/// Makes logits with a large common offset of either sign. Each row has several equal largest logits. All other logits
+/// are so far below that their exponentials do not count. Forms that subtract the maximum first have no roundings
+/// except those of the logarithm or the quotient. Forms that add the maximum to the logarithm lose half an ulp of the
+/// offset, which is about the same in each row.
 void far_logits(Maker& maker) {
     const Draws offsets = maker.draws("offset"), draw = maker.draws("x");
     const Format format = format_of(maker.request());
-    // fp32 and wider ranges: 2^20, so that half an ulp of fp32 is 2^-4.
+    // The offset is about 2^20 if the format allows. Half an ulp of fp32 is then 2^-4.
     const int exponent = std::min(static_cast<int>(std::floor(std::log2(greatest_of(format)))), 20);
     const double unit = std::exp2(exponent + 1 - format.precision), step = std::max(unit, 32.0);
     const std::int64_t columns = maker.request().row_width(),
@@ -174,7 +176,7 @@ void far_logits(Maker& maker) {
     fill(inputs, [&](auto r, auto c, auto width) {
         const double most = std::exp2(exponent) + 32 * std::floor(offsets.uniform(r) * std::exp2(exponent - 2) / 32),
                      nearest = std::floor(most / unit) * unit;
-        // The greatest logits are at other places in each row.
+        // The largest logits are at different places in each row.
         const bool is_greatest = (c + 7 * r) % width < count;
         const double down = is_greatest ? 0 : step * static_cast<double>(draw.whole(r * width + c, 1, 3));
         return (r % 2 == 0 ? nearest : -nearest) - down;
@@ -182,7 +184,7 @@ void far_logits(Maker& maker) {
     aim_at_maximum(inputs);
 }
 
-/// Makes rows of one infinity. The least and the greatest of them are infinite.
+/// Makes one third of the rows all -inf, and one third all inf. The minimum and the maximum of such a row are infinite.
 void infinite_rows(Maker& maker) {
     const Draws draw = maker.draws("x");
     fill(maker.add(), [&](auto r, auto c, auto columns) {
@@ -192,8 +194,9 @@ void infinite_rows(Maker& maker) {
 
 bool is_quantised(const InputRequest& r) { return r.declaration.operation->layout == Layout::quantised; }
 
-/// Returns how many midpoints of codes give another code if a quantiser divides instead of multiplying, or the reverse.
-/// The decode scale is `b`, and numbers are midpoints times b.
+/// Returns how many midpoints between two codes get another code if a quantiser divides by the decode scale instead of
+/// multiplying by the encode scale, or the reverse. `b` is the decode scale. The numbers to quantise are the midpoints
+/// times b.
 int shown_middles(const Format& out, float b, bool divides) {
     const float encode = 1 / b, decode = divides ? b : 1 / encode;
     const std::int64_t half = std::int64_t{1} << out.precision;
@@ -210,8 +213,8 @@ int shown_middles(const Format& out, float b, bool divides) {
 }
 
 /// Makes numbers whose exact quotient by the decode scale is the midpoint of two codes. The decode scale is a small odd
-/// number times a power of two, so that its inverse is rounded. A product with the inverse and a quotient then lie on
-/// different sides of some midpoints, or one of them is a tie.
+/// number times a power of two, so that its inverse is inexact. For some midpoints, the product with the inverse and
+/// the quotient then lie on different sides of the midpoint, or only one of them is a tie.
 void scale_ties(Maker& maker) {
     const Draws middles = maker.draws("middle"), exponents = maker.draws("exponent"), places = maker.draws("place");
     const Format x = format_of(maker.request()), out = maker.request().format("out");
@@ -241,7 +244,7 @@ void small_rms(Maker& maker) {
 void wide(Maker& maker) {
     const Draws draw = maker.draws("x"), exponents = maker.draws("exponent");
     const Format format = format_of(maker.request());
-    // Squares are summed, so exponents cover only half of the range.
+    // Exponents cover only half of the range, because squares are summed.
     const int least = std::max(static_cast<int>(std::log2(min_normal_of(format)) / 2), -40),
               greatest = std::min(static_cast<int>(std::log2(greatest_of(format)) / 2), 40);
     fill(maker.add(), [&](auto r, auto c, auto columns) {
@@ -261,10 +264,11 @@ void subnormal(Maker& maker) {
     });
 }
 
-/// Makes logits that are -inf from a random place on in each row. Row 1 is all -inf, unless the losses are reduced.
+/// Makes logits that are -inf from a random place on in each row. All logits of row 1 are -inf, unless the losses are
+/// reduced.
 void masked(Maker& maker) {
     const Draws draw = maker.draws("x"), lengths = maker.draws("length");
-    // One row without a finite logit would make the loss of all rows NaN.
+    // A row without a finite logit would make the reduced loss NaN.
     const bool has_empty_row = maker.request().declaration.reduction == Reduction::none;
     MadeInputs& inputs = maker.add();
     fill(inputs, [&](auto r, auto c, auto columns) {
@@ -283,8 +287,8 @@ void specials(Maker& maker) {
     });
 }
 
-/// Makes rows that do not fill vectors, with lengths next to tile sizes. The extreme of the first row is its last
-/// element, so that any omitted tail shows.
+/// Makes rows with lengths next to tile sizes, which do not fill whole vectors. The last element of the first row is
+/// its maximum or minimum, so that any omitted tail has an effect.
 void lengths(Maker& maker) {
     for (const std::int64_t columns : {1, 2, 127, 129, 1023, 1025}) {
         InputRequest request = maker.request();
@@ -299,14 +303,14 @@ constexpr Recipe recipes[] = {
     {"normal", "N(0, 1)", "most wrong kernels", always, normal},
     {"positive", "U(0, 1)", "sums that stall, narrow accumulators", always, positive},
     {"integers", "integers from -4 to 4", "wrong tails and layouts", always, integers},
-    {"large", "logits up to 88, in every fourth row up to 500; in other rows about -200 or 200",
+    {"large", "logits up to 88, in every fourth row up to 500; in some rows about -200 or 200",
      "exponentials out of range", always, large},
-    {"equal", "one number in each row", "variance and maximum of equal numbers", always, equal},
+    {"equal", "equal numbers within each row", "variance and maximum of equal numbers", always, equal},
     {"constant", "1.5 everywhere", "division by a variance of zero", always, constant},
     {"one-huge", "N(0, 1), and 80 or -80 once in each row", "sums with one large term, tails of extremes", always,
      one_huge},
     {"far-mean", "N(100, 1)", "n - 1 instead of n", always, far_mean},
-    {"offset", "one large number throughout each row, except that its neighbour occurs once",
+    {"offset", "one large number in each row, except for one element that is the next number",
      "variance in one pass or by updates", has_variance, offset},
     {"far",
      "rows next to the largest finite number, of either sign; rows of zeros; rows whose first element is the "
@@ -321,7 +325,7 @@ constexpr Recipe recipes[] = {
     {"small-rms", "N(0, 1) 2^-9", "a wrong eps", always, small_rms},
     {"wide", "exponents uniform over half of the range of the format", "the order of sums", always, wide},
     {"subnormal", "subnormal numbers", "flushed operands", has_subnormals, subnormal},
-    {"masked", "-inf from another place on in each row; one row entirely -inf",
+    {"masked", "-inf from a different place on in each row; one row entirely -inf",
      "wrong masks; rows without a finite logit", has_masks, masked},
     {"specials", "NaN, infinities or zeros, one in a row", "swallowed special values", has_infinity, specials},
     {"lengths", "rows of 1, 2, 127, 129, 1023 and 1025 elements", "wrong tails", always, lengths},

@@ -24,7 +24,8 @@ const Input* find_input(const Problem& problem, std::string_view name) {
     return nullptr;
 }
 
-/// Returns the rule if it determines all bits. Throws Declined otherwise.
+/// Returns the rule of the declared machine if the declaration determines all bits of the outputs. Throws Declined
+/// otherwise.
 MatmulRule rule_in_full(const Problem& problem) {
     const Declaration& d = problem.declaration;
     if (!d.machine)
@@ -59,7 +60,8 @@ MatmulRule rule_in_full(const Problem& problem) {
     return rule;
 }
 
-/// Returns scales that are constant along k.
+/// Returns the scales of an operand whose scales do not vary along k. `first` is the index of the first scale to use. A
+/// null `input` means an operand without scales.
 OperandScales scales_of(const Input* input, const std::vector<float>& values, std::int64_t first) {
     if (input == nullptr) return {};
     const bool is_one = input->axis == Axis::whole;
@@ -67,8 +69,9 @@ OperandScales scales_of(const Input* input, const std::vector<float>& values, st
         .data = values.data() + (is_one ? 0 : first), .k_block = std::int64_t{1} << 40, .outer_stride = is_one ? 0 : 1};
 }
 
-/// Returns where the numbers of the columns begin for rows from `first` on. Parts of a sample have their own columns,
-/// so the array then has a number for each output.
+/// Returns the index of the number for column 0 in an array with one number for each column. In a sample of the
+/// outputs, different rows have different columns. The array then has one number for each output, and the numbers of
+/// row `first` begin at first * columns.
 std::int64_t first_of_columns(const Input* input, std::int64_t first, std::int64_t columns) {
     return input != nullptr && input->axis == Axis::each ? first * columns : 0;
 }
@@ -128,7 +131,8 @@ MachineOutputs machine_outputs(const Problem& problem, ThreadPool& pool) {
         if (biases.size() > 1) std::copy_n(biases.begin() + first_of_columns(bias, first, of.n), of.n, columns.begin());
         args.bias = bias != nullptr ? columns.data() : nullptr;
         args.ld_out = of.n;
-        // Runs without and with the output's rounding, or only with it if joins of slices round to the output's format.
+        // Computes the outputs before and after the final rounding. If the machine rounds to the output's format when
+        // it joins slices, only the rounded outputs exist.
         for (const bool is_rounded : {false, true}) {
             if (!is_rounded && rounds_slices(rule)) continue;
             args.out = (is_rounded ? after : out.before).data() + first * of.n;

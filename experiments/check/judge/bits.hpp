@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bits of a claimed machine, or of row operations in fp32 (T4). The emulation computes them, because it is what the
-// kernel claims. The references and bounds of the other tests do not use it.
+// Test T4: compares the bits of outputs with those that a kernel claims. A matrix product claims the bits of an
+// emulated machine, so the emulation computes the expected outputs. An operation on rows claims the bits of fp32
+// arithmetic. The references and bounds of the other tests do not use the emulation.
 #pragma once
 #include "core/host/thread_pool.hpp"
 #include "experiments/check/judge/judge.hpp"
@@ -12,24 +13,27 @@
 
 namespace macheps::check {
 
-/// Outputs of the declared machine: the fp32 numbers before the last rounding, and the numbers after it.
+/// Outputs of the declared machine: fp32 numbers before the final rounding, and numbers of the output format after the
+/// final rounding.
 struct MachineOutputs {
     std::vector<float> before{};
     std::vector<double> outputs{};
-    /// By output: a second correct number, if the known digits of a function do not decide its rounding.
+    /// For some outputs, by index: a second value that also counts as correct. Such an output depends on a function
+    /// value whose known digits do not decide how to round it.
     std::map<std::int64_t, double> others{};
 
-    /// Replaces an output by the second correct number if the kernel returned that one.
+    /// Replaces each output by its second correct value (see `others`) if the kernel returned that value.
     void agree(const Format& format, NumberView got);
 };
 
-/// Returns the outputs of the declared machine. Errors: throws Declined if the declaration does not determine bits: any
-/// machine, scales in any order, an epilogue that no machine's rule has; for row operations, as fp32_outputs() does.
+/// Returns the outputs of the declared machine. Errors: throws Declined if the declaration does not determine the bits.
+/// Examples are a machine that allows several orders of summation, scales that may be applied in any order, and an
+/// epilogue that no machine specifies. For operations on rows, see fp32_outputs().
 MachineOutputs machine_outputs(const Problem& problem, ThreadPool& pool);
 
 BitsCount compare_bits(const Format& format, NumberView got, NumberView want);
 
-/// Returns KC040 if an output has another code than the machine's.
+/// Returns a reason with the code KC040 if the code of any output differs from the machine's, otherwise nothing.
 std::optional<Reason> bits_reason(const Problem& problem, const BitsCount& bits, NumberView got, NumberView want);
 
 }  // namespace macheps::check

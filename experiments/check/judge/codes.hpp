@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The codes of reasons: one code has one meaning. Text, JSON, JUnit, SARIF, annotations and docs/check.md use this
-// table.
+// Table of the reason codes (KC010 and so on) and their meanings. Text, JSON, JUnit, SARIF, annotations and
+// docs/check.md use this table.
 #pragma once
 #include <span>
 #include <string>
@@ -8,7 +8,8 @@
 
 namespace macheps::check {
 
-/// A code is the id of a rule in SARIF, so it never changes its meaning and is never given to another one.
+/// A reason code and its meaning. The code is also the id of a rule in SARIF, so its meaning never changes, and the
+/// code is never reused.
 struct ReasonCode {
     std::string_view code;
     std::string_view meaning;  ///< one sentence, the same as in docs/check.md
@@ -53,7 +54,7 @@ inline constexpr ReasonCode all[] = {
     {"KC092", "The declaration uses a feature that cannot be checked yet"},
 };
 
-/// Returns the row of a code. A code that is not in the table does not compile.
+/// Returns the table row of a code. A code that is not in the table is a compile-time error.
 consteval const ReasonCode& row(std::string_view code) {
     const ReasonCode* at = all;
     while (at->code != code) ++at;

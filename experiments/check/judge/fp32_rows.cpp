@@ -27,7 +27,8 @@ using Floats = std::vector<float>;
 void require_exact(const FunctionTable& table, Function function) {
     const Ulps& ulps = table.of(function);
     if (ulps.ulps == 0.5 && ulps.per_argument == 0 && ulps.absolute == 0) return;
-    decline(fmt::format("the bits are determined only if functions are correctly rounded, and {} is within {:g} ulp",
+    decline(fmt::format("the bits are determined only if functions are correctly rounded, but the declared {} is "
+                        "within {:g} ulp",
                         function_names[static_cast<std::size_t>(function)], ulps.ulps),
             "bits (declare functions = exact)");
 }
@@ -63,11 +64,13 @@ void require_claim(const Problem& problem) {
     }
 }
 
-/// Results of a list with every undecided rounding of a function down, and up. They are equal if all are decided.
+/// Results of all rows, computed twice. If the known digits of a function value do not decide which of two floats is
+/// nearest, `lower` uses the smaller float and `upper` the larger one. Without such undecided values, `lower` and
+/// `upper` are equal.
 struct BothWays {
     Floats lower{}, upper{};
     std::atomic<std::int64_t> undecided{0};
-    std::atomic<std::int64_t> open_row;  ///< first row that combines two undecided numbers; `rows`: none
+    std::atomic<std::int64_t> open_row;  ///< first row that sums two undecided values, or the number of rows
     explicit BothWays(std::int64_t rows, std::size_t size) : lower(size), upper(size), open_row(rows) {}
 
     void open(std::int64_t row) {
@@ -90,13 +93,13 @@ void run_rows(const Problem& problem, const std::vector<Node>& nodes, BothWays& 
             const Floats& high = down.undecided() == 0 ? low : up.run(row, {});
             std::copy_n(high.begin(), count, ways.upper.begin() + to);
             ways.undecided += down.undecided();
-            // Two undecided numbers in one sum have four combinations, of which only two are computed.
+            // A sum with two undecided terms has four possible values, but only two of them are computed.
             if (problem.declaration.operation->has_reduction && down.undecided() > 1) ways.open(r);
         }
     });
 }
 
-/// Runs the list that reduces the results of all rows.
+/// Reduces the results of all rows to one number, as the operation's second list of nodes says.
 void run_across(const Problem& problem, const FunctionTable& table, BothWays& ways) {
     const Defect none{};
     const Listing across = across_of(problem, problem.inputs, none);
@@ -106,7 +109,8 @@ void run_across(const Problem& problem, const FunctionTable& table, BothWays& wa
     const float low = list.run(row, ways.lower).front(), high = list.run(row, ways.upper).front();
     ways.lower.assign(1, low);
     ways.upper.assign(1, high);
-    // Sums are monotonic in each term, so if both ends agree, so does everything between them.
+    // A sum is monotonic in each of its terms. If the lower and the upper sum are equal, every other combination of
+    // terms gives the same sum.
     if (ways.undecided > 1 && low != high) ways.open(0);
 }
 

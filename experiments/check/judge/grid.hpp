@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums over the outputs of a check, and over each row, column, 16x16 tile and group of them, in one pass. The order of
-// additions does not depend on the number of threads.
+// Computes sums over all outputs of a check and over each row, column, 16x16 tile and group of outputs, in one pass.
+// The order of additions does not depend on the number of threads.
 #pragma once
 #include "experiments/check/bounds/limits.hpp"
 
@@ -9,30 +9,31 @@
 
 namespace macheps::check {
 
-/// `Sum` is the type of a sum. Sum{} is the empty sum, and add() adds another sum.
+/// Sums over all outputs, each row, and each group of rows. Sum{} must be the empty sum, and Sum::add() must add
+/// another Sum.
 template <class Sum>
 struct Grid {
     static constexpr std::int64_t tile = 16;
 
-    /// A batch, a group of rows, or a part of a sample.
+    /// Sums over a batch, a group of rows, or a part of a sample.
     struct Group {
         std::int64_t first = 0, rows = 0;
         Sum all{};
         std::vector<Sum> columns{};  ///< empty for groups of a single row
-        std::vector<Sum> tiles{};    ///< in rows of ceil(columns / 16)
+        std::vector<Sum> tiles{};    ///< row-major, with ceil(columns / 16) tiles in each row
     };
     Sum all{};
     std::vector<Sum> rows{};
     std::vector<Group> groups{};
 };
 
-/// The outputs that a task gathers: a range of rows of one group, and a range of columns. Each range is a multiple of a
-/// tile's size, except at the end.
+/// Outputs that one task sums: a range of rows of one group, and a range of columns. The size of each range is a
+/// multiple of the tile size, except for the last range of a group or row.
 struct GridBlock {
     std::size_t group = 0;
-    std::int64_t first = 0, rows = 0;  ///< counted in the rows of all outputs
+    std::int64_t first = 0, rows = 0;  ///< `first` is an index among the rows of all outputs
     std::int64_t column = 0, columns = 0;
-    std::int64_t band = 0, stripe = 0;  ///< number of the band in all groups, and of the stripe in its band
+    std::int64_t band = 0, stripe = 0;  ///< index of the band of rows among all groups, and of the stripe of columns
 };
 inline constexpr std::int64_t grid_band = 64, grid_stripe = 4096;
 
@@ -49,7 +50,7 @@ inline std::vector<GridBlock> grid_blocks(const Limits& limits, const std::vecto
     return blocks;
 }
 
-/// Gathers all sums. `element(i)` returns the Sum of output i alone.
+/// Computes the sums of a grid. element(i) returns the Sum that consists of output i alone.
 template <class Sum, class Element>
 Grid<Sum> gather(const Limits& limits, ThreadPool& pool, const Element& element) {
     constexpr std::int64_t tile = Grid<Sum>::tile;
@@ -103,8 +104,8 @@ Grid<Sum> gather(const Limits& limits, ThreadPool& pool, const Element& element)
     return grid;
 }
 
-/// Divides the outputs into parts of equal length. part(first, last) may run on any thread. join(result) is called with
-/// the results in the order of the parts.
+/// Divides the outputs into parts of equal length. Calls part(first, last) for each part, on any thread. Then calls
+/// join(result) for each result, in the order of the parts.
 template <class Part, class Join>
 void in_parts(std::int64_t outputs, ThreadPool& pool, const Part& part, const Join& join) {
     constexpr std::int64_t length = 1 << 15;

@@ -8,7 +8,8 @@ namespace macheps::check {
 
 namespace {
 
-/// Below this z, the number of distinct outputs does not matter. It is three deviations of independent uniform errors.
+/// Up to this z, the test does not count how many outputs are distinct. For independent uniform errors, a z of 1 is
+/// about three standard deviations.
 constexpr double plain_z = 1;
 
 double effective_number(std::vector<double>& kinds) {
@@ -24,18 +25,19 @@ double effective_number(std::vector<double>& kinds) {
 
 }  // namespace
 
-/// Returns the kind of output i. The last rounding makes the same error in all outputs of one kind: equal outputs, and
-/// outputs that are equally far from a code. If the inputs of a log-softmax are multiples of the outputs' ulp, all
-/// outputs of a row are of one kind.
+/// Returns a key for output i. The final rounding makes the same error in all outputs that have the same key. Such
+/// outputs are equal, or their exact results are equally far from a number of the format. For example, all outputs of a
+/// row of a log-softmax have the same key if its inputs are multiples of the outputs' ulp.
 double GroupedErrors::kind_of(std::size_t i) const {
     return limits_.is_narrow ? rounding_kind(half_ulp_, limits_.exact[i]) : std::fabs(limits_.exact[i]);
 }
 
-// The smallest number decides for the following reason. Let errors be sums of w_s x_s over roundings s, with
-// independent x_s and squares of w_s that add up to one. Squared errors of outputs i and j that share the roundings of
-// a set S have a covariance that is proportional to r^2, where r is the sum over S of w_s^2. Over all pairs, r^2 adds
-// up to at most the sum over s and t of w_s^2 w_t^2 min(C_s, C_t), where C_s is the sum of c^2 over the multiplicities
-// of s. That sum is at most the largest C_s.
+// Returns the minimum over all roundings, for the following reason. Let the error of an output be the sum of w_s x_s
+// over the roundings s. The x_s are independent, and the sum of all w_s^2 is one. If outputs i and j share the
+// roundings of a set S, the covariance of their squared errors is proportional to r^2, where r is the sum of w_s^2 over
+// S. For each rounding s, let C_s be the sum of c^2, where each c is the number of outputs that share one error of s.
+// The sum of r^2 over all pairs of outputs is at most the sum over s and t of w_s^2 w_t^2 min(C_s, C_t). That double
+// sum is at most the largest C_s.
 double GroupedErrors::distinct(const OutputBlock& g) const {
     std::vector<double> kinds;
     visit(g, [&](std::size_t i) { kinds.push_back(kind_of(i)); });
@@ -52,11 +54,11 @@ double GroupedErrors::z_of(const OutputBlock& g, const Squares& sums) const {
     if (sums.count < min_group) return 0;
     const double mean = sums.total / sums.count, z = (mean - 1) / std::sqrt(8 / sums.count);
     if (z <= plain_z) return z;
-    // The model assumes uniform rounding errors. The errors of an ideal kernel are not uniform if outputs are close
-    // together or on a grid, or are products of few numbers that are rounded on the way. The kernel is then compared
-    // with the ideal kernel.
+    // The model assumes uniform rounding errors. Even the errors of an ideal kernel are not uniform if its outputs are
+    // close together, lie on a grid, or are products of a few rounded intermediate results. excess() therefore also
+    // compares the kernel with the ideal kernels.
     const double excess = sums.excess(), plain = excess / std::sqrt(8 / sums.count);
-    // Counting equal outputs as one does not increase z.
+    // If equal outputs count as one, z can only decrease. A small z therefore needs no further test.
     if (plain <= plain_z) return plain;
     const double kinds = distinct(g);
     return kinds < min_group ? 0 : excess / std::sqrt(8 / kinds);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors of outputs divided by their deviations, in rectangles of outputs: for tests of mean squares and bias (T3).
+// Divides the errors of outputs by their expected deviations and examines them in rectangles of outputs. The tests of
+// mean squares and bias (T3) use the results.
 #pragma once
 #include "experiments/check/bounds/limits.hpp"
 
@@ -9,8 +10,9 @@
 
 namespace macheps::check {
 
-/// Sums of squared errors, each divided by its deviation. `ideal` is a kernel that makes only the last rounding, and
-/// `ideal_inside` one that makes only the last rounding and the roundings to declared formats.
+/// Sums of (error / deviation)^2 over `count` outputs. `total` is the sum for the kernel under test. `ideal` is the sum
+/// for a kernel that makes no error except the final rounding. `ideal_inside` is the sum for a kernel that also rounds
+/// intermediate results to the declared formats.
 struct Squares {
     double total = 0, ideal = 0, ideal_inside = 0, count = 0;
 
@@ -20,11 +22,13 @@ struct Squares {
         ideal_inside += other.ideal_inside;
         count += other.count;
     }
-    /// Returns the excess of the mean square over the largest of those of uniform errors and of the ideal kernels.
+    /// Returns the mean square minus the expected one. The expected mean square is the largest of 1 (uniform errors)
+    /// and the mean squares of the two ideal kernels.
     double excess() const { return (total - std::max({count, ideal, ideal_inside})) / count; }
 };
 
-/// Mean squares and biases of more than this many deviations are refused.
+/// Limit of z (see GroupedErrors::z_of). A bias may exceed its systematic part by at most this many standard
+/// deviations.
 inline constexpr double z_limit = 6;
 
 /// A rectangle of outputs.
@@ -36,21 +40,22 @@ struct OutputBlock {
 
 class GroupedErrors {
   public:
-    /// Groups with fewer outputs, or fewer distinct ones, are not judged.
+    /// A group of outputs is not judged if it has fewer outputs, or fewer distinct outputs, than this number.
     static constexpr double min_group = 64;
 
-    /// `got` are all outputs. They and the limits must outlive the object.
+    /// `got` holds all outputs. `limits` and `got` must outlive the object.
     GroupedErrors(const Limits& limits, NumberView got)
         : limits_(limits), got_(got), stored_(limits), half_ulp_(limits.format) {}
 
     OutputBlock all() const { return {0, limits_.rows, 0, limits_.columns}; }
 
-    /// Returns true if an output and its exact value are finite, it cannot overflow, and its deviation is known.
+    /// Returns true if output i counts in the statistics. This requires that the output and its exact value are finite,
+    /// that the output cannot overflow, and that its deviation is known.
     bool is_counted(std::size_t i) const {
         return std::isfinite(got_[i]) && std::isfinite(limits_.exact[i]) && limits_.deviation[i] > 0 &&
                limits_.overflow[i] == Overflowing::never;
     }
-    /// Calls function(i) for the outputs of a group that are counted, row by row.
+    /// Calls function(i) for each output of a group that is_counted() accepts, row by row.
     template <class Function>
     void visit(const OutputBlock& g, Function function) const {
         for (std::int64_t r = g.row; r < g.row + g.rows; ++r) {
@@ -60,9 +65,9 @@ class GroupedErrors {
             }
         }
     }
-    /// Returns the squares of output i.
+    /// Returns the Squares of output i alone, which are zero if the output is not counted.
     Squares squares_of(std::size_t i) const { return is_counted(i) ? squares_of(i, got_[i]) : Squares{}; }
-    /// Returns the squares of output i if its value were `got`.
+    /// Returns the Squares that output i would have if its value were `got`.
     Squares squares_of(std::size_t i, double got) const {
         const double exact = limits_.exact[i], scaled = ((got - exact) - limits_.low[i]) / limits_.deviation[i];
         const auto square_of = [&](double ideal) {
@@ -74,11 +79,12 @@ class GroupedErrors {
         if (!limits_.rounded_inside.empty()) one.ideal_inside = square_of(stored_(limits_.rounded_inside[i]));
         return one;
     }
-    /// Returns the effective number of independent errors of a group: the minimum over all roundings of (sum c)^2 / sum
-    /// c^2, where the c are the numbers of outputs that share an error of the rounding.
+    /// Returns the effective number of independent errors in a group of outputs. For one rounding, it is (sum c)^2 /
+    /// sum c^2, where each c is the number of outputs that share one error of that rounding. The result is the minimum
+    /// over all roundings.
     double distinct(const OutputBlock& g) const;
-    /// Returns z of a group with these sums; 0 for groups that are too small. If z is large, equal outputs count as
-    /// one.
+    /// Returns z = (mean square - 1) / sqrt(8 / n) of a group of n outputs with these sums, or 0 if the group is too
+    /// small. If z is large, outputs that share a rounding error count as one.
     double z_of(const OutputBlock& g, const Squares& sums) const;
 
   private:

@@ -17,7 +17,8 @@ namespace {
 
 const Defect no_defect{};
 
-/// Returns orders that libraries use: one chain from either end, interleaved chains, chains of neighbours, and a tree.
+/// Returns orders of summation that libraries use: one chain from either end, interleaved chains, chains over blocks,
+/// and a tree.
 std::vector<OwnOrder> usual_orders(bool is_product) {
     std::vector<OwnOrder> all{{"a chain", {}}, {"a chain from the last term on", {}, true}};
     if (is_product) all.push_back({"a chain of fused multiply-adds", {}, false, true});
@@ -86,7 +87,8 @@ void OwnKernels::make_row(std::int64_t row) {
         made_[w] = list_.run(r, {}, orders_[w].order, orders_[w].backwards);
 }
 
-/// Sums each row as a chain, and the results of the rows in every order.
+/// Computes the single output of an operation that reduces all rows. Each row is summed as a chain. The results of the
+/// rows are then summed in each order.
 void OwnKernels::make_reduced() {
     std::vector<float> results;
     for (std::int64_t row = 0; row < problem_.rows; ++row) {
@@ -128,7 +130,7 @@ void OwnKernels::make_products(std::int64_t row, std::int64_t column) {
     }
 }
 
-/// Computes a row on the declared machine by emulation, as a check of claimed bits does.
+/// Computes one row of a matrix product by emulating the declared machine, as the test of claimed bits does.
 void OwnKernels::make_machine_row(std::int64_t row) {
     static thread_local CpuBackend backend(1);
     const ProductOperands& of = problem_.products->operands();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Legal kernels that a check runs on its inputs, each with another usual order of summation. They are not a reference.
-// They show how the errors of correct kernels behave on this data.
+// Legal kernels that a check itself runs on the inputs, each with a different usual order of summation. Their results
+// are not a reference. They show how large the errors of correct kernels are on this data.
 #pragma once
 #include "experiments/check/bounds/limits.hpp"
 #include "experiments/check/truth/fp32_row.hpp"
@@ -10,14 +10,14 @@
 
 namespace macheps::check {
 
-/// One order of summation. If an order or a machine is declared, it is the only one.
+/// An order of summation to try. If the declaration states an order or a machine, no other order is tried.
 struct OwnOrder {
     std::string name;
     SumOrder order{};
     bool backwards = false;
-    bool fuses = false;  ///< products of a matrix product are not rounded before they are added
+    bool fuses = false;  ///< uses fused multiply-adds in a matrix product
     std::int64_t slices =
-        1;  ///< chains of neighbouring terms; their sums are rounded to the declared format, then added
+        1;  ///< number of contiguous chains; their sums are rounded to the declared format, then added
 };
 
 class OwnKernels {
@@ -26,12 +26,14 @@ class OwnKernels {
     explicit OwnKernels(const Problem& problem);
 
     const std::vector<OwnOrder>& orders() const { return orders_; }
-    /// Returns the number of terms of one output in one order; for a row operation, the number of terms of its row.
+    /// Returns the number of terms of one sum: k for a matrix product, otherwise the number of elements of a row. If
+    /// all rows are reduced to one output, returns the number of all elements.
     std::int64_t terms() const;
     /// Returns true if the outputs of a row are computed together.
     bool makes_rows() const;
 
-    /// Calls observe(order, value) with the value of output `i` before the last rounding, for each order.
+    /// Calls observe(order, value) for each order, where `order` is an index into orders() and `value` is the value of
+    /// output `i` before the final rounding.
     template <class Observe>
     void output(std::int64_t i, Observe observe) {
         make(i);
@@ -49,10 +51,10 @@ class OwnKernels {
     Listing listing_;
     Fp32Row list_;
     std::vector<OwnOrder> orders_{};
-    std::vector<std::vector<float>> made_{};  ///< by order: the outputs of `made_row_`, or the one of `made_column_`
+    std::vector<std::vector<float>> made_{};  ///< for each order: outputs of made_row_, or only that in made_column_
     std::int64_t made_row_ = -1, made_column_ = -1;
     std::size_t place_ = 0;
-    std::vector<float> b_{};  ///< for a machine's product: the matrix that rows of the same batch share
+    std::vector<float> b_{};  ///< the current matrix b, as float; used only to emulate a machine
     std::int64_t matrix_ = -1;
 };
 

@@ -10,13 +10,15 @@ namespace macheps::check {
 
 namespace {
 
-/// Independent errors of legal kernels reach about an eighth of T2's limit. The limit counts every partial sum as the
-/// sum of all magnitudes and every rounding as half an ulp, which is several times too much. It then allows 6 to 8
-/// deviations.
+/// Shares of the limits of T2 (probable bounds) and T3 (z). If a legal kernel exceeds this share of a limit, rounding
+/// errors are not independent. Independent errors reach only about an eighth of T2's limit. That limit assumes that
+/// every partial sum is as large as the sum of all magnitudes and that every rounding error is half an ulp. This
+/// overestimates the standard deviation several times. In addition, the limit allows 6 to 8 standard deviations.
 constexpr double share_of_probable = 0.25;
 constexpr double share_of_z = 0.5;
 
-// The maximum cost of one question, in added terms. An element of a list of nodes costs as much as 16 terms.
+// Maximum cost of one call of holds_at() or holds_for(), in added terms. Evaluating a list of nodes for one element
+// costs as much as adding 16 terms.
 constexpr std::int64_t output_budget = 1 << 22, block_budget = 1 << 22, element_cost = 16;
 constexpr std::int64_t max_outputs = 32;
 
@@ -34,7 +36,8 @@ void Premise::record(Dependence found) {
     if (!dependence_) dependence_ = std::move(found);
 }
 
-/// Returns how many outputs a budget allows, or how many rows if the outputs of a row are computed together.
+/// Returns how many outputs can be computed within a budget of added terms. If the outputs of a row are computed
+/// together, returns how many rows.
 std::int64_t Premise::affordable(std::int64_t budget) const {
     const OwnKernels& own = *kernels_;
     const bool is_product = problem_.products != nullptr;
@@ -43,7 +46,7 @@ std::int64_t Premise::affordable(std::int64_t budget) const {
     return std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(budget) / std::max(each, 1.0)));
 }
 
-/// Returns the part of an output's probable bound that does not depend on how the roundings fall.
+/// Returns the systematic part of an output's probable bound, which covers errors that may all have the same sign.
 double Premise::systematic(std::int64_t output) {
     if (problem_.is_reduced()) return 0;
     const std::int64_t width = problem_.is_one_per_row() ? 1 : problem_.columns, row = output / width;
@@ -54,7 +57,7 @@ double Premise::systematic(std::int64_t output) {
     return systematic_[static_cast<std::size_t>(output % width)];
 }
 
-/// Returns the legal kernel that refutes the premise at one output, if there is one.
+/// Returns the legal kernel, if any, that refutes the premise of independent errors at one output.
 const std::optional<Dependence>& Premise::refuted_at(std::int64_t output) {
     const auto known = outputs_.find(output);
     if (known != outputs_.end()) return known->second;
@@ -110,7 +113,7 @@ bool Premise::is_refuted(const OutputBlock& block) {
             if (std::isfinite(got)) sums[order].add(errors_.squares_of(i, got));
         });
     };
-    // Takes equally spaced outputs, at least as many as T3 needs.
+    // Compute equally spaced outputs of the block, at least as many as T3 needs.
     const auto least = static_cast<std::int64_t>(GroupedErrors::min_group);
     if (own.makes_rows()) {
         const std::int64_t rows =
@@ -136,8 +139,8 @@ bool Premise::is_refuted(const OutputBlock& block) {
     // Counting distinct outputs is slow for large blocks and never lowers the limit, so the cheap test comes first.
     if (!(excess > share_of_z * allowed_of(static_cast<double>(block.size())))) return false;
     const double kinds = errors_.distinct(block);
-    if (kinds < GroupedErrors::min_group) return false;  // T3 does not judge such blocks
-    // The mean square of n independent uniform errors has a deviation of sqrt(0.8 / n).
+    if (kinds < GroupedErrors::min_group) return false;  // T3 does not judge a block with so few distinct errors
+    // The mean square of n independent uniform errors of variance 1 has a standard deviation of sqrt(0.8 / n).
     const double varies = 4 * std::sqrt(0.8 / std::min(kinds, worst->count));
     if (!(excess > std::max(share_of_z * allowed_of(kinds), varies))) return false;
     record({own.orders()[static_cast<std::size_t>(worst - sums.begin())].name, "T3",

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The probable bounds (T2) and the mean squares (T3) assume independent rounding errors. On structured data they are
-// not independent: a chain over equal terms makes the same error in every step. The assumption is therefore tested on
-// the data. The check runs legal kernels of its own (own_kernels.hpp) for the outputs in question. Independent errors
-// stay far below the limits. If one of the kernels comes near a limit, the premise does not hold there and the test
-// does not decide.
+// The tests of probable bounds (T2) and mean squares (T3) assume independent rounding errors. On structured data,
+// errors are not independent: a chain over equal terms makes the same error in every step. The check therefore tests
+// this premise on the data. It computes the outputs in question with legal kernels (own_kernels.hpp). Independent
+// errors stay far below the limits. If a legal kernel comes near a limit, the premise does not hold for these outputs,
+// and T2 or T3 is dismissed there.
 #pragma once
 #include "experiments/check/judge/grouped_errors.hpp"
 #include "experiments/check/judge/own_kernels.hpp"
@@ -17,21 +17,23 @@
 
 namespace macheps::check {
 
-/// The answers depend only on the problem, not on the outputs under test, on threads or on time. The work is limited to
-/// a fixed number of terms. A Premise is not thread-safe.
+/// Tests whether rounding errors are independent. The results depend only on the problem, and not on the kernel's
+/// outputs, the number of threads or the time. The work is limited to a fixed number of added terms. A Premise is not
+/// thread-safe.
 class Premise {
   public:
-    /// `problem` and `limits` must outlive the object. Nothing runs before the first question.
+    /// `problem` and `limits` must outlive the object. No legal kernel runs before the first call of holds_at() or
+    /// holds_for().
     Premise(const Problem& problem, const Limits& limits);
 
-    /// Returns whether T2 may decide: true unless, at half of these outputs, the error of a legal kernel is a quarter
-    /// of what T2 allows. Only some of the outputs are tried if there are many.
+    /// Returns true if T2 may decide at these outputs. Returns false if, at half of them or more, the error of a legal
+    /// kernel exceeds a quarter of the error that T2 allows. If there are many outputs, only some of them are tried.
     bool holds_at(std::span<const std::int64_t> outputs);
-    /// Returns whether T3 may decide on these outputs: true unless the mean square of a legal kernel exceeds that of
-    /// independent errors by half of what T3 allows.
+    /// Returns true if T3 may decide on these outputs. Returns false if the mean square of a legal kernel exceeds that
+    /// of independent errors by more than half of the excess that T3 allows.
     bool holds_for(const OutputBlock& block);
 
-    /// Returns the first dependence that was found, if any.
+    /// Returns the first legal kernel that showed dependent errors, if any.
     const std::optional<Dependence>& dependence() const { return dependence_; }
 
   private:

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The outputs that the tests of single outputs (T0 to T2) refuse, added up over parts of the outputs.
+// Counts the outputs that the tests of single outputs (T0 to T2) refuse. The counts of several parts of the outputs can
+// be added.
 #pragma once
 #include <algorithm>
 #include <cstdint>
 
 namespace macheps::check {
 
-/// The number of outputs that one test refuses, and the one with the largest error.
+/// The number of outputs that one test refuses, and the refused output with the largest error.
 struct Refused {
     std::int64_t index = -1, count = 0;
     double got = 0, want = 0, bound = 0, ratio = 0;

@@ -13,12 +13,15 @@ namespace {
 
 constexpr std::size_t parts = 16;
 
-/// Outputs of one part: how many were rounded away from zero, and the bounds of that number's expectation.
+/// Statistics of outputs whose exact results lie at a similar fraction of the step between two numbers of the format.
+/// `away` counts the outputs that were rounded away from zero. `least` and `greatest` bound the expected value of
+/// `away`.
 struct Count {
     double outputs = 0, away = 0, least = 0, greatest = 0, variance = 0;
 };
 
-/// Returns the limit that |away - its expectation| exceeds with at most this probability (Bernstein's inequality).
+/// Returns a limit for the deviation of `away` from its expected value. The deviation exceeds the limit with at most
+/// the given probability (Bernstein's inequality).
 double allowance(double variance, double probability) {
     const double log = math::log(2 / probability);
     return log / 3 + std::sqrt(log * log / 9 + 2 * variance * log);
@@ -36,7 +39,8 @@ std::optional<Reason> judge_frequencies(const Limits& limits, NumberView got, do
         if (around.below == around.above || !std::isfinite(around.above)) continue;
         const double gap = around.above - around.below, part = (size - around.below) / gap,
                      error = limits.before[i] / gap;
-        // Random bits resolve fractions only down to their last bit. The rest is cut off or rounded.
+        // The random bits resolve the fraction only down to their last bit, whose value is `grain`. Smaller differences
+        // are cut off or rounded.
         const double least = std::max(0.0, part - error - grain), greatest = std::min(1.0, part + error + grain);
         const bool is_away = std::fabs(got[i]) >= around.above;
         const auto bin = std::min(parts - 1, static_cast<std::size_t>(part * parts));

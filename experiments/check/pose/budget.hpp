@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The number of outputs of a product that can be judged in a given time.
+// Chooses how many outputs of a matrix product are judged, for a given time (--budget).
 #pragma once
 #include "experiments/check/bounds/products.hpp"
 
 namespace macheps::check {
 
-/// Returns the smallest power of two `every` for which exact products and bounds of one output of `every` take at most
-/// `seconds`, or max_every. The time is estimated from a corner of the product that is computed here.
+/// Returns the smallest power of two N for which computing the exact values and bounds of one output in N takes at most
+/// `seconds`. Returns max_every if no smaller N is enough. To estimate the time, the function computes a corner of the
+/// product.
 std::int64_t every_within(const ProductOperands& of, const std::optional<MatmulRule>& rule, const SumFreedom& freedom,
                           double seconds, ThreadPool& pool);
 

@@ -31,11 +31,11 @@ std::optional<std::int64_t> take_canaries(files::StoredArray& array, const Forma
     if (array.shape.empty() || array.shape.front() <= rows) {
         throw Error({.what = fmt::format("the array has no output before its {} canaries", rows),
                      .where = fmt::format("{} ({})", array.where, array.name),
-                     .fix = "save the output with the entries after it, as make-inputs laid it out"});
+                     .fix = "save the whole array, including the canaries that make-inputs put after the output"});
     }
     const std::size_t each = array.bytes.size() / static_cast<std::size_t>(array.shape.front()),
                       kept = array.bytes.size() - each * static_cast<std::size_t>(rows);
-    // make-inputs fills all of `out` with canaries, which are numbered from its first element.
+    // make-inputs fills the whole array `out` with canaries. Canary i is in element i.
     const std::string whole = canary_bytes(format, array.count());
     std::optional<std::int64_t> changed;
     for (std::size_t i = kept / array.width; i < array.count() && !changed; ++i) {
@@ -49,7 +49,7 @@ std::optional<std::int64_t> take_canaries(files::StoredArray& array, const Forma
 
 namespace {
 
-/// Returns the first element that was overwritten in the rows beyond the end of a group, or nothing.
+/// Returns the index of the first element that the kernel overwrote in the unused rows of a group, or nothing.
 std::optional<std::int64_t> changed_padding(const Sample& groups, const std::vector<files::StoredArray>& arrays,
                                             const Format& format) {
     const auto out =
@@ -75,7 +75,7 @@ Posed pose_before_canaries(const Declaration& d, std::vector<files::StoredArray>
     for (files::StoredArray& array : arrays) {
         if (array.name != "out") continue;
         const bool is_declared = declared != d.formats.end() && declared->second.format.bits != 0;
-        // If neither the declaration nor the file gives the format, pose() reports that.
+        // If neither the declaration nor the file gives the format of the output, pose() reports the error.
         if (is_declared || array.format)
             changed = take_canaries(array, is_declared ? declared->second.format : *array.format, d.canaries);
     }

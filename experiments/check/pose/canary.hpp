@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Canaries: entries after an output, and rows beyond the end of a group, that no kernel may write. Files of make-inputs
-// have an `out` that already holds them.
+// Canaries are known values that no kernel may overwrite. make-inputs puts them into the array `out`: into the entries
+// after the output, and into the unused rows of groups.
 #pragma once
 #include "experiments/check/check.hpp"
 #include "experiments/files/arrays/arrays.hpp"
@@ -21,8 +21,8 @@ std::string canary_bytes(const Format& format, std::size_t count);
 /// `rows` entries.
 std::optional<std::int64_t> take_canaries(files::StoredArray& array, const Format& format, std::int64_t rows);
 
-/// Poses a declaration with canaries: returns the problem of the output without them, and records which canary was
-/// overwritten first.
+/// Builds the problem for a declaration with canaries. Removes the canaries from the output and records the first
+/// canary that the kernel overwrote.
 Posed pose_before_canaries(const Declaration& declaration, std::vector<files::StoredArray> arrays, ThreadPool& pool,
                            const Sampling& sampling);
 

@@ -18,7 +18,7 @@ double Draws::uniform(std::int64_t i) const {
     return (static_cast<double>(bits >> 12) + 0.5) * 0x1p-52;
 }
 
-double Draws::normal(std::int64_t i) const {  // Box and Muller
+double Draws::normal(std::int64_t i) const {  // Box-Muller transform
     const PhiloxBlock block = random_block(key_, static_cast<std::uint64_t>(i));
     const std::uint64_t first = std::uint64_t{block.word[1]} << 32 | block.word[0],
                         second = std::uint64_t{block.word[3]} << 32 | block.word[2];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns the arrays of files into a problem: finds them by name, decodes them, and compares their shapes with each
-// other.
+// Builds a Problem (a declaration with its data) from the arrays of files. Finds the arrays by name, decodes them, and
+// checks that their shapes agree.
 #include "experiments/check/declare/declare_products.hpp"
 #include "experiments/check/judge/judge.hpp"
 #include "experiments/check/pose/canary.hpp"
@@ -26,9 +26,10 @@ void check_declaration(const Poser& poser, const Declaration& d, const std::vect
         throw usage_error("there is no array 'c'", "--beta", "remove it, or save c");
 }
 
-/// Returns the problem for the first usual operand conversion under which the outputs pass, or for the one with the
-/// smallest error (rho) if none does. The declaration says only that all operands are converted in the same way. A
-/// bound for all conversions at once would be thousands of times wider.
+/// Tries the usual conversions of operands, because `operands any` declares only that one of them converts all
+/// operands. Returns the problem for the first conversion under which the outputs pass. If the outputs pass under none,
+/// returns the problem with the smallest error (rho). A single bound that covers all conversions would be thousands of
+/// times wider.
 Posed pose_some_conversion(const Declaration& d, const std::vector<files::StoredArray>& arrays, ThreadPool& pool,
                            const Sampling& sampling) {
     std::optional<Posed> best;
@@ -47,7 +48,7 @@ Posed pose_some_conversion(const Declaration& d, const std::vector<files::Stored
                 least = judgement.rho;
                 best = std::move(posed);
             }
-        } catch (const Error& error) {  // the machine does not accept such operands
+        } catch (const Error& error) {  // the machine does not accept the converted operands
             if (!refused) refused = error;
         }
     }

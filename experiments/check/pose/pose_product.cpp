@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Poses matrix products: operands in their layouts, batches and groups, scales of blocks.
+// Builds the problem of a matrix product from its arrays. Handles the layouts of operands, batches, groups of rows, and
+// block scales.
 #include "core/codec.hpp"
 #include "core/format_table.hpp"
 #include "emulation/matmul/rules.hpp"
@@ -54,7 +55,7 @@ std::string other_layouts(const Declaration& d, const Shape& a, const Shape& b, 
                   : "use the shapes a [m,k], b [k,n], out [m,n], each with the same batch dimensions in front");
 }
 
-/// Returns operands with shapes, batches and groups, but without values.
+/// Returns operands whose shapes, batches and groups are set, but whose values are not.
 ProductOperands arranged(const Poser& poser, const Decoded& a, const Decoded& b, const Shape& out) {
     const std::size_t rank = a.shape.size(), b_rank = b.shape.size();
     ProductOperands of{.batches = product_of(a.shape, 0, rank - 2),
@@ -85,7 +86,8 @@ ProductOperands arranged(const Poser& poser, const Decoded& a, const Decoded& b,
     return of;
 }
 
-/// Returns the sizes of the groups if each has room for m rows (a [groups, m, k]), otherwise nothing.
+/// Returns the number of used rows of each group if all groups are stored with m rows (a has the shape [groups, m, k]).
+/// Otherwise, returns nothing.
 std::vector<std::int64_t> padded_sizes(const Poser& poser, const ProductOperands& of, const Decoded& a) {
     if (poser.find("groups") == nullptr || a.shape.size() != 3) return {};
     std::vector<std::int64_t> sizes = poser.integers("groups").values;
@@ -103,7 +105,7 @@ std::vector<std::int64_t> padded_sizes(const Poser& poser, const ProductOperands
     return sizes;
 }
 
-/// Rounds fp32 operands to tf32 as a tf32 unit does, if the declaration says so.
+/// Rounds fp32 operands to tf32 if the declaration says that the kernel does so.
 void convert_operands(const Declaration& d, ProductOperands& of) {
     const OperandConversion* how = find_operand_conversion(d.operands == "any" ? d.conversion : d.operands);
     if (how == nullptr || !how->rounding) return;
@@ -172,7 +174,7 @@ SumFreedom freedom_of(const Declaration& d, const Format& output) {
         freedom.slices = d.slices;
         freedom.partials = *d.partials;
     }
-    // Both addends and their sum may be flushed.
+    // Each atomic addition may flush up to three subnormal numbers: both addends and their sum.
     if (d.has_atomics) freedom.flushes = 3 * static_cast<double>(std::max<std::int64_t>(d.slices, 1));
     return freedom;
 }
@@ -188,7 +190,8 @@ void take_part(Posed& posed, ProductOperands& of, const std::shared_ptr<const Sa
     problem.sample = part;
 }
 
-/// Screens all outputs if there is no activation, then restricts the problem to a sample of them.
+/// Restricts the problem to a sample with one output in `every`. Before that, screens all outputs, unless an activation
+/// is applied.
 void take_sample(Posed& posed, ProductOperands& of, const SumFreedom& freedom, std::int64_t every,
                  const Sampling& sampling, ThreadPool& pool) {
     Problem& problem = posed.problem;

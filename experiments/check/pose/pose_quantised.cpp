@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Poses quantisers. The codes are judged with the scales that the rule computes from x, and the scales that the kernel
-// wrote are compared with the same scales. Rules and granularities are rows of emulation/scaling/rules.hpp. A
-// declaration that names a row claims that function, so the check judges the kernel and not the row. Casts use the
-// codecs of core.
+// Builds the problem of a quantiser. The declared scale rule computes the scales from x. The codes are judged with
+// these scales, and the scales that the kernel wrote must equal them. Rules and granularities come from the tables of
+// emulation/scaling/rules.hpp. A declaration that names a rule claims that the kernel follows it, so the check tests
+// the kernel and not the rule. Casts use the codecs of core.
 #include "core/text/nearest_name.hpp"
 #include "emulation/scaling/scaling.hpp"
 #include "experiments/check/declare/declare.hpp"
@@ -23,7 +23,7 @@ struct Rule {
     const ScaleRule* rule = nullptr;
 };
 
-/// Scale rules that kernels use, but no policy names.
+/// Scale rules that kernels use, but that policies do not offer.
 constexpr ScaleRule kernel_rules[] = {
     {.name = "amax_over_max",
      .group =
@@ -57,7 +57,7 @@ Rule rule_of(const Declaration& d, const Format& element) {
     return {granularity, rule};
 }
 
-/// The groups of a matrix.
+/// Division of a matrix into groups of elements that share a scale.
 struct Groups {
     std::int64_t rows = 0, columns = 0;  ///< of the matrix
     std::int64_t height = 0, width = 0;  ///< of a group
@@ -100,7 +100,8 @@ Scales scales_of(const Rule& how, const Groups& groups, const std::vector<double
     return scales;
 }
 
-/// Compares an array that the kernel wrote with the values that its rule gives. Records a finding if they differ.
+/// Compares the array `name`, which the kernel wrote, with the values that the scale rule gives. Records a finding if
+/// they differ.
 template <class Wanted>
 void compare(const Poser& poser, Posed& posed, std::string_view name, std::size_t count, Wanted wanted) {
     if (poser.find(name) == nullptr) return;
@@ -150,7 +151,8 @@ Scales given_scales(const Poser& poser, const Declaration& d, const Rule& how, s
     return scales;
 }
 
-/// Returns the scales of all groups as an input of the list of nodes: one number, or one for each element.
+/// Returns the scales of all groups as an input of the operation. The input has one number if there is a single group,
+/// otherwise one number for each element of x.
 Input scale_input(std::string_view name, const Groups& groups, const Scales& scales,
                   float definition::GroupScale::*part) {
     const std::size_t count = scales.groups.size();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Poses operations on rows, with one function for each layout.
+// Builds the problem of an operation on rows from its arrays. Each layout of arrays has its own function.
 #include "experiments/check/pose/poser.hpp"
 
 #include <fmt/format.h>
@@ -11,7 +11,8 @@ namespace macheps::check {
 
 namespace {
 
-/// Sets the columns to the last axis of `shape`, and the rows to the product of all other axes.
+/// Sets the number of columns to the length of the last axis of `shape`, and the number of rows to the product of all
+/// other lengths.
 void set_rows(Posed& posed, const Shape& shape) {
     posed.problem.columns = shape.back();
     posed.problem.rows = product_of(shape, 0, shape.size() - 1);
@@ -34,7 +35,7 @@ void add_input(Posed& posed, std::string_view name, DecodedInPlace array) {
     posed.problem.inputs.push_back({.name = name, .axis = Axis::each, .values = std::move(array.values)});
 }
 
-/// Returns the element at place `places[r]` of each row r of x, or NaN if the row has no such place.
+/// Returns element `places[r]` of each row r of x, or NaN if the index is out of range.
 std::vector<double> gathered(const std::vector<std::int64_t>& places, const Decoded& x) {
     const std::int64_t columns = x.shape.back();
     std::vector<double> values(places.size(), std::numeric_limits<double>::quiet_NaN());
@@ -45,8 +46,10 @@ std::vector<double> gathered(const std::vector<std::int64_t>& places, const Deco
     return values;
 }
 
-/// Repeats a table to `shape`. Its axes are the last ones of `shape`, or have length 1. Its last axis may have half the
-/// length; each element then serves both elements of a pair, or the same place of both halves.
+/// Repeats a table of cosines or sines until it has the shape `shape`. The axes of the table correspond to the last
+/// axes of `shape`, and have the same length or length 1. The last axis may also have half the length. Each element
+/// then applies to both elements of a pair if `has_pairs` is true, or otherwise to the same place in both halves of a
+/// row.
 std::vector<double> repeated(const Poser& poser, std::string_view name, const Decoded& table, const Shape& shape,
                              bool has_pairs) {
     const std::size_t lacks = shape.size() - std::min(shape.size(), table.shape.size());

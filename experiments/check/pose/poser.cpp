@@ -109,7 +109,7 @@ void Poser::add_inputs(Problem& problem, const Shape& out_shape) const {
         const auto declared = d_.scale_shapes.find(role.name);
         const bool is_declared = declared != d_.scale_shapes.end() || d_.formats.find(role.name) != d_.formats.end();
         if (!role.is_required && !is_declared && find(role.name) == nullptr) continue;
-        // Groups and block scales belong to the operands of a product.
+        // Groups and block scales are not inputs. They are read together with the operands of a product.
         if (role.is_layout || (declared != d_.scale_shapes.end() && scale_block(declared->second))) continue;
         DecodedInPlace array = decode_in_place(role.name);
         const auto count = static_cast<std::int64_t>(array.values.size());

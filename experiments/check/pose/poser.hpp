@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the arrays of a check by name and decodes them; its errors name the file. One function for each layout follows.
+// Finds the arrays of a check by name and decodes them. Errors name the file. For each layout of arrays, there is a
+// function that builds the problem.
 #pragma once
 #include "experiments/check/check.hpp"
 
@@ -39,16 +40,16 @@ class Poser {
         : d_(declaration), arrays_(arrays), reads_in_place_(reads_in_place) {}
 
     [[noreturn]] void bad(std::string_view name, std::string what, std::string fix) const;
-    /// Returns null if there is no such array.
+    /// Returns the array with this name, or null.
     const files::StoredArray* find(std::string_view name) const;
     Decoded decode(std::string_view name) const;
-    /// Does the same, but does not copy the numbers if they can be read in place.
+    /// Decodes an array as decode() does, but does not copy the numbers if they can be read in place.
     DecodedInPlace decode_in_place(std::string_view name) const;
     Integers integers(std::string_view name) const;
     /// Returns the name of the array's option without the leading hyphens: `a-scale` for `a_scale`.
     static std::string option_name(std::string_view name);
-    /// Adds the other input arrays of the operation to the problem, except groups and block scales. Errors: throws
-    /// Error (bad input) if a shape does not fit the rows and columns of the problem.
+    /// Adds the input arrays of the operation to the problem, except the operands a and b of a product, groups, and
+    /// block scales. Errors: throws Error (bad input) if a shape does not fit the rows and columns of the problem.
     void add_inputs(Problem& problem, const Shape& out_shape) const;
 
     const Declaration& declaration() const { return d_; }
@@ -62,8 +63,9 @@ class Poser {
     bool reads_in_place_;
 };
 
-/// Each function handles one layout and sets rows, columns and inputs of `posed`. The output is already decoded, unless
-/// the operation returns indices into rows of x. pose_rows() then sets the output to the elements at these indices.
+/// Each function handles one layout of arrays and sets the rows, columns and inputs of the problem in `posed`. The
+/// caller decodes the output, except for operations that return indices into the rows of x. For these operations,
+/// pose_rows() sets the output to the elements at the indices.
 void pose_product(const Poser& poser, Posed& posed, ThreadPool& pool, const Sampling& sampling);
 void pose_rows(const Poser& poser, Posed& posed);
 void pose_gated(const Poser& poser, Posed& posed);

@@ -13,13 +13,14 @@ namespace macheps::check {
 
 namespace {
 
-/// A maximum begins at -size, a minimum at size.
+/// A number at which a wrong kernel begins the extreme of a row: -size for a maximum, size for a minimum.
 struct StartRow {
     std::string_view text;
     double size = 0;
 };
 constexpr StartRow starts[] = {{"(0)", 0}, {"(1e4)", 1e4}, {"(65504)", 65504}, {"(3.4e38)", 0x1.fffffep127}};
-/// A maximum of magnitudes may begin at 0. Kernels begin at these numbers instead, to guard divisions by the maximum.
+/// A maximum of magnitudes may correctly begin at 0. Some kernels begin at one of these numbers instead, to avoid a
+/// division by zero.
 constexpr StartRow magnitude_starts[] = {{"(1e-12)", 1e-12}, {"(1e-4)", 1e-4}};
 
 }  // namespace
@@ -37,7 +38,8 @@ std::vector<MutantRow> extreme_starts(const Declaration& d) {
         rows.push_back({fmt::format("extreme begins at a number {}", row.text), "range", {.start = start}});
     };
     if (operation.has_extreme && operation.name == "amax") {
-        // A start of at most half the smallest subnormal number is stored as zero, which is right.
+        // A start of at most half the smallest subnormal number of the output's format is stored as zero, which is
+        // correct.
         const double least = Format::power_of_two(stored.emin() - stored.precision);
         for (const StartRow& row : magnitude_starts) {
             if (row.size > least) add(row, row.size);
@@ -45,15 +47,15 @@ std::vector<MutantRow> extreme_starts(const Declaration& d) {
         return rows;
     }
     for (const StartRow& row : starts) {
-        // Only a row whose elements are all less extreme than the start shows the fault, and only if the format of the
-        // output can hold the start. If the output is an index, a row of infinities does not show it, because every
-        // place in such a row is right.
+        // The fault shows only if all elements of a row are less extreme than the start, and if the output's format can
+        // hold the start. If the output is an index, a row of infinities does not show the fault, because every index
+        // into such a row is correct.
         const bool is_shown = operation.gives_index
                                   ? greatest > row.size
                                   : (format.has_inf() || greatest > row.size) && greatest_stored >= row.size;
-        // A wrong shift of exponentials changes the result only if all of them underflow. e^-104 is less than half of
-        // the smallest number of fp32. A logsumexp is then -inf. If the output has a smaller range than x, it may be
-        // -inf anyway.
+        // If a kernel subtracts a wrong maximum before the exponentials, the result changes only if all exponentials
+        // underflow. e^-104 is less than half of the smallest fp32 number. The logsumexp is then -inf. If the output
+        // has a smaller range than x, the correct logsumexp may also be -inf.
         const double most = operation.name == "logsumexp" ? std::min(greatest, greatest_stored) : greatest;
         const bool is_shift_shown = d.subtracts_max && most > row.size + 104;
         if (operation.has_extreme ? is_shown : operation.has_softmax && is_shift_shown)

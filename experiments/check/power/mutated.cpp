@@ -9,7 +9,7 @@ namespace macheps::check {
 
 namespace {
 
-/// Exchanges the values of the two arrays of scales. The values of the shorter array are repeated.
+/// Exchanges the values of the arrays a_scale and b_scale in `inputs`. The values of the shorter array are repeated.
 void exchange_scales(const Problem& problem, std::vector<Input>& inputs) {
     const auto values_of = [&](std::string_view name) -> const Numbers* {
         for (const Input& input : problem.inputs) {
@@ -27,7 +27,8 @@ void exchange_scales(const Problem& problem, std::vector<Input>& inputs) {
     }
 }
 
-/// Returns the inputs as a wrong kernel reads them; empty if it reads them correctly.
+/// Returns the inputs as a wrong kernel with this defect reads them, or an empty vector if the kernel reads them
+/// correctly.
 std::vector<Input> misread(const Problem& problem, const Defect& defect) {
     if (defect.shifted.empty() && defect.next.empty() && !defect.exchanges_scales) return {};
     std::vector<Input> inputs = problem.inputs;
@@ -60,7 +61,7 @@ std::vector<OutputRange> growing_parts(const Problem& problem) {
     const std::int64_t unit = outputs_of_row(problem), columns = std::max<std::int64_t>(problem.columns, 1);
     std::vector<OutputRange> parts;
     for (std::int64_t row = 0, elements = 1 << 16; row < problem.rows; elements = 1 << 20) {
-        // If less than a quarter of a part would remain, this part takes the rest.
+        // If less than a quarter of a part would remain, this part takes all remaining rows.
         std::int64_t end = std::min(problem.rows, row + std::max<std::int64_t>(1, elements / columns));
         if ((problem.rows - end) * columns < elements / 4) end = problem.rows;
         parts.push_back({row * unit, end * unit});

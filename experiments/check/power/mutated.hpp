@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exact results of wrong kernels that differ from an operation in their list of nodes or in the inputs that they read.
+// Computes the exact results of wrong kernels. Such a kernel evaluates a list of nodes that has a defect, or reads
+// wrong inputs.
 #pragma once
 #include "experiments/check/bounds/limits.hpp"
 
@@ -10,7 +11,7 @@
 
 namespace macheps::check {
 
-/// A range of outputs, [first, last), in the order of the limits.
+/// A range of outputs, [first, last), in row-major order.
 struct OutputRange {
     std::int64_t first = 0, last = 0;
 
@@ -18,11 +19,11 @@ struct OutputRange {
     std::size_t size() const { return static_cast<std::size_t>(last - first); }
 };
 
-/// Returns the number of outputs that one row of a list gives. Ranges of outputs consist of whole rows.
+/// Returns the number of outputs in one row. Ranges of outputs consist of whole rows.
 std::int64_t outputs_of_row(const Problem& problem);
 
-/// Divides all outputs into parts of whole rows, a small one first. Most faults show in the first part. Each part is
-/// small enough that its results can be held in addition to all outputs.
+/// Divides all outputs into parts that consist of whole rows. The first part is small, because most faults already show
+/// in it. Every part is so small that its results fit in memory in addition to all outputs.
 std::vector<OutputRange> growing_parts(const Problem& problem);
 
 /// A wrong kernel: an operation with a defect.
@@ -39,12 +40,13 @@ class Mutated {
   private:
     const Problem& problem_;
     Defect defect_;
-    std::vector<Input> misread_;  ///< inputs as the kernel reads them; empty if it reads them correctly
+    std::vector<Input> misread_;  ///< inputs as the kernel reads them; empty if the kernel reads them correctly
     const std::vector<Input>& inputs_;
     std::vector<Node> nodes_;
 };
 
-/// Returns the exact results of rows [first, first + count). `sums` computes the product sums of a row.
+/// Returns the exact results of rows [first, first + count) of a matrix product whose sums are replaced. sums(row, out)
+/// sets `out` to the sums of a row.
 std::vector<double> with_sums(const Problem& problem, std::int64_t first, std::int64_t count, ThreadPool& pool,
                               const std::function<void(std::int64_t, std::vector<ProductSum>&)>& sums);
 

@@ -21,13 +21,13 @@ namespace macheps::check {
 
 namespace {
 
-/// Copies the right results of a range.
+/// Copies the correct results of a range of outputs to `exact`.
 void copy_right(const Limits& limits, const OutputRange& range, std::span<double> exact) {
     std::copy_n(limits.exact.begin() + range.first, range.size(), exact.begin());
 }
 
-/// Adds a kernel that stores right results except in one rectangle of outputs, such as the middle tile. Each output in
-/// it is the right result of the place that `from` returns.
+/// Adds a wrong kernel whose outputs are correct except in one rectangle, such as the middle tile. In the rectangle,
+/// output (r, c) is the correct result of the place that from(r, c) returns.
 template <class From>
 void add_moved(Trial& t, const char* name, std::int64_t row, std::int64_t column, std::int64_t height,
                std::int64_t width, From from) {
@@ -96,7 +96,7 @@ void add_structure(Trial& t) {
         add_moved(t, "a tile transposed", r0, c0, side, side, [&](auto r, auto c) {
             return Place{r0 + (c - c0), c0 + (r - r0)};
         });
-    // Find the first group with rows that follows another group with rows.
+    // Find the first group that is not empty and follows another group that is not empty.
     const std::vector<std::int64_t> starts = group_starts_of(t.limits());
     const auto parts = static_cast<std::size_t>(t.limits().sample ? t.limits().sample->every() : 1);
     std::int64_t before = -1;
@@ -113,8 +113,8 @@ void add_structure(Trial& t) {
     }
 }
 
-/// Adds kernels whose only fault is the last rounding, of the exact results or, if bits are claimed, of the machine's
-/// results.
+/// Adds wrong kernels whose only fault is the final rounding. They round the exact results or, if the kernel claims
+/// bits, the results of the claimed machine.
 void add_rounding(Trial& t, const MachineOutputs* bits) {
     const Limits& limits = t.limits();
     if (!limits.is_narrow) return;
@@ -134,8 +134,8 @@ void add_rounding(Trial& t, const MachineOutputs* bits) {
     const auto to = [&](double x, Round mode) {
         return decode64(limits.format, encode64(limits.format, x, mode, overflow));
     };
-    // If the declared rounding is not to nearest even, the limits allow one ulp. Then only truncation may exceed them,
-    // in the mean.
+    // If the declared rounding is not to nearest even, the limits allow an error of one ulp in each output. Among wrong
+    // roundings, the tests can then refuse only truncation, for its mean error.
     const bool is_nearest = limits.rounding == Round::nearest_even;
     for (const auto& [mode, name] : {std::pair{Round::toward_zero, "output truncated"},
                                      {Round::nearest_away, "ties away from zero"},
@@ -147,13 +147,13 @@ void add_rounding(Trial& t, const MachineOutputs* bits) {
         add(name, [&, mode = mode](double x) {
             double y = 0;
             if (mode == Round::nearest_away && !nearest.is_tie(x) && nearest.round(x, y)) return y;
-            // The top bit of a hash decides, so that the result is the same on every machine.
+            // The top bit of a hash replaces the random bits, so that the result is the same on every machine.
             const bool is_up = (std::bit_cast<std::uint64_t>(x) * 0x9e3779b97f4a7c15u) >> 63 != 0;
             return to(x, mode != Round::stochastic ? mode : is_up ? Round::up : Round::down);
         });
     }
-    // Rounds twice, first to fp16. For bf16 outputs this is the other 16-bit format; otherwise it is wider than the
-    // output's format.
+    // Rounds twice, first to fp16. fp16 is wider than the output's format or, for bf16 outputs, the other 16-bit
+    // format.
     if (!is_nearest || limits.format == fp16) return;
     add("rounded twice, by way of fp16", [&](double x) {
         double half = 0, y = 0;
@@ -163,8 +163,8 @@ void add_rounding(Trial& t, const MachineOutputs* bits) {
     });
 }
 
-/// Returns true if a and b have scales and exchanging them would change a product. It would not if each array had one
-/// scale.
+/// Returns true if a and b both have scales, and if exchanging the two arrays of scales would change a product. If each
+/// array has a single scale, the product does not change.
 bool has_two_scales(const Problem& problem) {
     int arrays = 0, many = 0;
     for (const Input& input : problem.inputs) {
@@ -180,9 +180,9 @@ struct WrongList {
     std::string name;
     std::string_view kind;
     Defect defect;
-    /// True if the kernel is tried only on the first parts of the outputs, because inputs that show a shortcut show it
-    /// early. Only finite outputs count: ordinary numbers have to show the shortcut, and not just infinities among the
-    /// inputs.
+    /// True for a shortcut that a kernel may declare. Such a kernel is tried only on the first parts of the outputs,
+    /// because inputs that expose a shortcut do so early. Outputs that are not finite are left correct, so that a
+    /// shortcut has to show on ordinary numbers and not only on infinities in the inputs.
     bool is_shortcut = false;
 };
 
@@ -193,7 +193,8 @@ void keep_specials(const Limits& limits, const OutputRange& range, std::span<dou
     }
 }
 
-/// Returns true if the defect reads the neighbour of an array's only element, or of its only row.
+/// Returns true if the defect would read the neighbour of an element or row in an array that has only one element or
+/// row.
 bool has_no_neighbour(const Problem& problem, const Defect& defect) {
     return std::any_of(problem.inputs.begin(), problem.inputs.end(), [&](const Input& input) {
         const bool has_one_row =
@@ -202,7 +203,7 @@ bool has_no_neighbour(const Problem& problem, const Defect& defect) {
     });
 }
 
-/// Returns the wrong lists of nodes that the operation can have.
+/// Returns the wrong kernels of the operation that evaluate a defective list of nodes.
 std::vector<WrongList> defects_of(const Problem& problem) {
     const Declaration& d = problem.declaration;
     const Operation& operation = *d.operation;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The power of a check: wrong kernels, made from the exact results, that its tests must refuse.
+// Measures the power of a check: the wrong kernels that its tests would refuse. The outputs of wrong kernels are
+// computed from the exact results.
 #pragma once
 #include "experiments/check/bounds/fitness.hpp"
 #include "experiments/check/judge/bits.hpp"
@@ -14,22 +15,23 @@
 
 namespace macheps::check {
 
-/// The output of a kernel that computes nothing. A user's own limits are also tried on such outputs.
+/// A meaningless output, such as zeros. A check must refuse it, and the limits that a user sets must not accept it.
 struct NullOutput {
     std::string name;
     std::function<double(std::size_t i)> value;  ///< value of output i; valid while the problem and the limits live
-    OutputRange changes{};                       ///< outputs that may be wrong; empty: any
+    OutputRange changes{};                       ///< outputs that may be wrong; empty: all outputs
 };
 std::vector<NullOutput> null_outputs(const Problem& problem, const Limits& limits, ThreadPool& pool);
 std::vector<double> values_of(const NullOutput& output, const Limits& limits);
 
-/// Tries all wrong kernels. `bits` are the outputs of the claimed machine, or null if no bits are claimed. `premise`
-/// says whether T2 and T3 decide on this data; if it is null, a new one is made here.
+/// Tries all wrong kernels and returns which of them the tests catch. `bits` holds the outputs of the claimed machine,
+/// or is null if the kernel does not claim bits. `premise` decides whether T2 and T3 apply to this data. If `premise`
+/// is null, the function creates one.
 std::vector<Mutant> run_mutants(const Problem& problem, const Limits& limits, const MachineOutputs* bits,
                                 ThreadPool& pool, Premise* premise = nullptr);
 
-/// The faults that a check of one input could detect. Checks, suites and make-inputs use it to decide whether a check
-/// is weak.
+/// The power of a check on one input: statistics of its bounds, and the wrong kernels with the result of their trial.
+/// Checks, suites and make-inputs use this to decide whether a check is weak.
 struct InputPower {
     Fitness fitness{};
     std::vector<Mutant> mutants{};
@@ -37,23 +39,23 @@ struct InputPower {
 InputPower power_of(const Problem& problem, const Limits& limits, const MachineOutputs* bits, ThreadPool& pool,
                     Premise* premise = nullptr);
 
-/// Returns the name of the wrong kernel that a mutant represents. A kernel that ignores a tail drops more terms of some
-/// rows than of others, so the count in "last 7 terms dropped (K mod 8)" is left out.
+/// Returns the name of a wrong kernel without its number of dropped terms: "last terms dropped (K mod 8)" for "last 7
+/// terms dropped (K mod 8)". The same kernel drops different numbers of terms from inputs of different sizes.
 std::string line_name(std::string_view mutant);
 
-/// The reasons why checks of some inputs together are weak.
+/// The reasons why a check with several inputs is weak.
 struct Weakness {
     bool is_unguaranteed = false;       ///< the bounds of most outputs are larger than the outputs
-    std::vector<std::string> missed{};  ///< line names that no input shows, in order of first occurrence
+    std::vector<std::string> missed{};  ///< line_name() of each wrong kernel that no input catches, by first occurrence
 
     bool is_any() const { return is_unguaranteed || !missed.empty(); }
     bool has(std::string_view mutant) const;
 };
-/// Returns why a check of these inputs would be weak. A wrong kernel counts as shown if any input shows it. `require`
-/// selects the wrong kernels that have to be shown.
+/// Returns why a check with these inputs would be weak. It is enough that one input catches a wrong kernel. `require`
+/// selects the classes of wrong kernels that must be caught.
 Weakness weakness_of(std::span<const InputPower* const> inputs, Power require);
 
-/// Sets the thresholds of mutants that have a size.
+/// Sets Mutant::threshold of each wrong kernel whose fault has a size, such as a number of dropped terms.
 void set_thresholds(const Sharpness& sharpness, std::vector<Mutant>& mutants);
 Sharpness sharpness_of(const Problem& problem, const Limits& limits, const Judgement& judgement, ThreadPool& pool,
                        Premise* premise = nullptr);

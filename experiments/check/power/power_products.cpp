@@ -55,7 +55,7 @@ std::vector<double> with_rounded_slices(const Problem& problem, std::int64_t sli
     });
 }
 
-/// Returns the results for other operands than those of the check.
+/// Returns the exact results for the operands `other` instead of those of the check.
 std::vector<double> with_operands(const Problem& problem, const ProductOperands& other, ThreadPool& pool) {
     return with_sums(problem, 0, simulated_rows(problem), pool, [&](std::int64_t row, std::vector<ProductSum>& out) {
         std::vector<double> all(static_cast<std::size_t>(other.n));
@@ -73,8 +73,8 @@ std::vector<double> with_operands(const Problem& problem, const Format& format, 
     return with_operands(problem, narrow, pool);
 }
 
-/// Returns the results of a product of fp32 operands that are split in two bf16 parts each, with three of the four
-/// products (bf16x3).
+/// Returns the results of a kernel that splits each fp32 operand into two bf16 parts and computes only three of the
+/// four products of these parts (bf16x3).
 std::vector<double> in_three_products(const Problem& problem, ThreadPool& pool) {
     ProductOperands both = problem.products->operands(), low = both;
     for (const auto& [sum, rest] : {std::pair{&both.a, &low.a}, std::pair{&both.b, &low.b}}) {
@@ -93,7 +93,7 @@ std::vector<double> in_three_products(const Problem& problem, ThreadPool& pool) 
     });
 }
 
-/// Returns the results of a kernel that applies to every block of one operand the scale of the next block along k.
+/// Returns the results of a kernel that multiplies every block of one operand by the scale of the next block along k.
 std::vector<double> with_next_scales(const Problem& problem, bool of_b, ThreadPool& pool) {
     ProductOperands wrong = problem.products->operands();
     std::vector<double>& factors = of_b ? wrong.b_factors : wrong.a_factors;
@@ -104,7 +104,7 @@ std::vector<double> with_next_scales(const Problem& problem, bool of_b, ThreadPo
     return with_operands(problem, wrong, pool);
 }
 
-/// Returns the results of the emulated machine under another rule.
+/// Returns the results of an emulated machine with the given rule.
 std::vector<double> with_rule(const Problem& problem, const MatmulRule& rule, ThreadPool& pool) {
     const ProductOperands& of = problem.products->operands();
     const std::int64_t rows = simulated_rows(problem);

@@ -13,10 +13,10 @@ namespace {
 
 constexpr double unnoticed = std::numeric_limits<double>::infinity();
 
-/// Statistics of outputs that share one scale error.
+/// Statistics of a set of outputs, from which the smallest noticeable common scale error follows.
 struct Part {
     double certain =
-        unnoticed;  ///< smallest scale error that the bound of an output refuses, whatever the kernel's own error is
+        unnoticed;  ///< smallest scale error that exceeds the bound of an output, whatever the kernel's own error is
     double squares = 0, count = 0;
     bool is_empty = true;
 
@@ -26,8 +26,8 @@ struct Part {
         count += other.count;
         is_empty = is_empty && other.is_empty;
     }
-    /// Returns the smallest common scale error that these outputs show. Its square is added to the mean square, which
-    /// has a limit. If the mean square is NaN, T3 does not decide.
+    /// Returns the smallest common scale error of these outputs that T1 or T3 would refuse. A scale error increases the
+    /// mean square by its square, and T3 limits the mean square. A `mean_square` of NaN means that T3 does not decide.
     double least(double mean_square) const {
         const double room = 1 + 6 * std::sqrt(8 / std::max(count, 1.0)) - mean_square;
         if (count < 64 || squares <= 0 || !(room > 0)) return certain;
@@ -54,7 +54,7 @@ double worst(std::span<const Part> parts, double mean_square) {
     return most;
 }
 
-/// Returns the largest threshold of the columns of a group with a single row, in which each column is a single output.
+/// Returns the largest threshold of any column of a group that has a single row, so that each column is one output.
 /// Returns 0 for other groups.
 double worst_of_single(const Limits& limits, const Grid<Part>::Group& group) {
     double most = 0;
@@ -77,7 +77,7 @@ void observe_scales(const Limits& limits, double mean_square, Sharpness& s, Thre
     s.scale_of_column = std::max(s.scale_of_column, worst(columns, mean_square));
 }
 
-/// Returns true if a kernel with this defect changes an output by more than twice its bound.
+/// Returns true if the defect changes an exact result by more than twice the bound of the output.
 bool is_certain(const Problem& problem, const Limits& limits, const Defect& defect, ThreadPool& pool) {
     const Mutated mutated(problem, defect);
     std::vector<double> exact;

@@ -13,7 +13,7 @@ namespace macheps::check {
 
 namespace {
 
-/// Tells which numbers are subnormal in a format. Fixed-point and power-of-two formats have no subnormal numbers.
+/// Tests whether numbers are subnormal in a format. Fixed-point and power-of-two formats have no subnormal numbers.
 class Subnormals {
   public:
     explicit Subnormals(const Format& format)
@@ -44,7 +44,7 @@ bool has_subnormal(const Format& format, NumberView values, ThreadPool& pool) {
     return any;
 }
 
-/// Returns the problem with zeros in place of subnormal operands, or nothing if no operand is subnormal.
+/// Returns the problem with its subnormal inputs and operands replaced by zeros, or nothing if none is subnormal.
 std::optional<Problem> with_flushed_operands(const Problem& problem, ThreadPool& pool) {
     const auto format_of = [&](const Input& input) {
         const auto format = problem.declaration.formats.find(input.name);
@@ -88,8 +88,8 @@ bool changes_any(const Limits& limits, ThreadPool& pool, Function function) {
     return any;
 }
 
-/// Adds a kernel that applies a function to every right result. If the function changes none of them, the kernel counts
-/// as not caught.
+/// Adds a wrong kernel that applies a function to every correct result. If the function changes no result, the kernel
+/// counts as not caught.
 template <class Function>
 void add_changed(Trial& trial, const char* name, Function function) {
     const Limits& limits = trial.limits();
@@ -129,7 +129,7 @@ void add_flushed(Trial& trial, const Problem& problem) {
                    }});
 }
 
-/// Adds a kernel that flushes only the results, as a store does. A legal kernel would have to declare this.
+/// Adds a wrong kernel that replaces subnormal outputs by zero when it stores them. A legal kernel must declare this.
 void add_flushed_outputs(Trial& trial) {
     const Limits& limits = trial.limits();
     const Subnormals is_subnormal(limits.format);
@@ -150,8 +150,8 @@ void add_flushed_outputs(Trial& trial) {
                .store = [flushed](std::size_t, double exact) { return flushed(exact); }});
 }
 
-/// Adds a kernel that does not clear the accumulators of one tile: each output of the tile also contains the output one
-/// row above.
+/// Adds a wrong kernel that does not clear the accumulators of one tile. Each output of the tile then also contains the
+/// output of the row above it.
 void add_uncleared(Trial& trial) {
     const Limits& limits = trial.limits();
     const std::int64_t tile = limits.tile();

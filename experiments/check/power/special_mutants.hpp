@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Wrong kernels that only inputs made for them show, and faults of a fixed size. A check that misses them is weak only
-// if it must catch everything.
+// Wrong kernels that only specially made inputs expose, and wrong kernels with a fault of a fixed size. A check that
+// misses one of them is weak only with `--require all`.
 #pragma once
 #include "experiments/check/power/trial.hpp"
 
@@ -8,12 +8,13 @@
 
 namespace macheps::check {
 
-/// Adds kernels that swallow NaN, make infinities and overflow finite, flush subnormals, or do not clear their
-/// accumulators.
+/// Adds wrong kernels that replace NaN by 0, return the largest finite number instead of an infinity, flush subnormal
+/// numbers, or do not clear their accumulators.
 void add_special_mutants(Trial& trial, const Problem& problem);
 
-/// Adds a kernel with one stale element, and one with a row that is larger by a factor of 1.001. They serve to compare
-/// inputs with each other. For a check, Sharpness gives the smallest such fault that it would notice.
+/// Adds a wrong kernel with one stale element, and a wrong kernel with one row that is multiplied by 1.001. They are
+/// used to compare inputs with each other. For a check, Sharpness gives the smallest faults of these kinds that it
+/// would notice.
 void add_size_mutants(Trial& trial);
 
 }  // namespace macheps::check

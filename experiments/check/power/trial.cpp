@@ -8,7 +8,8 @@
 
 namespace macheps::check {
 
-/// Returns the largest change of a result, in bounds. It ignores changes from or to NaN, which are judged as specials.
+/// Returns the largest difference between a wrong and a correct result, in units of the certain bound. Ignores
+/// differences that involve NaN, which T0 judges.
 double Trial::largest_change(const OutputRange& range, std::span<const double> exact) const {
     double most = 0;
     in_parts(
@@ -26,7 +27,8 @@ double Trial::largest_change(const OutputRange& range, std::span<const double> e
     return most;
 }
 
-/// Stores the outputs of the wrong kernel. Returns true if any output differs from the right kernel's.
+/// Stores the outputs of the wrong kernel in `outputs`. Returns true if any output differs from that of an ideal
+/// kernel.
 bool Trial::store(const WrongKernel& wrong, const OutputRange& range, std::span<const double> exact,
                   std::span<double> outputs) const {
     bool is_other = false;
@@ -46,7 +48,7 @@ bool Trial::store(const WrongKernel& wrong, const OutputRange& range, std::span<
     return is_other;
 }
 
-/// Returns true if bits are claimed and a kernel without this fault would have stored another code.
+/// Returns true if bits are claimed and the fault changes the code of an output.
 bool Trial::is_code_changed(const WrongKernel& wrong, const OutputRange& range, std::span<const double> exact,
                             std::span<const double> outputs) const {
     if (bits_ == nullptr) return false;
@@ -65,13 +67,14 @@ void Trial::add(const WrongKernel& wrong) {
         exact_.resize(range.size());
         wrong.results(range, exact_);
         mutant.largest = std::max(mutant.largest, largest_change(range, exact_));
-        // If an output changes by more than twice its bound, T1 refuses it, whatever else the kernel does.
+        // If the fault changes an output by more than twice its bound, T1 refuses that output, whatever else the kernel
+        // does.
         return mutant.largest > 2;
     };
     bool is_certified = !wrong.changes.is_empty() && is_certain(wrong.changes), is_other = false,
          is_found = is_certified;
-    // For a fault of structure or scale, all parts are tried until one certifies it. For other faults, it is enough
-    // that the tests refuse them.
+    // A fault of structure or scale is tried on all parts until one part certifies it. Other faults are tried only
+    // until the tests refuse an output.
     const bool must_be_certain = wrong.kind == "structure" || wrong.kind == "scale";
     const std::size_t count = wrong.parts == 0 ? parts_.size() : std::min(wrong.parts, parts_.size());
     for (std::size_t p = 0; p < count && !is_found; ++p) {
@@ -90,7 +93,7 @@ void Trial::add(const WrongKernel& wrong) {
                         (differs && refuses_any(limits_, part.first, stored, premise_));
         is_found = mutant.caught && !must_be_certain;
     }
-    // No single output is refused, but all of them together may be.
+    // The tests of single outputs accept all outputs, but T3 may refuse them together.
     if (!is_certified && !mutant.caught && is_other && count == parts_.size())
         mutant.caught = !judge(limits_, outputs_,
                                {.premise = premise_, .stops_at_first = true, .only_together = true, .pool = &pool_})

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tries wrong kernels: would the tests have refused them? If a fault shows in the first parts of the outputs, the rest
-// is not searched.
+// Tries wrong kernels, to find out whether the tests of a check would refuse them. The outputs are computed part by
+// part. Once a fault shows in a part, the remaining parts are skipped.
 #pragma once
 #include "experiments/check/power/mutated.hpp"
 #include "experiments/check/power/power.hpp"
@@ -13,26 +13,26 @@
 
 namespace macheps::check {
 
-/// A wrong kernel, which computes its outputs a part at a time.
+/// A wrong kernel that computes its outputs one part at a time.
 struct WrongKernel {
     std::string name{};
     std::string_view kind{};
     Power required_by = Power::structure;
     /// Computes the results of a range of outputs before the last rounding.
     std::function<void(const OutputRange& range, std::span<double> exact)> results{};
-    /// Returns the number that is stored for output i. Default: the result, rounded as the limits say.
+    /// Returns the number that the kernel stores for output i. Default: rounds the result as the declaration says.
     std::function<double(std::size_t i, double exact)> store{};
-    OutputRange changes{};      ///< the outputs that may be wrong; empty: any
-    bool is_simulated = false;  ///< the fault cannot be certified
-    std::size_t parts = 0;      ///< number of parts that it is tried on, from the first; 0: all
+    OutputRange changes{};      ///< outputs that may be wrong; empty: all outputs
+    bool is_simulated = false;  ///< the effect depends on the order of summation, so the fault cannot be certified
+    std::size_t parts = 0;      ///< the kernel is tried only on this number of first parts; 0: on all parts
     bool has_other_bits =
-        false;  ///< stored numbers are compared with the claimed machine's outputs, not with the right results
+        false;  ///< stored numbers are compared with the claimed machine's outputs, not with the exact results
 };
 
 class Trial {
   public:
-    /// `parts` are parts of the outputs, in order. `bits` are the outputs of the claimed machine, or null. `premise`
-    /// says whether T2 and T3 decide.
+    /// `parts` are consecutive ranges of the outputs. `bits` holds the outputs of the claimed machine, or is null.
+    /// `premise` decides whether T2 and T3 apply; if it is null, they always apply.
     Trial(const Limits& limits, std::vector<OutputRange> parts, const MachineOutputs* bits, ThreadPool& pool,
           std::vector<Mutant>& mutants, Premise* premise = nullptr)
         : limits_(limits),
@@ -71,8 +71,8 @@ class Trial {
     std::vector<Mutant>& mutants_;
     Premise* premise_;
     Storing stored_;
-    /// Buffers for the kernel on trial. They are reused, because new memory is slow. float holds outputs exactly: no
-    /// format of an output is wider than fp32.
+    /// Buffers for the current wrong kernel. They are reused, because allocating memory is slow. `float` holds every
+    /// output exactly, because no output format is wider than fp32.
     std::vector<double> exact_{}, stored_part_{};
     std::vector<float> outputs_{};
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Certain bounds: midpoint-radius inclusion on the list of nodes. With u the unit roundoff and Ex, Ey the operands'
-// bounds, every step keeps first and second order terms, and rounds its bound up.
+// Computes certain error bounds by midpoint-radius arithmetic on the list of nodes. The bound of a step follows from
+// the bounds Ex and Ey of its operands and from the unit roundoff u. Terms of first and second order are kept, and the
+// bound is rounded up.
 #include "experiments/check/truth/nodes.hpp"
 #include "experiments/check/truth/rounding_to.hpp"
 
@@ -32,14 +33,14 @@ double overflow_of(const Format& format) {
     return largest + half_ulp(format, largest);
 }
 
-/// Returns the error of a function of one number that the operand's error causes. `z` is the exact value of the
-/// function.
+/// Returns a bound of the error that the operand's error causes in a function of one number. `z` is the exact value of
+/// the function.
 double carried_by_function(Step step, Operand x, double z) {
     const double ax = std::fabs(x.value), r = x.bound / ax, size = std::fabs(z);
     if (x.bound == 0) return 0;
     switch (step) {
         case Step::inverse_root:
-            // |1/sqrt(x) - 1/sqrt(x')| is greatest at x - Ex, where it is z (1/sqrt(1 - r) - 1).
+            // |1/sqrt(x) - 1/sqrt(x')| is greatest at x' = x - Ex, where it equals z (1/sqrt(1 - r) - 1).
             return r < 1 ? size * r / (sqrt(1 - r) * (1 + sqrt(1 - r))) : infinite;
         case Step::root:
             return r < 1 ? size * r / (1 + sqrt(1 - r)) : sqrt(ax + x.bound);
@@ -48,13 +49,13 @@ double carried_by_function(Step step, Operand x, double z) {
         case Step::exponential:
             return size * x.bound * (1 + x.bound);  // e^E - 1 <= E (1 + E) for E <= 1
         case Step::sigmoid: {
-            // (log z)' = 1 - z grows by at most e^E <= 1 + 2 E over the interval.
+            // (log z)' = 1 - z grows by at most the factor e^E <= 1 + 2 E over the interval.
             const double t = (1 - z) * x.bound * (1 + 2 * x.bound);
             return x.bound <= 1 ? std::min(1.0, z * t * (1 + t)) : 1;
         }
         case Step::tangent:
-            // 1 - z^2 grows by at most e^(2 E) <= 1 + 4 E over the interval. For large |x|, 1 - |tanh| is at most 2
-            // e^(-2 |x|).
+            // 1 - z^2 grows by at most the factor e^(2 E) <= 1 + 4 E over the interval. For large |x|, 1 - |tanh| is at
+            // most 2 e^(-2 |x|).
             if (x.bound <= 0.5) return x.bound * std::min(1.0, (1 - z * z) * (1 + 4 * x.bound));
             return std::min(x.bound, ax > x.bound ? std::min(2.0, 2 * upward * math::exp(-2 * (ax - x.bound))) : 2.0);
         case Step::error: {
@@ -69,7 +70,7 @@ double carried_by_function(Step step, Operand x, double z) {
     }
 }
 
-/// Returns the error that the operands' errors cause, before the step's own roundings.
+/// Returns a bound of the error that the operands' errors cause in a step. The step's own roundings are not included.
 double carried(const Node& node, double addend, Operand x, Operand y, double z) {
     const double ax = std::fabs(x.value), ay = std::fabs(y.value);
     switch (node.step) {
@@ -92,7 +93,8 @@ double carried(const Node& node, double addend, Operand x, Operand y, double z) 
     }
 }
 
-/// Returns the relative error of e^x. A kernel that computes 2^(x log2 e) rounds the argument twice more.
+/// Returns a bound of the relative error of e^x. A kernel may compute 2^(x log2 e), which rounds the argument two more
+/// times.
 double exponential_error(const Arithmetic& a, Operand x) {
     const Accuracy& of = a.of(Function::exponential);
     const double size = std::fabs(x.value) + x.bound,
@@ -102,7 +104,7 @@ double exponential_error(const Arithmetic& a, Operand x) {
 
 double function_error(const Accuracy& of, double size) { return of.relative * size + of.absolute; }
 
-/// Returns the error of the step's own roundings if the result is at most `size` in magnitude.
+/// Returns a bound of the error that a step's own roundings cause if the result is at most `size` in magnitude.
 double made(const Node& node, const Arithmetic& a, double size, Operand x, Operand y, double z) {
     const double u = a.unit_roundoff;
     switch (node.step) {
@@ -119,16 +121,17 @@ double made(const Node& node, const Arithmetic& a, double size, Operand x, Opera
         case Step::exponential:
             return size * exponential_error(a, x) + a.of(Function::exponential).absolute + a.least;
         case Step::sigmoid: {
-            // In 1 / (1 + e^-x), the error of the exponential is weighted by its share of the sum, 1 - z.
+            // In 1 / (1 + e^-x), the error of the exponential is weighted by the share of e^-x in the sum, which is 1 -
+            // z.
             const double error = exponential_error(a, x), sum = (1 - z + x.bound) * error * (1 + error) + 3 * u,
                          bound = size * (sum + a.of(Function::quotient).relative - u) + a.least;
-            return !a.is_reference && x.value < -87 ? bound + size : bound;  // e^-x may overflow, or the quotient flush
+            return !a.is_reference && x.value < -87 ? bound + size : bound;  // e^-x may overflow, or z may be flushed
         }
         case Step::logarithm:
             return function_error(a.of(Function::logarithm), size) + a.least;
         case Step::inverse_root:
             return function_error(a.of(Function::inverse_root), size);
-        case Step::root:  // also as x / sqrt(x)
+        case Step::root:  // a kernel may also compute x (1 / sqrt(x))
             return function_error(a.of(Function::inverse_root), size) + u * size + a.of(Function::root).absolute;
         case Step::tangent:
             return function_error(a.of(Function::tangent), size) + a.least;
@@ -150,37 +153,37 @@ bool is_exact_quotient(const Node& node, Operand x, Operand y, double z, const A
     return (divisor.significand & (divisor.significand - 1)) == 0 && static_cast<double>(static_cast<float>(z)) == z;
 }
 
-/// Returns the error bound of one element, or infinity if nothing bounds the result or if it may overflow. `lost` is
-/// the error if an operand may be infinite and the result is still a finite number.
+/// Returns the error bound of one element. Returns infinity if the error has no bound or if the result may overflow.
+/// `lost` is the error of a finite result that an infinite operand causes.
 double element_bound(const Node& node, const Row& row, Operand x, Operand y, double z, const Arithmetic& a,
                      double overflow, double lost = 0) {
-    if (!std::isfinite(z)) return 0;  // NaN and infinities are judged as such
+    if (!std::isfinite(z)) return 0;  // NaN and infinite results have no error bound; they are judged separately
     if (node.step == Step::exponential && z == 0) return a.least + a.of(Function::exponential).absolute;
-    const double addend = a.is_reference ? 0 : row.addend_certain;  // the reference adds it after its sum
+    const double addend = a.is_reference ? 0 : row.addend_certain;  // the reference adds the addend after its sum
     const double before = std::max(carried(node, addend, x, y, z), lost), size = std::fabs(z) + before;
-    // Zero operands give zeros, and there is nothing to round.
+    // If the result is 0 and no operand has an error, nothing is rounded.
     if (size == 0 && node.step != Step::sigmoid) return 0;
-    if (node.step == Step::sigmoid && !std::isfinite(x.value)) return 0;  // 1 / (1 + 0) and 1 / infinity
+    if (node.step == Step::sigmoid && !std::isfinite(x.value)) return 0;  // exactly 1 / (1 + 0) or 1 / infinity
     if (node.step == Step::exponential && x.bound + 2 * a.unit_roundoff * std::fabs(x.value) > 1) return infinite;
     if (lost == 0 && is_exact_quotient(node, x, y, z, a)) return 0;
     const double bound = (before + made(node, a, size, x, y, z)) * upward;
     return std::fabs(z) + bound < overflow ? bound : infinite;
 }
 
-/// Returns how the result of a step may overflow if its operands may. The exact result `z` is finite and has this
-/// bound.
+/// Returns which non-finite results are legal in a step whose operands may overflow. `z` is the exact result, which is
+/// finite, and `bound` is its error bound.
 Overflowing carried_overflow(const Node& node, Operand x, Operand y, Overflowing of_x, Overflowing of_y, double z,
                              double bound) {
     const Overflowing worst = std::max(of_x, of_y), never = Overflowing::never, anything = Overflowing::to_anything;
     if (worst == never) return worst;
     switch (node.step) {
-        case Step::exponential:  // an infinite x gives 0 or infinity, and the exact result in fp64 is then the same
+        case Step::exponential:  // if x overflows, e^x is 0 or infinity, and so is the exact result in fp64
         case Step::inverse_root:
         case Step::sigmoid:
         case Step::tangent:
         case Step::error:
             return of_x == anything ? anything : never;
-        case Step::root:  // also as x / sqrt(x), which is NaN at infinity
+        case Step::root:  // a kernel may also compute x (1 / sqrt(x)), which is NaN at infinity
             return anything;
         case Step::divide:
             return of_y == never ? of_x : of_x == never ? never : anything;
@@ -198,12 +201,13 @@ Overflowing carried_overflow(const Node& node, Operand x, Operand y, Overflowing
     }
 }
 
-/// Returns the bound of finite results if an operand or the result may overflow.
+/// Returns the error bound of finite results, and which non-finite results are legal, for a step whose operands or
+/// result may overflow.
 Bounded overflowing_bound(const Node& node, const Row& row, Operand x, Operand y, Overflowing of_x, Overflowing of_y,
                           double z, const Arithmetic& a) {
     const Overflowing worst = std::max(of_x, of_y);
     if (!std::isfinite(z)) return {0, worst == Overflowing::to_anything ? worst : Overflowing::never};
-    // A quotient by infinity is 0, and so is the inverse root of infinity.
+    // Dividing by an operand that overflows gives 0, and so does its inverse root.
     const bool is_lost = (node.step == Step::divide && of_y != Overflowing::never) ||
                          (node.step == Step::inverse_root && of_x != Overflowing::never);
     const double bound = element_bound(node, row, x, y, z, a, infinite, is_lost ? std::fabs(z) : 0);
@@ -216,8 +220,8 @@ Bounded overflowing_bound(const Node& node, const Row& row, Operand x, Operand y
     return {bound, std::max(own, before)};
 }
 
-/// Returns true if the accumulator can hold every partial sum, whatever the order. It can if all terms are multiples of
-/// one unit and the sum of their magnitudes is at most 2^precision units.
+/// Returns true if no partial sum is rounded, whatever the order. This holds if all terms are multiples of one unit and
+/// the sum of their magnitudes is at most 2^precision units.
 bool is_exact_sum(const SumOrder& order, const std::vector<Wide>& x, std::size_t count, double magnitudes) {
     if (magnitudes == 0) return true;
     const double unit = ulp(order.accumulator, magnitudes);
@@ -240,7 +244,7 @@ Bounded sum_bound(const Node& node, const std::vector<Wide>& x, const std::vecto
     }
     const auto terms = static_cast<std::int64_t>(count);
     const double additions = count > 0 ? static_cast<double>(count - 1) : 0;
-    // `errors` and `magnitudes` are fp64 sums of nonnegative numbers, and have rounding errors too.
+    // `errors` and `magnitudes` are fp64 sums of nonnegative numbers. `up` covers the rounding errors of these sums.
     const double up = (1 + (additions + 4) * 0x1p-52) * upward;
     if (errors == 0 && node.roundings == 0 && magnitudes < a.overflow && is_exact_sum(node.order, x, count, magnitudes))
         return {};
@@ -253,13 +257,13 @@ Bounded sum_bound(const Node& node, const std::vector<Wide>& x, const std::vecto
                             : a.overflow;
     bound *= up;
     if (magnitudes + bound < most) return {bound};
-    // `opposite` bounds the partial sums of the other sign. If they cannot overflow, infinities of both signs never
-    // meet.
+    // `opposite` bounds partial sums whose sign is opposite to that of the result. If they cannot overflow, infinities
+    // of opposite signs are never added.
     const double opposite = (magnitudes - std::fabs(z)) / 2 + bound;
     return {bound, opposite < most && std::fabs(z) > bound ? Overflowing::to_infinity : Overflowing::to_anything};
 }
 
-/// Bounds the steps whose operand is at another place of the row.
+/// Bounds the error of steps that take an element from another place of the row: extremes, selections and moves.
 void placed_bound(const Node& node, const Row& row, const std::vector<double>& x, std::vector<double>& out) {
     switch (node.step) {
         case Step::greatest:
@@ -278,12 +282,12 @@ void placed_bound(const Node& node, const Row& row, const std::vector<double>& x
     }
 }
 
-/// Bounds a step without operands. Returns false for other steps.
+/// Bounds the error of a step without operands. Returns false if the step has operands.
 bool is_source(const Node& node, const Row& row, const std::vector<Wide>& z, const Arithmetic& a,
                std::vector<double>& out) {
     if (node.step == Step::input) return true;
     if (node.step == Step::constant) {
-        // A kernel holds constants in its compute format; the reference has them as they were declared.
+        // A kernel rounds constants to its compute format. The reference uses the declared values.
         const bool is_exact =
             node.constant_low == 0 &&
             (a.is_reference || static_cast<double>(static_cast<float>(node.constant)) == node.constant);
@@ -298,7 +302,8 @@ bool is_source(const Node& node, const Row& row, const std::vector<Wide>& z, con
     return true;
 }
 
-/// Records which numbers may overflow. Without a record, their bounds become infinite.
+/// Records which elements may overflow. If the caller passes no record (null), the bounds of these elements become
+/// infinite instead.
 class OverflowRecord {
   public:
     OverflowRecord(Overflows* to, std::size_t nodes) : to_(to) {
@@ -322,7 +327,7 @@ class OverflowRecord {
         to_->nodes[node].resize(bounds.size(), Overflowing::never);
         to_->nodes[node][i] = std::max(to_->nodes[node][i], overflow);
     }
-    /// Copies the overflow of the operand's elements to the result of an extreme, a moved row and similar steps.
+    /// Copies the overflow of an operand to the result of a step that only selects or moves elements.
     void carry(const Node& node, std::size_t n, const Row& row, std::vector<double>& bounds) const {
         const auto x = static_cast<std::size_t>(node.x);
         if (to_ == nullptr || !to_->is_any || to_->nodes[x].empty()) return;
@@ -347,7 +352,8 @@ class OverflowRecord {
     std::size_t last_ = 0;
 };
 
-/// Returns the overflow of a sum whose terms may overflow: to infinity only if all terms have the sign of the sum.
+/// Returns which non-finite results are legal in a sum whose terms may overflow. If terms overflow to infinity, the sum
+/// is certain not to be NaN only if all terms have its sign.
 Overflowing overflow_of_terms(const OverflowRecord& record, std::size_t node, const std::vector<Wide>& x, double z,
                               double bound) {
     if (!record.is_any()) return Overflowing::never;
@@ -403,7 +409,8 @@ void bound(const std::vector<Node>& nodes, const Row& row, const Columns<Wide>& 
             default:
                 break;
         }
-        // Overflow is rare. Only rounding and conversion steps are always examined element by element.
+        // Overflow is rare, so most steps first try a faster bound without overflow. Rounding and conversion steps do
+        // not try it.
         const bool is_plain = !record.is_any() && node.step != Step::round && node.step != Step::convert;
         std::vector<double>& bounds = out[n];
         for (std::size_t i = 0; i < z.size(); ++i) {

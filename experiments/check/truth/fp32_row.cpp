@@ -16,7 +16,7 @@ using Floats = std::vector<float>;
 
 // --- sums
 
-/// Adds in fp32. Rounds each sum again if the accumulator is narrow.
+/// Adds two numbers in fp32. If the accumulator's format is narrower than fp32, rounds the sum again to that format.
 struct Addition {
     explicit Addition(const SumOrder& order) : is_narrow(order.is_narrow()), format(order.accumulator) {}
 
@@ -111,7 +111,7 @@ float sum_in_order(std::span<const float> x, const SumOrder& order) {
     }
 }
 
-/// Returns high + low, rounded once. `high` may be the midpoint of two floats; `low` then decides.
+/// Returns high + low, rounded once to float. If `high` is the midpoint of two floats, `low` decides.
 float nearest_float(Wide x) {
     const auto y = static_cast<float>(x.high);
     const double off = x.high - static_cast<double>(y);
@@ -200,7 +200,7 @@ void Fp32Row::step(const Node& node, const Row& row, const Floats& products, Flo
     }
 }
 
-/// Runs a step that is a function of one or two numbers.
+/// Evaluates a step that is a function of one or two numbers, for each element.
 void Fp32Row::numbers(const Node& node, Floats& out) {
     switch (node.step) {
         case Step::add:
@@ -229,7 +229,7 @@ void Fp32Row::numbers(const Node& node, Floats& out) {
         case Step::error:
             return function(node, out, [](Wide x) { return error_function(x); });
         case Step::sigmoid: {
-            // A kernel computes this in three steps: the exponential, the sum and the quotient.
+            // A kernel computes a sigmoid in three rounded steps: the exponential, the sum and the quotient.
             function(node, out, [](Wide x) { return exponential(-x); });
             for (float& e : out) e = 1 / (1 + e);
             return;

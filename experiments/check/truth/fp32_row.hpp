@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Evaluates one row of a list of nodes in fp32 and rounds every step, as a plain kernel does. It is used for claimed
-// bits and for the legal kernels that a check runs itself.
+// Evaluates a list of nodes for one row in fp32 and rounds every step, as a plain kernel does. The test of claimed bits
+// (fp32_rows.hpp) and the legal kernels that a check itself runs (own_kernels.hpp) use this code.
 #pragma once
 #include "experiments/check/truth/nodes.hpp"
 
@@ -11,15 +11,15 @@
 
 namespace macheps::check {
 
-/// Returns the sum of `x` in an order. Each addition is rounded to the order's accumulator. `any` adds the terms one
-/// after another.
+/// Returns the sum of `x` in the given order. Each addition is rounded to the order's accumulator format. The order
+/// `any` adds the terms one after another.
 float sum_in_order(std::span<const float> x, const SumOrder& order);
 
-/// Returns high + low, rounded once.
+/// Returns high + low, rounded once to float.
 float nearest_float(Wide x);
 
-/// Rounds function values that are known to a limited number of digits. If the digits do not decide which of two floats
-/// is nearest, the lower or the greater one is taken and the case is counted.
+/// Rounds function values that are known with limited accuracy. If the accuracy does not decide which of two floats is
+/// nearest, `goes_up` selects the greater or the smaller float, and `undecided` is incremented.
 struct FunctionRounding {
     bool goes_up = false;
     std::int64_t undecided = 0;
@@ -35,9 +35,9 @@ class Fp32Row {
         functions_.goes_up = goes_up;
     }
 
-    /// Returns the numbers of the last node. `products` is used if the list begins with a matrix product or with the
-    /// results of all rows. `order` is the order of sums that are declared `any`. `backwards` adds their terms from the
-    /// last to the first.
+    /// Evaluates the list and returns the numbers of its last node. `products` holds the sums of a matrix product or
+    /// the results of all rows, for lists that begin with them. `order` is the order of those sums whose declared order
+    /// is `any`. If `backwards` is true, the terms of these sums are added from the last to the first.
     const Floats& run(const Row& row, const Floats& products, const SumOrder& order = {}, bool backwards = false);
     std::int64_t undecided() const { return functions_.undecided; }
 

@@ -16,18 +16,20 @@ namespace macheps::check {
 
 namespace {
 
-// In the order of Function: exp, log, rsqrt, sqrt, tanh, erf, div.
+// The entries of a row are in the order of the enum Function: exp, log, rsqrt, sqrt, tanh, erf, div.
 constexpr FunctionTable tables[] = {
     {"cuda", {{{2}, {1}, {2}, {0.5}, {2}, {2}, {0.5}}}, "CUDA programming guide, 13.1: from tests, no guarantee"},
-    // __expf: 2 + floor(1.173 |x|) ulp, and subnormal results flush; __logf: 3 ulp, and 2^-21.41 within [0.5, 2]; the
-    // approximate square root is within 2^-23, tanh.approx within 2^-11.
+    // __expf has an error of 2 + floor(1.173 |x|) ulp and flushes subnormal results. __logf has an absolute error of
+    // 2^-21.41 for x in [0.5, 2], otherwise an error of 3 ulp. The relative error is 2^-23 for the approximate square
+    // root and 2^-11 for tanh.approx.
     {"cuda.fast",
      {{{2, 1.173, 0x1p-126}, {3, 0, 0x1.82p-22}, {2}, {1}, {0x1p12, 0, 0x1p-126}, {2}, {2}}},
      "CUDA programming guide, 13.2, and PTX ISA: intrinsics and approximations"},
-    // The manual compares with the C++ library. The error of the library's function is added if it has one.
+    // The HIP manual states errors relative to the functions of the C++ library. If such a function has an error
+    // itself, the table adds it.
     {"hip",
      {{{2}, {3}, {2}, {1.5}, {3}, {5}, {0.5}}},
-     "HIP math API: from tests over short ranges, and 1 ulp of what they compared with"},
+     "HIP math API: from tests over short ranges, plus the error of the library that they compared with"},
     {"exact", {{{0.5}, {0.5}, {0.5}, {0.5}, {0.5}, {0.5}, {0.5}}}, "correctly rounded"},
 };
 

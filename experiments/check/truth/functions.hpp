@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Accuracy of the functions that kernels use: tables of what vendors state. A declaration names a table.
+// Tables of the accuracy that vendors state for the functions that kernels use, such as exp and log. A declaration
+// names one of the tables.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -21,8 +22,8 @@ struct Accuracy {
     double relative = 0, per_argument = 0, absolute = 0;
 };
 
-/// The same bound as in tables of vendors: `ulps` and `per_argument` are in ulp of fp32. An ulp is at most 2^-23 of the
-/// value.
+/// Error bound of a function at x, in the units that vendors use: (ulps + per_argument |x|) ulp of fp32, plus
+/// `absolute`. An ulp is at most 2^-23 of the value.
 struct Ulps {
     double ulps = 0.5, per_argument = 0, absolute = 0;
 };
@@ -36,8 +37,8 @@ struct FunctionTable {
 };
 std::span<const FunctionTable> function_tables();
 
-/// Returns a table by its name. Other errors of single functions, in ulp of fp32, may follow the name: `cuda`,
-/// `cuda,exp=4,tanh=16`. Errors: throws Error (usage) with the nearest name.
+/// Returns a table by its name. Errors of single functions, in ulp of fp32, may follow the name and replace those of
+/// the table: `cuda,exp=4,tanh=16`. Errors: throws Error (usage) that suggests the nearest name.
 FunctionTable find_functions(std::string_view text, std::string_view where = "--functions");
 
 /// Returns true if `table` allows larger errors of the function than `than` does.

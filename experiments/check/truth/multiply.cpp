@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Uses only the Highway targets of the CPU engine. CPUs without them run plain loops.
+// Uses the same Highway targets as the CPU engine: AVX2 and AVX-512. Other CPUs run plain loops.
 #ifndef HWY_DISABLED_TARGETS
 #define HWY_DISABLED_TARGETS (~(HWY_AVX2 | HWY_AVX3 | HWY_BASELINE_TARGETS))
 #endif
@@ -17,7 +17,7 @@
 #define MACHEPS_CHECK_PANEL
 namespace macheps::check {
 constexpr std::int64_t panel_rows = 4, panel_columns = 64;
-/// out [rows, 64] = a [rows, k] b [k, 64], rows up to four.
+/// Computes out [rows, 64] = a [rows, k] b [k, 64] for up to four rows.
 using PanelProduct = void (*)(const double* a, std::int64_t rows, std::int64_t k, const double* b, double* out);
 }  // namespace macheps::check
 #endif
@@ -28,7 +28,7 @@ namespace macheps::check::HWY_NAMESPACE {
 namespace {
 
 /// Computes two vectors of columns at a time, whose sums stay in registers. Products are rounded before they are added,
-/// as in the plain loops. A fused multiply-add would give other bits.
+/// as in the plain loops. Fused multiply-adds would give different bits.
 template <int rows>
 void multiply_rows(const double* a, std::int64_t k, const double* b, double* out) {
     namespace hn = hwy::HWY_NAMESPACE;

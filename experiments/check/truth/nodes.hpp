@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Describes an operation as a list of nodes, and declares the interpreters of such lists. A node is a step of the
-// declared computation: its exact value, and the roundings that every legal kernel may make there. Three interpreters
-// walk the list, one row of the output at a time. `reference` computes the values. `bound` computes certain bounds of a
-// legal kernel's errors. `spread` computes how far these errors spread if the roundings are independent of each other.
+// declared computation. It defines an exact value and the roundings that a legal kernel may make in this step. Three
+// interpreters walk the list, one row of the output at a time. `reference` computes the values. `bound` computes
+// certain bounds of a legal kernel's errors. `spread` computes how far these errors spread if the roundings are
+// independent of each other.
 #pragma once
 #include "core/rounding.hpp"
 #include "experiments/check/truth/functions.hpp"
@@ -21,37 +22,37 @@ namespace macheps::check {
 
 enum class Step : std::uint8_t {
     input,        ///< an array of the check
-    product,      ///< sums of the matrix product, or results of rows with which a list across rows begins
+    product,      ///< sums of the matrix product; in a list that reduces all rows, the results of the rows
     constant,     ///< a constant, which kernels round to the compute format
     add,          ///< x + y
     subtract,     ///< x - y
     multiply,     ///< x y
     divide,       ///< x / y
-    exponential,  ///< e^x, also as 2^(x log2 e)
+    exponential,  ///< e^x; kernels may compute 2^(x log2 e)
     logarithm,
     inverse_root,
     root,
-    tangent,           ///< hyperbolic
-    error,             ///< erf
+    tangent,           ///< tanh x
+    error,             ///< erf x
     sigmoid,           ///< 1 / (1 + e^-x), which is 0 where e^-x overflows
     absolute,          ///< |x|
     larger,            ///< the larger of x and y
     greatest,          ///< largest element of a row
     least,             ///< smallest element of a row
     sum,               ///< sum of a row
-    select,            ///< the element of a row at the place that `array` names
-    keep,              ///< x, or 0 in rows whose number in `array` is `constant`
-    move,              ///< the elements of a row at other places (see Move)
+    select,            ///< the element of a row at the index that `array` holds for the row
+    keep,              ///< x, or 0 if the row's number in `array` is equal to `constant`
+    move,              ///< the elements of a row, rearranged (see Move)
     accumulate,        ///< product x plus addend y; any chain of the product may begin with the addend
-    either,            ///< x or y, which are two usual ways to the same number
-    welford_mean,      ///< mean of a row by updates with each x in fp32; used only by wrong kernels
-    welford_variance,  ///< the variance by the same updates
-    slack,             ///< x; kernels may also lose `roundings` roundings of a number as large as y
+    either,            ///< x or y, which are two usual formulas for the same number
+    welford_mean,      ///< mean of a row by Welford's updates in fp32; only in wrong kernels
+    welford_variance,  ///< variance of a row by Welford's updates in fp32; only in wrong kernels
+    slack,             ///< x; kernels may also make `roundings` roundings of a number as large as y
     round,             ///< a kernel may round to `format` here, to nearest even; the exact value is x
     convert,           ///< every kernel must round to `format` here; the exact value is the rounded one
 };
 
-/// Returns the function that determines the accuracy of a step.
+/// Returns the function whose stated accuracy determines the error of a step, if there is one.
 constexpr std::optional<Function> function_of(Step step) {
     switch (step) {
         case Step::exponential:
@@ -95,10 +96,10 @@ constexpr bool is_rounded(Step step) {
     }
 }
 
-/// The source of each element of a moved row. The row has n elements; h = n / 2.
+/// Rearrangements of a row x of n elements, where h = n / 2. The comments give element i of the result.
 enum class Move : std::uint8_t {
-    turn_halves,  ///< -x[i + h] in the first half, x[i - h] in the second
-    turn_pairs,   ///< -x[i + 1] at even places, x[i - 1] at odd ones
+    turn_halves,  ///< -x[i + h] for i < h, otherwise x[i - h]
+    turn_pairs,   ///< -x[i + 1] for even i, otherwise x[i - 1]
     to_pairs,     ///< halves to pairs: x[i / 2]
     to_halves,    ///< pairs to halves: x[2 (i mod h)]
 };
@@ -130,23 +131,23 @@ struct Node {
     int x = -1, y = -1;                     ///< operands: earlier nodes
     bool is_row = false;                    ///< one number for the row; otherwise one for each element
     int array = -1;                         ///< index of the array that the step reads
-    double constant = 0, constant_low = 0;  ///< the constant is the sum of both
-    /// Number of roundings in the compute format after the step. If usual kernels differ, it is the largest number. For
-    /// a sum, it counts roundings of the whole sum, in addition to those of its additions.
+    double constant = 0, constant_low = 0;  ///< the constant is constant + constant_low
+    /// The largest number of roundings in the compute format that usual kernels make at this step. For a sum, these are
+    /// roundings of the whole sum, in addition to the roundings of its additions.
     double roundings = 1;
     double unit_roundings = 0;      ///< for an addition: further roundings, of numbers as large as 1
-    std::int64_t skipped = 0;       ///< for a sum or extreme: last elements that it leaves out (never in legal kernels)
+    std::int64_t skipped = 0;       ///< for a sum or extreme: number of last elements left out (never in legal kernels)
     SumOrder order{};               ///< of a sum
     std::optional<double> start{};  ///< for an extreme: the number that it begins with (never in legal kernels)
-    bool is_narrow_sum = false;     ///< the value is that of a chain in the accumulator's format, as in a wrong kernel
+    bool is_narrow_sum = false;     ///< computed by a rounded chain instead of exactly (only in wrong kernels)
     Move move = Move::turn_halves;
     Format format{};
     Round rounding = Round::nearest_even;  ///< of a conversion
     Ulps off{.ulps = 0};                   ///< the error of a wrong kernel's function, in ulp of fp32
 };
 
-/// How the elements of an array map to outputs: one for each output, row or column, one for all, or rows that an index
-/// selects.
+/// The mapping from the elements of an array to outputs: one element for each output, each row or each column, one
+/// element for all outputs, or rows that an index selects.
 enum class Axis : std::uint8_t { each, row, column, whole, gathered };
 
 /// Builds the list of nodes of an operation.
@@ -157,7 +158,7 @@ class Nodes {
     }
     Value product() { return put({.step = Step::product}); }
     Value constant(double x) { return put({.step = Step::constant, .is_row = true, .constant = x}); }
-    /// Adds a constant that no format has. high + low is within 2^-106 of it.
+    /// Adds a constant that no format can represent. high + low is within 2^-106 of the constant.
     Value irrational(double high, double low) {
         return put({.step = Step::constant, .is_row = true, .constant = high, .constant_low = low});
     }
@@ -168,7 +169,7 @@ class Nodes {
     Value accumulate(Value product, Value addend) { return two(Step::accumulate, product, addend); }
     Value either(Value x, Value y) { return two(Step::either, x, y, 0); }
     Value slack(Value x, Value y, double roundings) { return two(Step::slack, x, y, roundings); }
-    /// Adds 1 + x for an |x| of at most 1. Some kernels round once more before this addition.
+    /// Adds a node for 1 + x. Precondition: |x| <= 1. Some kernels round once more before this addition.
     Value one_and(Value x) {
         const Value sum = add(constant(1), x);
         if (!rounds_steps_) nodes_.back().unit_roundings = 1;
@@ -193,8 +194,8 @@ class Nodes {
         return put(
             {.step = Step::convert, .x = x.node, .is_row = at(x).is_row, .format = format, .rounding = rounding});
     }
-    /// Adds the mean and variance of a row by Welford's updates in fp32. A legal kernel may use them only if it
-    /// declares them.
+    /// Add the mean and the variance of a row by Welford's updates in fp32. These nodes are only for wrong kernels. If
+    /// a kernel declares Welford's updates, other nodes bound its errors.
     Value welford_mean(Value x) { return put({.step = Step::welford_mean, .x = x.node, .is_row = true}); }
     Value welford_variance(Value x) { return put({.step = Step::welford_variance, .x = x.node, .is_row = true}); }
     Value greatest(Value x, std::int64_t skipped = 0, std::optional<double> start = {}) {
@@ -213,7 +214,7 @@ class Nodes {
                     .skipped = skipped,
                     .order = order});
     }
-    /// Adds a chain that is rounded to `format` after every addition. No legal kernel has one.
+    /// Adds a sum as a chain that is rounded to `format` after every addition. No legal kernel has such a node.
     Value narrow_sum(Value x, const Format& format) {
         return put(
             {.step = Step::sum, .x = x.node, .is_row = true, .order = {.accumulator = format}, .is_narrow_sum = true});
@@ -221,7 +222,7 @@ class Nodes {
     Value select(Value x, int array) {
         return put({.step = Step::select, .x = x.node, .is_row = true, .array = array, .roundings = 0});
     }
-    /// Adds x, or 0 in rows whose number in `array` is `skipped`.
+    /// Adds a node that is x, or 0 if the row's number in `array` is equal to `skipped`.
     Value keep(Value x, int array, double skipped) {
         return put({.step = Step::keep,
                     .x = x.node,
@@ -233,10 +234,10 @@ class Nodes {
     Value move(Value x, Move move) { return put({.step = Step::move, .x = x.node, .roundings = 0, .move = move}); }
 
     const std::vector<Node>& list() const { return nodes_; }
-    /// Gives every function that is less accurate in `table` than in `than` the largest error that `table` allows.
-    /// Affects nodes that are added later.
+    /// Makes functions less accurate, for wrong kernels. Each function that is less accurate in `table` than in `than`
+    /// has the largest error that `table` allows. Affects only nodes that are added later.
     void make_functions(const FunctionTable& table, const FunctionTable& than);
-    /// Rounds every step that is added later to fp32, once. The list then gives the numbers of a plain kernel with
+    /// Rounds every step that is added later once to fp32. The list then gives the results of a plain kernel with
     /// correctly rounded functions and sums. No kernel of the same form is more accurate in any step.
     void round_steps() { rounds_steps_ = true; }
 
@@ -265,7 +266,7 @@ class Nodes {
     }();
 };
 
-/// An array of a check, decoded.
+/// An input array of a check, decoded to numbers.
 struct Input {
     std::string_view name{};
     Axis axis = Axis::each;
@@ -299,16 +300,16 @@ struct Input {
 enum class Overflowing : std::uint8_t {
     never,
     to_infinity,  ///< an infinity of the exact value's sign, or the largest finite number if the format saturates
-    to_anything,  ///< an infinity of either sign, or NaN if two of them meet
+    to_anything,  ///< an infinity of either sign, or NaN
 };
 
-/// A number that a list begins with, and its errors: the sum of a matrix product or, in a list across rows, the result
-/// of a row.
+/// A number with which a list of nodes begins, and the errors of the number. It is the sum of a matrix product or, in a
+/// list that reduces all rows, the result of a row.
 struct ProductSum {
     Wide sum{};
     double certain = 0;      ///< upper bound of a legal kernel's error
-    double mean = 0;         ///< the part of it that roundings of the same sign cause
-    double spread = 0;       ///< norm of its independent local errors
+    double mean = 0;         ///< the part of `certain` that roundings of the same sign cause
+    double spread = 0;       ///< norm of the independent rounding errors of the sum
     double certificate = 0;  ///< upper bound of the error of `sum`
     Overflowing overflow = Overflowing::never;
 };
@@ -320,10 +321,10 @@ struct Row {
     const std::vector<Input>* inputs = nullptr;
     const std::vector<ProductSum>* products = nullptr;  ///< one for each element to evaluate
     double addend_certain = 0, addend_mean = 0,
-           addend_spread = 0;  ///< errors of a chain relative to the number that it begins with
+           addend_spread = 0;  ///< errors of a chain, relative to the addend with which the chain begins
 };
 
-/// Returns the number that a node reads for the row.
+/// Returns the number that the array of a node holds for the row.
 inline double number_of(const Node& node, const Row& row) {
     return (*row.inputs)[static_cast<std::size_t>(node.array)].at(row.row, 0, row.columns);
 }
@@ -334,37 +335,38 @@ struct Arithmetic {
     double least = 0x1p-150;    ///< half of the smallest subnormal number
     double overflow = 0x1p128;  ///< results of this size and above are infinite
     std::array<Accuracy, function_count> functions{};
-    bool is_reference = false;  ///< the arithmetic of reference(): products have their certificates' errors
+    bool is_reference = false;  ///< the arithmetic of reference(); a product then has the error ProductSum::certificate
 
     const Accuracy& of(Function function) const { return functions[static_cast<std::size_t>(function)]; }
 };
 
-/// Returns the fp32 arithmetic of kernels, with the accuracy of functions that the vendor states.
+/// Returns the fp32 arithmetic of kernels, with the accuracy of functions that `table` states.
 Arithmetic kernel_arithmetic(const FunctionTable& table);
 /// Returns the arithmetic of reference().
 Arithmetic reference_arithmetic();
 
-/// The nodes and elements of a legal kernel that may overflow. The list of a node is empty if none of its numbers may
-/// overflow.
+/// Records which elements of which nodes may overflow in a legal kernel. The vector of a node is empty if none of its
+/// elements may overflow.
 struct Overflows {
     bool is_any = false;
-    bool is_inside = false;  ///< a node that later nodes read may overflow
+    bool is_inside = false;  ///< a node other than the last one may overflow
     std::vector<std::vector<Overflowing>> nodes{};
 
     void clear() {
         is_any = is_inside = false;
         for (auto& node : nodes) node.clear();
     }
-    /// Returns the overflow of element i, or of the single number of the row.
+    /// Returns the overflow of element i of a node, or of the node's single number.
     Overflowing at(std::size_t node, std::size_t i) const {
         if (!is_any || nodes[node].empty()) return Overflowing::never;
         return nodes[node][nodes[node].size() == 1 ? 0 : i];
     }
 };
 
-/// The errors of one number of a legal kernel: norms of independent roundings, and errors that always add up.
+/// The expected size of the error of one number in a legal kernel: norms of independent rounding errors, and errors
+/// that may all have the same sign.
 struct Spread {
-    double linear = 0;  ///< systematic: functions, and means of sums that stall
+    double linear = 0;  ///< systematic errors: those of functions, and the mean errors of sums that stall
     double own = 0;     ///< the norm of roundings that no other element of the row shares
     double shared = 0;  ///< the norm of all other roundings
     double common = 0;  ///< certain bound of the errors that the elements of a row share
@@ -375,17 +377,18 @@ using Columns = std::vector<std::vector<T>>;  ///< for each node: its elements, 
 
 /// Computes every node's exact value, up to the errors of reference_arithmetic().
 void reference(const std::vector<Node>& nodes, const Row& row, Columns<Wide>& out);
-/// Computes upper bounds of every node's error in `arithmetic`, given the values. A bound is infinite if the error has
-/// no bound. With `overflows`, a bound holds for finite results, and `overflows` records where others are legal.
-/// Without it, such bounds are infinite.
+/// Computes an upper bound of every node's error in `arithmetic`, given the exact values. A bound is infinite if the
+/// error has no bound. If `overflows` is not null, bounds hold for finite results, and `overflows` records where other
+/// results are legal. If it is null, the bound is infinite wherever such results are legal.
 void bound(const std::vector<Node>& nodes, const Row& row, const Columns<Wide>& values, const Arithmetic& arithmetic,
            Columns<double>& out, Overflows* overflows = nullptr);
 /// Computes the spread of every node's error in `arithmetic`, given values and bounds.
 void spread(const std::vector<Node>& nodes, const Row& row, const Columns<Wide>& values, const Columns<double>& bounds,
             const Arithmetic& arithmetic, Columns<Spread>& out);
 
-/// Returns half of the distance between neighbours of `format` at |x|, subnormals included. Beyond the largest finite
-/// number, this is the distance of the top binade. The result is infinite for infinities, and NaN for NaN.
+/// Returns half the distance between neighbouring numbers of `format` at |x|, including subnormal numbers. Beyond the
+/// largest finite number, the distance in the top binade is used. The result is infinite for infinities, and NaN for
+/// NaN.
 double half_ulp(const Format& format, double x);
 
 }  // namespace macheps::check

@@ -62,7 +62,8 @@ class Numbers {
     /// Returns the numbers of an array without copying them. The array must outlive the result. Errors: throws Error as
     /// values_of() does.
     static Numbers in_place(const files::StoredArray& array, const Format& format);
-    /// Returns true if every code of the format may be in an element, so that in_place() has nothing to test.
+    /// Returns true if in_place() supports the format: an element has at most 32 bits, and every bit pattern of an
+    /// element is a valid code, so that no element has to be tested.
     static bool fits_in_place(const Format& format) { return format.bits >= 8 && format.bits + format.padding <= 32; }
 
     double operator[](std::size_t i) const { return array_ == nullptr ? held_[i] : read(i); }
@@ -73,11 +74,11 @@ class Numbers {
     IndexIterator<Numbers> end() const { return {this, size()}; }
     operator std::vector<double>() const { return {begin(), end()}; }
 
-    /// Returns the numbers as a vector that may be changed. They are decoded first if they are not held.
+    /// Returns the numbers as a vector that the caller may change. Decodes the numbers first if they are read in place.
     std::vector<double>& held();
-    /// Moves element `by` to the front, as std::rotate does.
+    /// Rotates the numbers so that element `by` becomes the first one, as std::rotate does.
     void rotate(std::size_t by);
-    /// Sets numbers of magnitudes below `least` to zero.
+    /// Sets all numbers whose magnitude is below `least` to zero.
     void flush_below(double least);
 
   private:
@@ -98,7 +99,7 @@ class Numbers {
     double flushed_below_ = 0;
 };
 
-/// A reference to a sequence of numbers, which must outlive it.
+/// A view of a sequence of numbers. The sequence must outlive the view.
 class NumberView {
   public:
     using value_type = double;

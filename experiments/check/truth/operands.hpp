@@ -11,19 +11,19 @@
 
 namespace macheps::check {
 
-/// Operands of the products of a [m,k] and b [k,n], one for each batch. One b may serve all batches. Rows of a are
-/// counted through all batches. Each batch has m rows; if batches are groups, `starts` gives their rows. Values are
-/// those of formats up to fp32.
+/// Operands of the matrix products of a [m,k] and b [k,n], one product for each batch. All batches may share one b. The
+/// rows of a are numbered through all batches. Each batch has m rows, unless the batches are groups of different sizes.
+/// `starts` then gives their first rows. All values can be represented in fp32.
 struct ProductOperands {
     std::int64_t batches = 1, m = 0, n = 0, k = 0;
     bool has_one_b = true;
-    std::int64_t parts = 1;  ///< number of successive batches that are parts of one; above 1 in a sample
+    std::int64_t parts = 1;  ///< in a sample: number of successive batches that are parts of one batch; otherwise 1
     Format a_format = fp32, b_format = fp32;
     std::vector<double> a{}, b{};          ///< multiplied by the block factors, if there are any
     std::vector<std::int64_t> starts{};    ///< first row of each group, and the end of the last; empty: m rows each
     std::int64_t k_block = 0;              ///< number of terms that share a factor; 0: no factors
-    Format scale_format = fp32;            ///< of factors
-    std::vector<double> raw_a{}, raw_b{};  ///< the operands without the factors; empty if there are no factors
+    Format scale_format = fp32;            ///< format of the block factors
+    std::vector<double> raw_a{}, raw_b{};  ///< operands without the factors; empty without factors
     std::vector<double> a_factors{};       ///< [rows, blocks]
     std::vector<double> b_factors{};       ///< [matrices of b, blocks, n]
 
@@ -64,8 +64,8 @@ struct ProductOperands {
     }
 };
 
-/// Returns the largest power of two that divides x, which must be an fp32 number or the product of two of them. Returns
-/// infinity for zeros, infinities and NaN.
+/// Returns the largest power of two that divides x, which must be an fp32 number or a product of two fp32 numbers.
+/// Returns infinity for zeros, infinities and NaN.
 inline double unit_of(double x) {
     const auto bits = std::bit_cast<std::uint64_t>(x);
     const auto field = static_cast<int>(bits >> 52 & 0x7ff);

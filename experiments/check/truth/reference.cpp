@@ -15,7 +15,7 @@ namespace {
 
 using Wides = std::vector<Wide>;
 
-/// Computes out[i] = function(x[i], y[i]). If x or y has a single number, it serves all elements.
+/// Computes out[i] = function(x[i], y[i]). If x or y has a single element, this element is used for every i.
 template <class Function>
 void each(const Wides& x, const Wides& y, Wides& out, Function function) {
     const std::size_t by_x = x.size() == 1 ? 0 : 1, by_y = y.size() == 1 ? 0 : 1, count = out.size();
@@ -24,7 +24,7 @@ void each(const Wides& x, const Wides& y, Wides& out, Function function) {
 
 bool is_less(Wide x, Wide y) { return x.high < y.high || (x.high == y.high && x.low < y.low); }
 
-/// Returns the extreme of a row, or NaN if an element is NaN.
+/// Returns the maximum or minimum of a row, or NaN if an element is NaN.
 Wide extreme_of(const Wides& x, const Node& node) {
     const bool is_least = node.step == Step::least;
     const auto skipped = std::min(static_cast<std::ptrdiff_t>(node.skipped), static_cast<std::ptrdiff_t>(x.size()) - 1);
@@ -71,7 +71,7 @@ Running running_of(const Wides& x) {
     return r;
 }
 
-/// Moves the values of a function by the largest error that a vendor allows. The sign of the error depends on the bits
+/// Adds the largest error that a vendor allows to the values of a function. The sign of the error depends on the bits
 /// of x.
 void put_off(const Node& node, const Wides& x, Wides& out) {
     for (std::size_t i = 0; i < out.size(); ++i) {
@@ -99,7 +99,7 @@ void read_input(const Input& input, const Row& row, Wides& out) {
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = {input.values[first + i], 0};
 }
 
-/// Computes a step that is not a function of one or two numbers. Returns false for other steps.
+/// Computes a step that is not elementwise. Returns false, without computing anything, if the step is elementwise.
 bool is_placed(const Node& node, const Row& row, const Columns<Wide>& values, Wides& out, const WideSteps& steps) {
     const Wides* x = node.x < 0 ? nullptr : &values[static_cast<std::size_t>(node.x)];
     switch (node.step) {
@@ -153,7 +153,7 @@ bool is_placed(const Node& node, const Row& row, const Columns<Wide>& values, Wi
 void compute(const Node& node, const Wides& x, const Wides& y, Wides& out, const WideSteps& steps) {
     const WideRow a{x.data(), x.size() == 1}, b{y.data(), y.size() == 1};
     const auto function = [&](WideSteps::One step) {
-        // A single number of the row is computed once, and its result serves all elements.
+        // If x is a single number for the whole row, the function is computed once and the result is copied.
         if (!a.is_one) return step(x.data(), out.data(), out.size());
         step(x.data(), out.data(), 1);
         std::fill(out.begin() + 1, out.end(), out.front());
@@ -166,7 +166,7 @@ void compute(const Node& node, const Wides& x, const Wides& y, Wides& out, const
             return steps.subtract(a, b, out.data(), out.size());
         case Step::multiply:
             steps.multiply(a, b, out.data(), out.size());
-            // If a product is -0, the sum of its two parts is +0.
+            // If a product is -0, the sum of its two parts is +0. The product of the high parts has the correct sign.
             return each(x, y, out, [at = out.data()](Wide a, Wide b) mutable {
                 const Wide product = *at++;
                 return product.high == 0 ? Wide{a.high * b.high, 0} : product;
@@ -234,7 +234,7 @@ Arithmetic kernel_arithmetic(const FunctionTable& table) {
     Arithmetic arithmetic;
     for (std::size_t i = 0; i < function_count; ++i) {
         const Ulps& ulps = table.functions[i];
-        // An ulp is at most two unit roundoffs of the value, and at least the smallest subnormal number.
+        // An ulp of fp32 is at most two unit roundoffs of the value, and at least the smallest subnormal number.
         arithmetic.functions[i] = {ulps.ulps * 0x1p-23, ulps.per_argument * 0x1p-23,
                                    ulps.absolute + ulps.ulps * 0x1p-149};
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Distances of a format and rounding to it, for loops over many numbers. Everything that depends on the format alone is
-// computed once. The results are those of core's ulp and codec.
+// Computes half ulps of a format and rounds numbers to a format, for loops over many numbers. Values that depend only
+// on the format are computed once. The results are equal to those of the ulp and the codec in core.
 #pragma once
 #include "core/codec.hpp"
 #include "core/ulp.hpp"
@@ -12,7 +12,7 @@
 
 namespace macheps::check {
 
-/// Half of the distance between neighbours of a format, subnormals included.
+/// Computes half the distance between neighbouring numbers of a format, including subnormal numbers.
 class HalfUlp {
   public:
     explicit HalfUlp(const Format& format)
@@ -20,13 +20,13 @@ class HalfUlp {
           top_(exponent_of(decode64(format, format.max_finite_code() << format.padding))),
           fraction_bits_(format.fraction_bits()) {}
 
-    /// Returns half an ulp at |x|. Beyond the largest finite number, it is that of the top binade. It is infinite for
-    /// infinities, and NaN for NaN.
+    /// Returns half an ulp at |x|. Beyond the largest finite number, returns half an ulp of the top binade. Returns
+    /// infinity for infinities, and NaN for NaN.
     double operator()(double x) const {
         const auto field = static_cast<int>(std::bit_cast<std::uint64_t>(x) >> 52 & 0x7ff);
         if (field == 0x7ff) return std::isnan(x) ? x : std::numeric_limits<double>::infinity();
-        // Zeros and subnormal numbers of fp64 are below the smallest exponent of any other format. That of fp64 itself
-        // is -1022.
+        // Zeros and subnormal fp64 numbers get the exponent -1022, the smallest of fp64. All other formats have larger
+        // exponents.
         const int exponent = field == 0 ? -1022 : field - 1023;
         return Format::power_of_two(std::min(std::max(exponent, least_), top_) - fraction_bits_ - 1);
     }
@@ -35,18 +35,20 @@ class HalfUlp {
     int least_, top_, fraction_bits_;
 };
 
-/// Rounds to nearest even on the bits of fp64, for results that are normal numbers of the format.
+/// Rounds fp64 numbers to nearest even by integer operations on their bits. This works only if the result is a normal
+/// number of the format.
 class NearestNormal {
   public:
     explicit NearestNormal(const Format& format)
         : drop_(53 - format.precision),
           least_(Format::power_of_two(format.emin())),
-          // In some formats, the top binade also has codes that are not finite numbers.
+          // The codec rounds numbers in the top binade, because in some formats that binade also has codes that are not
+          // finite numbers.
           most_(format.encoding == Encoding::binary
                     ? Format::power_of_two((1 << (format.bits - format.precision)) - 2 - format.exponent_bias)
                     : 0) {}
 
-    /// Returns false if the codec must do the rounding.
+    /// Sets y to x, rounded to the format. Returns false if the codec must round x instead.
     bool round(double x, double& y) const {
         if (most_ == 0) return false;
         const auto bits = std::bit_cast<std::uint64_t>(x), half = std::uint64_t{1} << (drop_ - 1),
@@ -54,7 +56,7 @@ class NearestNormal {
         y = std::bit_cast<double>((bits + (half - 1) + odd) & ~((half << 1) - 1));
         return is_normal(y);
     }
-    /// Returns true if y, a number of the format, is normal for certain.
+    /// Returns true if y is certainly a normal number. Precondition: y is a number of the format.
     bool is_normal(double y) const { return std::fabs(y) > least_ && std::fabs(y) < most_; }
     /// Returns true if x may be the midpoint of two normal numbers.
     bool is_tie(double x) const {

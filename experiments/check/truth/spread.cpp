@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes how far errors spread. The error of a number is a linear functional of the independent roundings before it,
-// and its spread is the norm of the coefficients. Norms of operands that may share roundings are added (Minkowski's
-// inequality). Norms of roundings that no two elements share are added by squares.
+// Computes how far errors spread if rounding errors are independent. The error of a number is approximately a linear
+// combination of the rounding errors before it. The spread is the norm of the coefficients. If operands may share
+// roundings, their norms are added (Minkowski's inequality). If no two elements share roundings, the squares of the
+// norms are added.
 #include "experiments/check/truth/nodes.hpp"
 
 #include <algorithm>
@@ -10,7 +11,7 @@ namespace macheps::check {
 
 namespace {
 
-/// The magnitudes of a step's derivatives.
+/// The magnitudes of a step's derivatives with respect to its operands.
 struct Slopes {
     double x = 1, y = 0;
 };
@@ -44,13 +45,14 @@ Slopes slopes_of(const Node& node, double x, double y, double z) {
 
 double hypotenuse(double x, double y) { return sqrt(x * x + y * y); }
 
-/// Returns the spread of a row's single number as its elements use it: they share all of its errors.
+/// Returns the spread of a number that all elements of a row use, such as the sum of the row. The elements share all of
+/// its errors.
 Spread as_shared(const Spread& row, double certain) {
     return {.linear = row.linear, .own = 0, .shared = row.own + row.shared, .common = certain};
 }
 
-/// The errors of a step's own roundings. Errors of functions may all have the same sign; the other errors are
-/// independent.
+/// The errors of a step's own roundings. Errors of functions (`linear`) may all have the same sign. The other errors
+/// (`own`) are independent.
 struct Local {
     double linear = 0, own = 0;
 };
@@ -124,16 +126,17 @@ Spread sum_spread(const Node& node, const std::vector<Wide>& x, const std::vecto
     const auto terms = static_cast<std::int64_t>(count);
     const double additions = count > 0 ? static_cast<double>(count - 1) : 0, all = sum_error(node.order, terms),
                  unit = Format::power_of_two(-node.order.accumulator.precision);
-    // Every partial sum is at most the sum of magnitudes, and no term is in more partial sums than the height of the
-    // tree.
+    // Every partial sum is at most the sum of magnitudes. The height of the tree bounds the number of partial sums that
+    // contain a term.
     squares += std::min(additions * unit * unit, all * all) * magnitudes * magnitudes;
-    // In sums so long that addends fall below half a unit of the sum, the mean of the rounding errors is not zero.
+    // If a sum is so long that its terms are smaller than half an ulp of the sum, the mean of its rounding errors is
+    // not zero.
     s.linear += all * std::min(1.0, all / 2) * magnitudes + node.roundings * a.unit_roundoff * magnitudes;
     s.own = sqrt(squares);
     return s;
 }
 
-/// Computes the spread of steps whose operand is at another place of the row.
+/// Computes the spread of steps that take an element from another place of the row: extremes, selections and moves.
 void placed_spread(const Node& node, const Row& row, const std::vector<Spread>& x, const std::vector<double>& bounds,
                    std::vector<Spread>& out) {
     switch (node.step) {

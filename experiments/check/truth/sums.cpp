@@ -24,7 +24,7 @@ struct ShapeRow {
     std::int64_t (*height)(std::int64_t n, std::int64_t width);
 };
 
-/// Returns the height of the flattest tree.
+/// Returns the height of the flattest binary tree with this number of leaves.
 std::int64_t depth(std::int64_t leaves) { return std::bit_width(static_cast<std::uint64_t>(leaves - 1)); }
 std::int64_t quotient(std::int64_t n, std::int64_t width) { return (n + width - 1) / width; }
 
@@ -95,14 +95,15 @@ double sum_height(const SumOrder& order, std::int64_t terms) {
 double sum_error(const SumOrder& order, std::int64_t terms) {
     const double n = static_cast<double>(terms), u = Format::power_of_two(-order.accumulator.precision),
                  height = sum_height(order, terms);
-    // Any order: (n - 1) u without terms of second order (Jeannerod and Rump 2013). Trees have such terms: (1 + u)^h -
-    // 1. Kahan's sum: 2 u + O(n u^2) (Higham, Accuracy and Stability, 4.3).
+    // The bound for any order is (n - 1) u, without terms of second order (Jeannerod and Rump 2013). The bound for a
+    // tree of height h is (1 + u)^h - 1, which has such terms. The bound for Kahan's sum is 2 u + O(n u^2) (Higham,
+    // Accuracy and Stability, 4.3).
     double error = height * u;
     if (order.shape == SumShape::kahan)
         error += 4 * n * u * u;
     else if (order.shape != SumShape::any)
         error *= 1 + height * u;
-    // A narrow accumulator also rounds the terms.
+    // If the accumulator is narrower than fp32, the terms themselves are also rounded.
     if (order.is_narrow() && terms > 0) error += u * (1 + error);
     return error;
 }

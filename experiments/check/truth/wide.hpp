@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Double-double arithmetic for references. Operations have relative errors below 2^-100. Infinities and NaN behave as
-// in fp64. erf and tanh are computed in fp64. They use only + - * / fma and core's exp, so that a verdict has the same
-// bits everywhere.
+// Double-double arithmetic for exact results. Operations have relative errors below 2^-100. Infinities and NaN behave
+// as in fp64. erf and tanh are computed in fp64. Both functions use only + - * / fma and core's exp, so that a verdict
+// has the same bits on every machine.
 #pragma once
 #include "core/math64.hpp"
 
@@ -11,10 +11,10 @@
 namespace macheps::check {
 
 struct Wide {
-    double high = 0, low = 0;  ///< the value is high + low; high is that sum, rounded
+    double high = 0, low = 0;  ///< the value is high + low; `high` is the value rounded to fp64
 };
 
-// The functions that wide.inl uses, for double.
+// Versions for double of the functions that wide.inl uses.
 inline bool is_finite(double x) { return std::isfinite(x); }
 inline double select(bool condition, double x, double y) { return condition ? x : y; }
 inline double size_of(double x) { return std::fabs(x); }
@@ -23,7 +23,7 @@ inline double max_of(double x) { return x; }
 inline bool any_of(bool x) { return x; }
 using math::exp;
 
-/// 1 / (2 k + 1), for the series of erf. Magnitudes below 6 need fewer than 14 + 6 * 25 terms.
+/// Element k is 1 / (2 k + 1), for the series of erf. If |x| < 6, the series needs fewer than 14 + 6 * 25 terms.
 inline constexpr int max_terms = 164;
 inline constexpr auto odd_reciprocals = [] {
     std::array<double, max_terms + 1> all{};

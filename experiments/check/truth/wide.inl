@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Double-double arithmetic and functions, written once for numbers and for vectors of them, so that both give the same
-// bits. This file has no include guard: wide.hpp includes it for double, and wide_steps.cpp includes it once for each
-// SIMD target, each inside its own namespace. There, MACHEPS_MATH_WIDE is a struct of two MACHEPS_MATH_REAL, `high` and
-// `low`, and high is high + low, rounded. The operators + - * / < <= > == ! are in scope, and so are fma, exp, select,
-// is_finite, size_of (the magnitude), floor_of, max_of (the largest lane of a vector) and any_of. Sources: Dekker
-// 1971; Knuth, TAOCP 2, 4.2.2; Joldes, Muller and Popescu, ACM TOMS 44(2), 2017.
+// Double-double arithmetic and functions. The code is written once for double and for vectors of doubles, so that both
+// give the same bits. This file has no include guard. wide.hpp includes it for double, and wide_steps.cpp includes it
+// once for each SIMD target, each time in a different namespace. The including file defines MACHEPS_MATH_REAL and
+// MACHEPS_MATH_WIDE, a struct of two MACHEPS_MATH_REAL members `high` and `low`. `high` equals high + low, rounded. The
+// including file also provides the operators + - * / < <= > == ! and the functions fma, exp, select, is_finite, size_of
+// (the magnitude), floor_of, max_of (the largest lane of a vector) and any_of. Sources: Dekker 1971; Knuth, TAOCP 2,
+// 4.2.2; Joldes, Muller and Popescu, ACM TOMS 44(2), 2017.
 
 MACHEPS_MATH_FN MACHEPS_MATH_WIDE settled(MACHEPS_MATH_REAL high, MACHEPS_MATH_REAL low) {
     const MACHEPS_MATH_REAL top = high + low;
@@ -40,8 +41,8 @@ MACHEPS_MATH_FN MACHEPS_MATH_WIDE operator/(MACHEPS_MATH_WIDE x, MACHEPS_MATH_WI
     return {select(is_quotient, quotient.high, first), select(is_quotient, quotient.low, none)};
 }
 
-/// Returns e^x with a relative error below 2^-51. It uses core's exp, which also exists for vectors and has an error
-/// below one ulp.
+/// Returns e^x with a relative error below 2^-51. Uses core's exp, which has an error below one ulp and also exists for
+/// vectors.
 MACHEPS_MATH_FN MACHEPS_MATH_WIDE exponential(MACHEPS_MATH_WIDE x) {
     const MACHEPS_MATH_REAL high = exp(x.high), none(0.0);
     const MACHEPS_MATH_WIDE y = settled(high, high * x.low);
@@ -74,8 +75,8 @@ MACHEPS_MATH_FN MACHEPS_MATH_REAL error_function(MACHEPS_MATH_REAL x) {
             one + series * (twice * MACHEPS_MATH_REAL(odd_reciprocals[static_cast<std::size_t>(k)]));
         series = select(MACHEPS_MATH_REAL(static_cast<double>(k)) <= terms, longer, one);
     }
-    // x^2 is at most 36, and its rounding error is at most 2^-53 of it. Multiplying e^(-x^2) by 1 - lost corrects for
-    // that error.
+    // `lost` is the rounding error of x^2. x^2 is at most 36 and its relative error at most 2^-53, so multiplying
+    // e^(-x^2) by 1 - lost corrects for the error.
     const MACHEPS_MATH_REAL lost = fma(x, x, -square);
     const MACHEPS_MATH_REAL y = MACHEPS_MATH_REAL(0x1.20dd750429b6dp+0) * x * series * (exp(-square) * (one - lost));
     return select(is_small, y, select(x < none, -one, select(x == x, one, x)));
@@ -89,7 +90,7 @@ MACHEPS_MATH_FN MACHEPS_MATH_REAL hyperbolic_tangent(MACHEPS_MATH_REAL x) {
     const auto is_small = size < MACHEPS_MATH_REAL(0.35);
     if (any_of(is_small)) {
         const MACHEPS_MATH_REAL t = size + size;
-        MACHEPS_MATH_REAL growth = one;  // (e^t - 1) / t for t up to 0.7, by its series
+        MACHEPS_MATH_REAL growth = one;  // (e^t - 1) / t for t up to 0.7, by its power series
         for (int k = 17; k >= 2; --k) growth = one + growth * t / MACHEPS_MATH_REAL(static_cast<double>(k));
         const MACHEPS_MATH_REAL grown = t * growth;
         y = select(is_small, grown / (grown + MACHEPS_MATH_REAL(2.0)), y);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Uses only the Highway targets of the CPU engine. CPUs without them run plain loops.
+// Compiles only for the Highway targets that the CPU engine uses (AVX2 and AVX-512). Other CPUs run plain loops.
 #ifndef HWY_DISABLED_TARGETS
 #define HWY_DISABLED_TARGETS (~(HWY_AVX2 | HWY_AVX3 | HWY_BASELINE_TARGETS))
 #endif
@@ -15,7 +15,7 @@ namespace macheps::check::HWY_NAMESPACE {
 #if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
 namespace hn = hwy::HWY_NAMESPACE;
 
-// --- the functions that wide.inl uses
+// Functions that wide.inl requires, for vectors.
 
 using Doubles = hn::ScalableTag<double>;
 struct Mask {
@@ -51,7 +51,7 @@ HWY_INLINE double max_of(Lanes a) { return hn::GetLane(hn::MaxOfLanes(Doubles(),
 #undef MACHEPS_MATH_FN
 #undef MACHEPS_MATH_REAL
 
-/// Returns core's exp of each lane.
+/// Returns exp of each lane, with the same bits as math::exp.
 HWY_INLINE Lanes exp(Lanes x) {
     const hn::RebindToSigned<Doubles> di;
     Lanes shifted;
@@ -67,7 +67,7 @@ HWY_INLINE Lanes exp(Lanes x) {
     return select(x == x, z, Lanes(macheps::math::detail::nan64()));
 }
 
-struct Wides {  // constructors that the compiler generates are not compiled for the target
+struct Wides {  // implicit constructors would not be compiled for the target
     Lanes high, low;
     HWY_INLINE Wides() : high(), low() {}
     HWY_INLINE Wides(Lanes high_part, Lanes low_part) : high(high_part), low(low_part) {}
@@ -92,7 +92,7 @@ HWY_INLINE void store(const Wides& x, Wide* to) {
 }
 HWY_INLINE Wides all(const Wide& x) { return {Lanes(x.high), Lanes(x.low)}; }
 
-/// Applies `step` to vectors and, at the end of a row, to single numbers.
+/// Applies `step` to whole vectors and, at the end of a row, to single numbers.
 template <class Step>
 HWY_INLINE void two(WideRow x, WideRow y, Wide* out, std::size_t count, const Step& step) {
     const std::size_t lanes = hn::Lanes(Doubles());

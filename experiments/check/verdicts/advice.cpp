@@ -14,8 +14,8 @@ namespace macheps::check {
 
 namespace {
 
-/// Returns a request for small inputs. Rows have the length of the check's, up to a limit, so that they have the same
-/// tails.
+/// Returns a request for small inputs. Rows have the length of the rows in the check, up to a limit, so that the last
+/// incomplete tile of a row has the same size.
 InputRequest small_request(const Declaration& declaration, std::int64_t row_elements) {
     InputRequest request{.declaration = declaration};
     request.declaration.canaries = 0;
@@ -27,8 +27,8 @@ InputRequest small_request(const Declaration& declaration, std::int64_t row_elem
     return request;
 }
 
-/// Returns the wrong kernels and whether the inputs of a recipe show them. Returns nothing if the recipe cannot make
-/// inputs of this size.
+/// Runs the wrong kernels on inputs of a recipe, and returns whether the tests notice them. Returns nothing if the
+/// recipe cannot make inputs of this size.
 std::vector<Mutant> mutants_of(const Recipe& recipe, const InputRequest& request, double delta, ThreadPool& pool) {
     std::vector<Mutant> all;
     try {
@@ -72,8 +72,8 @@ std::vector<Advice> advise(const Declaration& declaration, std::int64_t row_elem
     for (std::size_t i = 0; i < blind.size(); ++i) {
         double most = 0;
         for (const Detector& detector : detectors[i]) most = std::max(most, detector.visibility);
-        // Recipes are listed with the best known first. Take the first one that shows the mutant about as well as the
-        // best one.
+        // Recipes are listed with the most familiar first. Take the first recipe that shows the mutant about as clearly
+        // as the best recipe.
         const auto first = std::find_if(detectors[i].begin(), detectors[i].end(),
                                         [&](const Detector& detector) { return detector.visibility >= most / 10; });
         if (first != detectors[i].end()) all.push_back({blind[i], std::string(first->recipe)});

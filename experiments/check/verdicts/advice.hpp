@@ -14,8 +14,8 @@ class ThreadPool;
 
 namespace macheps::check {
 
-/// Makes small inputs of each recipe, and returns for each wrong kernel in `blind` a recipe whose inputs show it. Wrong
-/// kernels that no recipe shows get no advice.
+/// Makes small inputs with each recipe. For each wrong kernel in `blind`, returns a recipe whose inputs show it. A
+/// wrong kernel that no recipe shows gets no advice.
 std::vector<Advice> advise(const Declaration& declaration, std::int64_t row_elements,
                            std::span<const std::string> blind, double delta, ThreadPool& pool);
 

@@ -26,7 +26,7 @@ bool was_judged(const Checked& one) {
     return one.outcome == Outcome::pass || one.outcome == Outcome::weak || one.outcome == Outcome::fail;
 }
 
-/// Reads a number as json_number() writes it.
+/// Reads a number in the form in which json_number() writes it.
 double number_of(const Json& json) {
     if (!json.is_string()) return json.get<double>();
     const auto number = parse_number(json.string());
@@ -109,8 +109,8 @@ void compare_row(Checked& one, const BaselineRow& old) {
                static_cast<double>(now.blind.size()), static_cast<double>(old.blind.size()));
 }
 
-/// Returns a failed check for an input of the baseline that was not judged. Its source is that of other inputs of the
-/// same check.
+/// Returns a failed check for an input that is in the baseline but was not checked. Its operation, declaration and
+/// source are those of another input of the same check.
 Checked gone_row(std::span<const Checked> checks, const BaselineRow& row) {
     Checked gone{.name = row.name, .input = row.input};
     const auto sibling =

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Baselines: the accepted results of checks, in a committed file, check.lock, with a row for each input. Other bits
-// give a note. Larger errors and less power are failures.
+// Compares checks with a baseline: a committed file (check.lock) with the accepted result of each input. If the bits of
+// an output changed, the check gets a note. If errors are larger than in the baseline, or if the check notices fewer
+// wrong kernels, the check fails.
 #pragma once
 #include "experiments/check/checked.hpp"
 
@@ -13,26 +14,27 @@
 namespace macheps::check {
 
 struct BaselineRow {
-    std::string name, input;          ///< the check and its file
-    std::string declaration, inputs;  ///< digests; the row holds only for these
+    std::string name, input;          ///< name of the check; path of its input file
+    std::string declaration, inputs;  ///< digests; results are compared only if both are equal
     std::string bits;                 ///< digest of the output
-    double rho = 0, z = 0, rms = 0;   ///< rms: of errors divided by their modelled deviations
+    double rho = 0, z = 0, rms = 0;   ///< rms: root mean square of errors divided by their deviations
     double omega = 0;
     std::vector<std::string> blind{};
 };
 
 using Baseline = std::vector<BaselineRow>;
 
-/// Reads a baseline. Errors: throws Error (bad input) with the place.
+/// Parses a baseline. `file` is its name in errors. Errors: throws Error (bad input).
 Baseline parse_baseline(std::string_view text, const std::string& file);
 Baseline load_baseline(const std::filesystem::path& file);
 
-/// Returns the text of the baseline of these checks, sorted by name and input. A check that failed or was not judged
-/// keeps its row of `old`. Precondition: the checks have their digests.
+/// Returns the text of a new baseline with the results of `checks`, sorted by name and input. A check that failed or
+/// was not judged keeps its row in `old`. Precondition: the checks have digests.
 std::string baseline_text(std::span<const Checked> checks, const Baseline& old);
 
-/// Compares checks with the baseline. Adds notes, and reasons KC060 that make a check fail. Returns an input that fails
-/// (KC062) for each row without a check, because faults that this input caught are no longer caught.
+/// Compares checks with the baseline. Adds notes, and reasons with the code KC060, which make a check fail. For each
+/// row whose input was not checked, returns a failed check with the code KC062, because faults that this input caught
+/// are no longer caught.
 std::vector<Checked> compare(std::span<Checked> checks, const Baseline& baseline);
 
 }  // namespace macheps::check

@@ -17,7 +17,7 @@ namespace macheps::check {
 
 namespace {
 
-/// Returns the smallest relative error that would have been caught, or "none" if it is infinite.
+/// Formats the smallest relative error that would have been caught. Infinity becomes "none".
 std::string size_text(double x) { return std::isfinite(x) ? fmt::format("{:.2g}", x) : "none"; }
 
 std::string sharpness_text(const Sharpness& s) {
@@ -62,7 +62,7 @@ Json reason_json(const Reason& r) {
             {"ratio", json_number(r.ratio)}};
 }
 
-/// Returns true if outputs were judged, so that there are figures to report.
+/// Returns true if outputs were judged, so there are statistics to report.
 bool has_figures(Outcome outcome) {
     return outcome == Outcome::pass || outcome == Outcome::fail || outcome == Outcome::weak;
 }
@@ -130,7 +130,7 @@ void add_figures(const Checked& checked, Json& one) {
     one["power"] = power;
 }
 
-/// Returns true for a product without a declared machine that fails because its errors are too large.
+/// Returns true for a product that fails because its errors are too large, if no machine is declared.
 bool could_be_a_matrix_unit(const Checked& checked) {
     const Declaration& d = checked.declaration;
     if (d.operation == nullptr || d.operation->layout != Layout::product || d.machine) return false;
@@ -141,18 +141,18 @@ bool could_be_a_matrix_unit(const Checked& checked) {
     });
 }
 
-/// Returns which tests do not decide on this data, and why.
+/// Explains which tests do not decide on this data, and why.
 std::string dependence_text(const Verdict& v) {
     const Dependence& d = *v.dependence;
     std::string text = fmt::format(
-        "  rounding errors are not independent on this data: a legal kernel ({}) reaches {:.2g} of the limit of {}\n"
+        "  rounding errors are not independent on this data: a legal kernel ({}) reaches {:.2g} times the limit of {}\n"
         "  at {}; probable bounds (T2) and mean squares (T3) do not decide there, only certain bounds (T1) do",
         d.kernel, d.ratio, d.test, place_of(*v.limits, whole_index(*v.limits, d.index)));
     if (!v.judgement.dismissed.empty()) text += fmt::format("; dismissed: {}", fmt::join(v.judgement.dismissed, ", "));
     return text + '\n';
 }
 
-/// Returns the figures of the judge, and well-known metrics.
+/// Formats the statistics of the tests, and well-known metrics.
 std::string figures_text(const Verdict& v) {
     const Judgement& j = v.judgement;
     std::string text = fmt::format(

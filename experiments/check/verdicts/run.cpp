@@ -24,7 +24,7 @@ namespace {
 
 void rename(std::vector<files::StoredArray>& arrays, const std::map<std::string, std::string>& names,
             const std::string& file) {
-    std::vector<std::pair<files::StoredArray*, std::string>> renamed;  // all are found before any is renamed
+    std::vector<std::pair<files::StoredArray*, std::string>> renamed;  // find all arrays before renaming any
     for (const auto& of_role : names) {
         const std::string &role = of_role.first, &name = of_role.second;
         const auto array = std::find_if(arrays.begin(), arrays.end(),
@@ -41,14 +41,14 @@ void rename(std::vector<files::StoredArray>& arrays, const std::map<std::string,
     for (const auto& [array, role] : renamed) array->name = role;
 }
 
-/// Returns the names of arrays by role, as read_arrays() spells them.
+/// Returns the name of the array for each role, spelled as read_arrays() spells it.
 std::map<std::string, std::string> names_by_role(const Inputs& inputs) {
     std::map<std::string, std::string> names;
     for (const auto& [role, name] : inputs.arrays) names[role] = printable(name);
     return names;
 }
 
-/// Selects the arrays that the operation has, and those that are renamed to one of them.
+/// Selects the arrays of the operation, and the arrays that will be renamed to one of them.
 files::Wanted wanted_by(const Declaration& declaration, const std::map<std::string, std::string>& renamed) {
     std::set<std::string, std::less<>> names;
     for (const std::string& role : array_roles(*declaration.operation)) names.insert(role);
@@ -68,15 +68,15 @@ std::vector<files::StoredArray> read_all(const Declaration& declaration, const I
     return arrays;
 }
 
-/// Returns the file of another run. `*` in the pattern is replaced by the name of the input, without its folder and
-/// ending.
+/// Returns the name of the file with the outputs of the second run. `*` in the pattern is replaced by the file name of
+/// the input without its folder and extension.
 std::string other_run(std::string pattern, const std::string& input) {
     const std::size_t star = pattern.find('*');
     if (star != std::string::npos) pattern.replace(star, 1, files::parse_file_word(input).path.stem().string());
     return pattern;
 }
 
-/// Compares the output with that of another run, bit for bit. Returns a reason if they differ.
+/// Compares the output with the output of the second run, bit for bit. Returns a reason if they differ.
 std::optional<Reason> compare_runs(const Inputs& inputs, const std::vector<files::StoredArray>& arrays,
                                    const std::string& pattern) {
     const Inputs others{.files = {other_run(pattern, inputs.files.front())}, .arrays = inputs.arrays};
@@ -152,7 +152,7 @@ Checked judge_input(const SuiteCheck& of, const std::string& file, bool has_dige
     }
 }
 
-/// Adds advice to a weak check: inputs that show the wrong kernels that it could not have caught.
+/// Adds advice to a weak check: recipes for inputs that show the wrong kernels which the check could not have caught.
 void add_advice(Checked& checked, ThreadPool& pool) {
     std::vector<std::string> blind;
     for (const Reason& reason : checked.verdict.reasons) {

@@ -14,15 +14,16 @@ namespace macheps::check {
 /// The files of one input, and the names of its arrays.
 struct Inputs {
     std::vector<std::string> files{};
-    std::map<std::string, std::string> arrays{};  ///< by role: the array's name in the file, if it differs
+    std::map<std::string, std::string> arrays{};  ///< by role: the name in the file, if it is not the role
 };
 
 struct RunOptions {
     bool has_digests = false;  ///< compute digests of files and arrays
-    bool keeps_limits = true;  ///< keep the limits of every output; those of a suite would fill the memory
+    bool keeps_limits = true;  ///< keep the limits of every output; for a suite, they would fill the memory
 };
 
-/// Judges the arrays of files. Errors: throws Error as read_arrays() and pose() do, and for a name that no array has.
+/// Judges the arrays in the files of one input. Errors: throws Error as read_arrays() and pose() do, and if an array
+/// with a given name does not exist.
 Checked check_files(const Declaration& declaration, const Inputs& inputs, const Options& options, const RunOptions& run,
                     ThreadPool& pool);
 
@@ -30,7 +31,8 @@ Checked check_files(const Declaration& declaration, const Inputs& inputs, const 
 /// errors, otherwise bad_input.
 Checked unjudged(const Declaration& declaration, std::string operation, std::string input, const Error& error);
 
-/// Combines the power of the inputs of one check. A weak input passes unless all inputs together are weak.
+/// Combines the inputs of one check. A weak input passes if each wrong kernel that it misses is caught by another
+/// input.
 void join_powers(std::span<Checked> inputs);
 
 /// Judges a suite. Returns one element for each file of each check. If any input of a check catches a wrong kernel, the

@@ -64,7 +64,7 @@ class SuiteReader {
     }
 
   private:
-    /// Returns the value in the form of the command line.
+    /// Returns a value as it would be written on the command line.
     std::string value_text(const toml::node& node, std::string_view key, Takes takes) const {
         if (takes == Takes::flag) return reader_.flag(node, key) ? "true" : "false";
         if (takes == Takes::text) return reader_.text(node, key);
@@ -112,7 +112,8 @@ class SuiteReader {
         return check;
     }
 
-    /// Returns null for an operation of later_operations().
+    /// Returns the operation with this name, or null for an operation of later_operations(), which cannot be checked
+    /// yet.
     const Operation* operation_named(const toml::node& node, const std::string& name) const {
         std::vector<std::string_view> names;
         for (const Operation& operation : all_operations()) {
@@ -206,7 +207,7 @@ Suite parse_suite(std::string_view text, const std::string& file) {
     } catch (const Declined&) {
         throw;
     } catch (const Error& error) {
-        // A suite is a command line in a file, so its errors are usage errors.
+        // A suite replaces a command line, so its errors are usage errors.
         throw Error(
             {.what = error.parts().what, .where = error.parts().where, .fix = error.parts().fix, .exit = Exit::usage});
     }

@@ -10,7 +10,7 @@ namespace macheps::check {
 /// Returns a text such as `gemm  bf16[64, 32] x bf16[32, 48], machine any order of fp32 sums -> bf16`.
 std::string problem_text(const Problem& problem);
 
-/// Returns the code, the test and its finding, followed by a line with the place, if there is one.
+/// Returns the code of a reason, the test and its result. If the reason has a place, a second line describes the place.
 std::string reason_text(const Limits& limits, const Reason& reason);
 
 }  // namespace macheps::check

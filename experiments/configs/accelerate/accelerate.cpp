@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file of `accelerate launch`: autocast, fp8 recipes, FSDP, and the parts that are passed on to DeepSpeed. Sources:
-// accelerate/accelerator.py, state.py, commands/launch.py, utils/{dataclasses,launch,ao,transformer_engine}.py of
-// 0.30.1 to 1.15.0.
+// Importer of the config file of `accelerate launch`. It covers autocast, fp8 recipes, FSDP, Megatron-LM, and the
+// settings that Accelerate passes on to DeepSpeed. Sources: accelerate/accelerator.py, state.py, commands/launch.py,
+// utils/{dataclasses,launch,ao,transformer_engine}.py of 0.30.1 to 1.15.0.
 #include "experiments/configs/accelerate/accelerate.hpp"
 #include "core/text/nearest_name.hpp"
 #include "experiments/configs/accelerate/fsdp.hpp"
@@ -80,34 +80,34 @@ FieldValue scaler_of(const ImportContext& context, const Facts& facts) {
                                .sharded = facts.fsdp && facts.fsdp_version == 1});
 }
 
-/// Returns the recipe of Transformer Engine. Under DeepSpeed, Accelerate does not read the section `fp8_config`, so the
-/// defaults of Transformer Engine apply.
+/// Returns the fp8 recipe that Accelerate passes to Transformer Engine. Under DeepSpeed, Accelerate does not read the
+/// section `fp8_config`, so the defaults of Transformer Engine apply.
 FieldValue transformer_engine_recipe(const ImportContext& context, const Facts& facts) {
     const auto key = [&](std::string_view name) { return fmt::format("fp8_config.{}", name); };
     const bool is_read = !facts.deepspeed;
     FieldValue recipe{.value = std::string("te_delayed"), .parts = {}};
     if (is_read && context.flag(key("use_mxfp8_block_scaling"))) {
-        // Accelerate does not pass on HYBRID, because it is Accelerate's default. The default of Transformer Engine is
-        // E4M3.
+        // Accelerate passes on only values that differ from its own defaults, so it does not pass on HYBRID.
+        // Transformer Engine then uses its own default for MXFP8, which is E4M3.
         recipe.value = std::string("te_mxfp8");
         recipe.parts = {{"format", std::string("E4M3")}};
     } else {
-        // Accelerate does not pass on values equal to its own defaults, so most_recent becomes the default of
-        // Transformer Engine, max.
+        // Accelerate does not pass on a value that equals its own default. If amax_compute_algo is most_recent,
+        // Transformer Engine therefore uses its own default, max.
         recipe.parts = {{"format", is_read ? context.text(key("fp8_format")) : std::string("HYBRID")},
                         {"margin", is_read ? context.number(key("margin")).value_or(0) : 0.0},
                         {"history", is_read ? context.number(key("amax_history_len")).value_or(1024) : 1024.0},
                         {"algorithm", std::string("max")}};
     }
     recipe.parts.emplace_back("filter", std::string("accelerate-te"));
-    // Weight gradients have the format of autocast, because the matmul gets no fp32 buffer.
+    // Weight gradients are written in the format of autocast, because the matmul gets no fp32 buffer for them.
     if (is_read && linear_overrides(context).value_or(std::array<bool, 3>{})[2])
         recipe.parts.emplace_back("weight_grad", std::string("bf16"));
     recipe.parts.emplace_back("weight_grad_out", std::string("bf16"));
     return recipe;
 }
 
-/// Sets the matmuls of Linear layers to fp8. The rest stays under bf16 autocast.
+/// Sets the matmuls of Linear layers to fp8. All other operations stay under bf16 autocast.
 void set_fp8(ImportContext& context, const Facts& facts) {
     const auto flag = [&](std::string_view key) { return context.flag(fmt::format("fp8_config.{}", key)); };
     const bool gathers = facts.fsdp && facts.fsdp_version == 2;
@@ -194,8 +194,8 @@ void resolve(ImportContext& context) {
         context.infer("device", word_field("cpu"), "from distributed_type MULTI_CPU");
 }
 
-/// Gives the keys of a section one spelling, with the prefix or without it. The launcher adds the prefix to keys that
-/// lack it, so both spellings mean the same.
+/// Renames the keys of a section to one spelling: with the prefix if `keeps_prefix` is true, otherwise without it. The
+/// launcher accepts both spellings, because it adds a missing prefix.
 void normalise(ImportContext& context, std::string_view section, std::string_view prefix, bool keeps_prefix) {
     files::ConfigValue* map = context.root().find(section);
     if (map == nullptr || !map->is_map()) return;
@@ -207,14 +207,15 @@ void normalise(ImportContext& context, std::string_view section, std::string_vie
     }
 }
 
-/// Sets a value that is "auto" or, with `makes_key`, missing.
+/// Sets the value at `path` if it is "auto". With `makes_key`, also sets a missing value.
 void fill(files::ConfigValue& section, std::string_view path, std::string_view written, bool makes_key) {
     files::ConfigValue* value = section.find(path);
     if (value != nullptr ? value->is_text() && value->written == "auto" : makes_key)
         section.set(path, files::yaml_scalar(written, value != nullptr ? value->place : section.place));
 }
 
-/// Fills the section as DeepSpeedPlugin does, from its file or, if there is none, from a few keys of deepspeed_config.
+/// Fills in DeepSpeed's config in the same way as DeepSpeedPlugin of Accelerate. If no DeepSpeed file is named
+/// (`is_file` is false), the values come from a few keys of deepspeed_config.
 void fill_deepspeed(const ImportContext& context, const std::string& precision, files::ConfigValue& section,
                     bool is_file) {
     const auto text = [&](std::string_view key) { return context.text(fmt::format("deepspeed_config.{}", key)); };
@@ -269,7 +270,8 @@ extern const Framework framework{
     .keys = accelerate::keys(),
     .file_keys = {{"deepspeed_config.deepspeed_config_file", "deepspeed"}},
     .recognises = accelerate::recognises,
-    // The data class of the file raises on unknown keys. The maps in it become launcher options, which are not checked.
+    // Accelerate's data class for this file raises an error on unknown keys at the top level. Keys in nested maps
+    // become launcher options, which are not checked.
     .refuses_unknown = [](const ImportContext&,
                           std::string_view path) { return path.find('.') == std::string_view::npos; },
     .prepare = accelerate::prepare,

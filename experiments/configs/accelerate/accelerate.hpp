@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values that Accelerate derives from the file of `accelerate launch`, for the files of its importer.
+// Values that Accelerate derives from the config file of `accelerate launch`. The source files of the Accelerate
+// importer share them.
 #pragma once
 #include "experiments/configs/framework.hpp"
 
@@ -11,23 +12,23 @@
 
 namespace macheps::configs::accelerate {
 
-/// Key that names a config of DeepSpeed.
+/// Key that names the config file of DeepSpeed. prepare() replaces the name by the contents of the file.
 inline constexpr std::string_view file_key = "deepspeed_config.deepspeed_config_file";
 
 enum class Backend : std::uint8_t { none, torchao, transformer_engine, msamp };
 
-/// Values that the launcher and the Accelerator derive.
+/// Values that `accelerate launch` and the class Accelerator derive from the file.
 struct Facts {
-    std::string asked;        ///< mixed_precision in lower case: no, fp16, bf16, fp8, or another word of the file
+    std::string asked;        ///< mixed_precision in lower case: no, fp16, bf16, fp8, or an unknown word
     std::string precision;    ///< the precision that is used on this device
-    char autocast = 'F';      ///< H, B, or F without autocast
+    char autocast = 'F';      ///< format of autocast: H, B, or F if autocast is off
     std::string distributed;  ///< NO, MULTI_GPU, FSDP, DEEPSPEED, MEGATRON_LM, ...
     bool on_cpu = false;
     bool fsdp = false, deepspeed = false, megatron = false;
     int fsdp_version = 1;
     bool low_memory_loading = false;  ///< fsdp_cpu_ram_efficient_loading, on by default
     Backend backend = Backend::none;  ///< backend of fp8, if the precision is fp8
-    bool backend_assumed = false;     ///< no known backend is named, and torchao is assumed
+    bool backend_assumed = false;     ///< whether torchao is assumed, because no known backend is named
 };
 
 Facts facts(const ImportContext& context);

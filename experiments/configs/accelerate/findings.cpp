@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Findings about a file of `accelerate launch`: a row for each error of the launcher and the Accelerator, each silent
-// decision and each trap.
+// Findings about the config file of `accelerate launch`. There is a row for each error that the launcher or the
+// Accelerator raises, for each setting that Accelerate decides silently, and for each setting that is likely to be
+// misunderstood.
 #include "core/text/nearest_name.hpp"
 #include "experiments/configs/accelerate/accelerate.hpp"
 #include "experiments/configs/finding_row.hpp"
@@ -26,7 +27,7 @@ bool has_any(const Context& c, std::initializer_list<std::string_view> keys) {
     return std::any_of(keys.begin(), keys.end(), [&](std::string_view key) { return c.has(key); });
 }
 
-// The mixed precision.
+// Findings about the mixed precision.
 
 bool is_bare_boolean(const Context& c) {
     const files::ConfigValue* value = c.value("mixed_precision");
@@ -67,8 +68,8 @@ Found fp16_on_cpu(const Context&, const Facts& f) {
 Found bf16_emulated(const Context& c, const Facts& f) {
     if ((f.asked != "bf16" && !is_fp8(f)) || f.on_cpu || c.device().bf16 || !c.device().torch_says_bf16) return {};
     return FindingText{
-        fmt::format("{} has no bf16 units; torch reports that it is supported because it counts emulation, so "
-                    "the run uses bf16, slowly",
+        fmt::format("{} has no bf16 units; torch reports bf16 as supported because it counts emulation, so the "
+                    "run uses bf16, slowly",
                     c.device().name),
         "mixed_precision: fp16"};
 }
@@ -99,7 +100,7 @@ Found tpu_bf16(const Context& c, const Facts& f) {
         {}};
 }
 
-// fp8.
+// Findings about fp8.
 
 Found fp8_format(const Context& c, const Facts& f) {
     std::string format = c.text("fp8_config.fp8_format");
@@ -136,7 +137,7 @@ Found override_precision(const Context& c, const Facts& f) {
     const files::ConfigValue* value = c.value("fp8_config.override_linear_precision");
     if (f.asked != "fp8" || value == nullptr || value->is_null()) return {};
     if (value->is_list()) {
-        // transformer_engine/common/recipe: only the gradient of the weight may stay in high precision.
+        // Only the weight gradient may stay in high precision. Source: transformer_engine/common/recipe.
         const auto flags = linear_overrides(c);
         if (f.backend != Backend::transformer_engine || f.deepspeed || (flags && !(*flags)[0] && !(*flags)[1]))
             return {};
@@ -207,8 +208,9 @@ Found short_history(const Context& c, const Facts& f) {
     const double length = c.number("fp8_config.amax_history_len").value_or(1024);
     if (f.backend != Backend::transformer_engine || f.deepspeed || (length >= 1 && length <= 65536)) return {};
     return FindingText{
-        fmt::format("the history has {} amaxes, but Transformer Engine keeps at least 1 and macheps at most 65536",
-                    length),
+        fmt::format(
+            "the amax history has length {}: it must be at least 1 (Transformer Engine) and at most 65536 (macheps)",
+            length),
         "1024"};
 }
 Found te_deepspeed(const Context& c, const Facts& f) {
@@ -237,7 +239,7 @@ Found fp8_layers(const Context&, const Facts& f) {
         {}};
 }
 
-// DeepSpeed, FSDP, the launcher.
+// Findings about DeepSpeed, FSDP and the launcher.
 
 Found other_dtype(const Context& c, const Facts& f) {
     if (!f.deepspeed || f.asked == "no") return {};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sources: accelerate/utils/dataclasses.py (set_mixed_precision of FullyShardedDataParallelPlugin), accelerator.py
-// (prepare_model).
+// FSDP as Accelerate configures it. Sources: accelerate/utils/dataclasses.py (set_mixed_precision of
+// FullyShardedDataParallelPlugin), accelerator.py (prepare_model).
 #include "experiments/configs/accelerate/fsdp.hpp"
 #include "experiments/configs/policy_text/scaler_field.hpp"
 #include "experiments/configs/policy_text/storage_recipe.hpp"
@@ -14,7 +14,7 @@ void set_accelerate_fsdp(ImportContext& context, char low, int version, std::str
     const std::string why = fmt::format("Accelerate's policy for FSDP {} in {}", version, format_word(low));
     context.infer("oplist", word_field("torch-cuda"), "Accelerate also wraps the forward pass of FSDP in autocast");
     context.infer("reduce", letter(low), why);
-    // FSDP 2 has no dtype for buffers, so they keep the format in which they were loaded.
+    // FSDP 2 has no dtype option for buffers, so buffers keep the format in which they were loaded.
     context.infer("buffers", letter(version == 1 ? low : 'F'), why);
     context.infer("predivide", {.value = std::string(version == 2 && low == 'B' ? "average" : "split"), .parts = {}},
                   why);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// FSDP as Accelerate sets it up. Used for the files of Accelerate and of Transformers, which passes FSDP on to
-// Accelerate.
+// FSDP as Accelerate configures it. The importers of Transformers and Axolotl also use these functions, because both
+// frameworks leave FSDP to Accelerate.
 #pragma once
 #include "experiments/configs/framework.hpp"
 
@@ -8,12 +8,12 @@
 
 namespace macheps::configs {
 
-/// Sets every field of a model under FSDP of `version` (1 or 2) with the mixed precision `low` (H or B), which the key
-/// `from_path` chose: fp32 shards, a low copy for forward and backward, sums between ranks in the low format, and
-/// autocast over everything.
+/// Sets every field of a model that is trained with FSDP `version` (1 or 2) in the mixed precision `low` (H or B). The
+/// key `from_path` selected this precision. Shards are fp32. The forward and backward passes use a low-precision copy
+/// under autocast, and ranks sum gradients in the low format.
 void set_accelerate_fsdp(ImportContext& context, char low, int version, std::string_view from_path);
 
-/// Reports the findings about this FSDP. `key` is the key of the mixed precision.
+/// Reports the findings about this FSDP configuration. `key` is the key of the mixed precision.
 void report_accelerate_fsdp(ImportContext& context, char low, int version, std::string_view key);
 
 }  // namespace macheps::configs

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The keys of Accelerate's file that decide numbers. Sources: accelerate/commands/config/config_args.py,
+// Keys of Accelerate's config file that affect numerical results. Sources: accelerate/commands/config/config_args.py,
 // commands/launch.py and utils/dataclasses.py of 0.30.1 to 1.15.0.
 #include "experiments/configs/accelerate/accelerate.hpp"
 
@@ -14,7 +14,7 @@ const KeyRow key_rows[] = {
     {.path = "distributed_type", .type = any, .summary = "NO, MULTI_GPU, FSDP, DEEPSPEED, ..."},
     {.path = "num_processes", .type = number},
     {.path = "mixed_precision", .type = any, .defaults = {{"", "no"}}, .sets = "compute oplist scaler fp8"},
-    {.path = "fp16", .type = flag, .summary = "of old files: mixed_precision: fp16"},
+    {.path = "fp16", .type = flag, .summary = "key of old files, read as mixed_precision: fp16"},
     {.path = "use_cpu", .type = flag, .defaults = {{"", "false"}}},
     {.path = "downcast_bf16", .type = any, .defaults = {{"", "no"}}, .summary = "on TPUs"},
     {.path = "fp8_config", .type = map, .since = "0.34"},
@@ -64,13 +64,14 @@ const KeyRow key_rows[] = {
     {.path = "deepspeed_config.offload_optimizer_device", .type = text, .defaults = {{"", "none"}}},
     {.path = "dynamo_config", .type = map},
     {.path = "dynamo_config.dynamo_backend", .type = any, .summary = "torch.compile"},
-    {.path = "dynamo_backend", .type = any, .summary = "torch.compile, of old files"},
+    {.path = "dynamo_backend", .type = any, .summary = "torch.compile, in old files"},
     {.path = "megatron_lm_config", .type = map},
     {.path = "megatron_lm_config.megatron_lm_gradient_clipping",
      .type = number,
      .defaults = {{"", "1.0"}},
      .sets = "clip"},
-    // Arguments that a program passes to Accelerator(kwargs_handlers=[...]). No file has them, but an override may.
+    // A program passes these arguments to Accelerator(kwargs_handlers=[...]). They are not keys of the file, but an
+    // override on the command line (`key=value`) may set them.
     {.path = "kwargs_handlers", .type = map},
     {.path = "kwargs_handlers.GradScalerKwargs", .type = map},
     {.path = "kwargs_handlers.GradScalerKwargs.init_scale",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NVIDIA Apex: the arguments of amp.initialize, at the root or in a section `apex`. Sources: apex/amp/frontend.py,
-// scaler.py, _initialize.py at e13873de, the last tree with apex.amp.
+// Importer of NVIDIA Apex. It reads the arguments of amp.initialize from the root of the file or from a section `apex`.
+// Sources: apex/amp/frontend.py, scaler.py, _initialize.py at commit e13873de, the last one that contains apex.amp.
 #include "experiments/configs/apex/apex.hpp"
 #include "experiments/configs/finding_row.hpp"
 #include "experiments/configs/frameworks.hpp"
@@ -42,13 +42,13 @@ const KeyRow rows[] = {
     {.path = "loss_scale",
      .type = any,
      .sets = "scaler",
-     .summary = "`dynamic` or a number; by default, that of the level"},
+     .summary = "`dynamic` or a number; the default depends on opt_level"},
     {.path = "keep_batchnorm_fp32", .type = flag, .summary = "O2 and O3: BatchNorm stays fp32; no other norm does"},
     {.path = "cast_model_type", .type = dtype, .sets = "store compute"},
     {.path = "cast_model_outputs", .type = dtype, .sets = "logits"},
     {.path = "master_weights", .type = flag, .sets = "master"},
     {.path = "patch_torch_functions", .type = flag, .sets = "oplist"},
-    {.path = "min_loss_scale", .type = number, .sets = "scaler", .summary = "the floor; 0 is none"},
+    {.path = "min_loss_scale", .type = number, .sets = "scaler", .summary = "minimum of the scale; 0: no minimum"},
     {.path = "max_loss_scale", .type = number, .defaults = {{"", "16777216"}}, .sets = "scaler"},
     {.path = "num_losses",
      .type = count,
@@ -69,7 +69,7 @@ Facts facts_of(const ImportContext& context) {
     Facts facts{.level = context.text("opt_level"), .static_scale = {}};
     const files::ConfigValue* scale = context.value("loss_scale");
     if (scale == nullptr || scale->is_null()) {
-        // The default of the level: O0 and O3 do not scale.
+        // The default depends on the level: O1 and O2 scale the loss dynamically, O0 and O3 do not scale it.
         facts.is_dynamic = facts.level == "O1" || facts.level == "O2";
         if (!facts.is_dynamic) facts.static_scale = 1;
     } else if (scale->written == "dynamic") {
@@ -83,7 +83,7 @@ Facts facts_of(const ImportContext& context) {
 using Found = std::optional<FindingText>;
 using enum FindingCode;
 
-/// Reports a property that O1 does not use. amp.initialize raises if it is set.
+/// Reports a key that amp.initialize refuses at level O1.
 Found not_with_o1(const ImportContext& context, const Facts& facts, std::string_view key) {
     if (facts.level != "O1" || !context.has(key) || (key == "cast_model_type" && context.text(key) == "false"))
         return {};
@@ -175,7 +175,7 @@ void resolve(ImportContext& context) {
     context.infer("fp8", word_field("none"), "Apex has no fp8");
 }
 
-/// If there is a section `apex`, it is the whole config.
+/// If the file has a section `apex`, uses this section as the whole config.
 void prepare(ImportContext& context) {
     if (const files::ConfigValue* section = context.value("apex"); section != nullptr && section->is_map()) {
         files::ConfigValue inner = *section;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Axolotl: its own `auto`, then Transformers' Trainer. Sources: axolotl/utils/config/__init__.py (resolve_dtype),
-// core/builders/base.py (_configure_precision_settings), loaders/model.py of 0.18.0.
+// Importer of Axolotl, which resolves its own `auto` values and then passes its settings on to Transformers' Trainer.
+// Sources: axolotl/utils/config/__init__.py (resolve_dtype), core/builders/base.py (_configure_precision_settings),
+// loaders/model.py of 0.18.0.
 #include "experiments/configs/axolotl/axolotl.hpp"
 #include "experiments/configs/accelerate/fsdp.hpp"
 #include "experiments/configs/frameworks.hpp"
@@ -20,7 +21,7 @@ bool is_word(const ImportContext& context, std::string_view path, std::string_vi
     return value != nullptr && value->is_text() && value->written == word;
 }
 
-/// Returns whether a key enables a feature: it is true, or a text, list or map that is not empty.
+/// Returns whether a key enables a feature: its value is true, or a non-empty text, list or map.
 bool is_set(const ImportContext& context, std::string_view path) {
     const files::ConfigValue* value = context.value(path);
     if (value == nullptr || value->is_null()) return false;
@@ -49,13 +50,13 @@ std::string attention(const ImportContext& context) {
     return {};
 }
 
-/// Returns whether a kernel is named that does not accept norms and embeddings in fp32. Only eager and sdpa accept
-/// them.
+/// Returns whether the config names an attention kernel that does not accept norms and embeddings in fp32. Only eager
+/// and sdpa accept them.
 bool has_low_attention(std::string_view attention) {
     return !attention.empty() && attention != "eager" && attention != "sdpa";
 }
 
-/// Returns the version of FSDP, from the key at the root or either spelling inside `fsdp_config`.
+/// Returns the version of FSDP, from the top-level key or from one of its two spellings inside `fsdp_config`.
 int fsdp_version(const ImportContext& context) {
     for (const std::string_view path : {"fsdp_version", "fsdp_config.version", "fsdp_config.fsdp_version"}) {
         if (const double version = context.number(path).value_or(0); version != 0) return version == 2 ? 2 : 1;
@@ -63,10 +64,10 @@ int fsdp_version(const ImportContext& context) {
     return 1;
 }
 
-/// Returns the format of a quantised base, or an empty text. bitsandbytes uses 4 bits only under `qlora` and 8 bits
-/// only under `lora`.
+/// Returns the format of a quantised base model, or an empty text if the base is not quantised. With bitsandbytes, the
+/// base has 4 bits only if the adapter is `qlora`, and 8 bits only if it is `lora`.
 std::string quantised_base(const ImportContext& context, std::string_view adapter) {
-    // 0.9.2 still passes load_in_4bit to the loader for every adapter.
+    // Axolotl 0.9.2 still passes load_in_4bit to the loader for every adapter.
     if ((adapter == "qlora" || !context.since("0.17")) && context.flag("load_in_4bit"))
         return context.text("bnb_config_kwargs.bnb_4bit_quant_type");
     if (adapter == "lora" && context.flag("load_in_8bit")) return "int8";
@@ -75,8 +76,8 @@ std::string quantised_base(const ImportContext& context, std::string_view adapte
     return {};
 }
 
-/// Returns whether prepare_model_for_kbit_training runs. ZeRO-3 and FSDP prevent it, except FSDP with `lora` and
-/// without efficient loading.
+/// Returns whether Axolotl calls prepare_model_for_kbit_training. Axolotl never calls it with ZeRO-3. With FSDP,
+/// Axolotl calls it only for the adapter `lora` without cpu_ram_efficient_loading.
 bool casts_for_kbit(const ImportContext& context, const Facts& facts) {
     if (facts.adapter != "lora" && facts.adapter != "qlora") return false;
     if (!context.flag("load_in_4bit") && !context.flag("load_in_8bit")) return false;
@@ -233,7 +234,7 @@ void resolve(ImportContext& context) {
         context.delegate(deepspeed::framework, "deepspeed");
 }
 
-/// Sets a key of DeepSpeed's file that is "auto" to the value that Axolotl's Trainer fills in.
+/// Replaces the value "auto" of a key in DeepSpeed's file by the value that Axolotl's Trainer fills in.
 void fill_auto(ImportContext& context, std::string_view path, std::string_view text, files::ConfigValue::Kind kind) {
     files::ConfigValue* value = context.root().find(fmt::format("deepspeed.{}", path));
     if (value == nullptr || value->written != "auto") return;
@@ -287,7 +288,7 @@ extern const Framework framework{.name = "axolotl",
                                  .model_keys = "base_model",
                                  .dtype_keys = "torch_dtype",
                                  .recognises = axolotl::recognises,
-                                 // Pydantic's models drop unknown keys.
+                                 // Axolotl's pydantic models ignore unknown keys.
                                  .refuses_unknown = [](const ImportContext&, std::string_view) { return false; },
                                  .reads_quoted_booleans = [](const ImportContext&) { return true; },
                                  .prepare = axolotl::prepare,

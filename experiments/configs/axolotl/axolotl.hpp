@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Axolotl's YAML, for the files of its importer: keys.cpp has the keys, findings.cpp and conflicts.cpp the findings,
-// axolotl.cpp the fields.
+// Shared declarations of the Axolotl importer. keys.cpp lists the keys, findings.cpp and conflicts.cpp create the
+// findings, and axolotl.cpp sets the fields.
 #pragma once
 #include "experiments/configs/framework.hpp"
 
@@ -9,20 +9,20 @@
 
 namespace macheps::configs::axolotl {
 
-/// Values that resolve_dtype and the builder of the trainer derive.
+/// Values that Axolotl derives in resolve_dtype and in its trainer builder.
 struct Facts {
-    bool bf16 = false, fp16 = false;  ///< autocast, as passed on to Transformers
-    bool bf16_is_auto = false;        ///< `auto`, or left out
-    bool full_eval = false;           ///< `bf16: full` of old versions
+    bool bf16 = false, fp16 = false;  ///< autocast switches that are passed on to Transformers
+    bool bf16_is_auto = false;        ///< `bf16` is `auto` or missing
+    bool full_eval = false;           ///< `bf16: full`, which only old versions accept
     bool tf32 = false;
-    char loaded = 'F';      ///< torch_dtype: how the weights are loaded
-    char autocast = 'F';    ///< H, B, or F without autocast
+    char loaded = 'F';      ///< format in which the weights are loaded (torch_dtype)
+    char autocast = 'F';    ///< format of autocast: H, B, or F if autocast is off
     std::string adapter;    ///< `lora`, `qlora`; empty in full fine-tuning
     std::string base;       ///< format of a quantised base: nf4, int8, int4, mxfp4; otherwise empty
-    std::string attention;  ///< canonical name of the kernel; empty if none is named
+    std::string attention;  ///< canonical name of the attention kernel; empty if none is named
     bool fsdp = false, deepspeed = false;
     int fsdp_version = 1;
-    bool upcasts_base = false;  ///< the loader ignores the requested bits, but the base is cast to fp32 as if quantised
+    bool upcasts_base = false;  ///< the base is not quantised, but it is still cast to fp32 as if it were
     bool wants_cast = false;    ///< norms and embeddings are cast back to the loaded format
 };
 
@@ -30,10 +30,11 @@ Facts facts(const ImportContext& context);
 std::span<const KeyRow> keys();
 void report_findings(ImportContext& context, const Facts& facts);
 
-/// Reports refusals that involve several keys: the base, the adapter, the optimiser and how the run is sharded.
+/// Reports combinations of keys that Axolotl refuses. The keys concern the quantised base, the adapter, the optimiser,
+/// the attention kernel and sharding.
 void report_conflicts(ImportContext& context, const Facts& facts);
 
-/// Returns a flag of `fsdp_config`, with the older prefix `fsdp_` or without it.
+/// Returns the value of a flag in `fsdp_config`. In the file, the key may have the older prefix `fsdp_`.
 bool fsdp_flag(const ImportContext& context, std::string_view key);
 
 /// Returns whether a key is `auto`, null or missing.

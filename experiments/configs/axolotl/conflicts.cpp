@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Combinations of keys that decide formats and that Axolotl's validators refuse: a quantised base without its adapter,
-// and optimisers that do not support how the run is sharded. Sources: axolotl/utils/schemas/{validation,peft,config}.py
-// of 0.17.0 and 0.18.0.
+// Findings about combinations of keys that affect formats and that Axolotl's validators refuse: for example, a
+// quantised base without its adapter, or an optimiser that does not support the sharding of the run. Sources:
+// axolotl/utils/schemas/{validation,peft,config}.py of 0.17.0 and 0.18.0.
 #include "experiments/configs/axolotl/axolotl.hpp"
 #include "experiments/configs/finding_row.hpp"
 
@@ -17,7 +17,7 @@ using enum FindingCode;
 
 bool asks_for_bits(const Context& c) { return c.flag("load_in_8bit") || c.flag("load_in_4bit"); }
 
-/// Returns which of the first two keys of a row to change: load_in_4bit (0) or load_in_8bit (1).
+/// Returns the index of the key to change, for rows whose first keys are load_in_4bit (0) and load_in_8bit (1).
 std::size_t asked_bits(const Context& c) { return c.flag("load_in_4bit") ? 0 : 1; }
 
 Found without_adapter(const Context& c, const Facts& f) {
@@ -72,7 +72,7 @@ Found deepspeed_and_fsdp(const Context& c, const Facts& f) {
     return FindingText{"DeepSpeed and `fsdp` cannot be combined: the validator raises an error", "only one of them"};
 }
 
-/// Optimisers, given by the start of their names, and the settings with which they are refused.
+/// A group of optimisers, given by the prefix of their names, and the settings with which Axolotl refuses them.
 struct Refused {
     std::string_view prefix;
     bool adapter, deepspeed, fsdp1;
@@ -124,7 +124,8 @@ Found npu(const Context& c, const Facts& f) {
     return {};
 }
 
-// The attention kernel, which decides the format of norms and embeddings. 0.9.2 did not check its name.
+// Findings about the attention kernel, which determines the format of norms and embeddings. Axolotl 0.9.2 did not check
+// the name of the kernel.
 
 bool judges_attention(const Context& c) { return c.since("0.17"); }
 
@@ -171,7 +172,7 @@ Found attention_device(const Context& c, const Facts& f) {
     return {};
 }
 
-// The loader only reads load_in_4bit and load_in_8bit under the adapter that each is meant for.
+// The loader reads load_in_4bit only with the adapter `qlora`, and load_in_8bit only with the adapter `lora`.
 
 Found ignored_bits(const Context& c, const Facts& f) {
     if (f.adapter != "lora" || !c.flag("load_in_4bit") || c.flag("load_in_8bit") || !f.base.empty()) return {};

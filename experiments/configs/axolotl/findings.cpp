@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Findings about an Axolotl YAML: a row for each validator that raises or warns, each silent decision and each trap.
-// Sources: axolotl/utils/schemas/{validation,config}.py, utils/config/__init__.py of 0.18.0.
+// Findings about an Axolotl YAML. There is a row for each validator that raises an error or warns, for each setting
+// that Axolotl decides silently, and for each setting that is likely to be misunderstood. Sources:
+// axolotl/utils/schemas/{validation,config}.py, utils/config/__init__.py of 0.18.0.
 #include "core/text/nearest_name.hpp"
 #include "experiments/configs/axolotl/axolotl.hpp"
 #include "experiments/configs/finding_row.hpp"
@@ -17,7 +18,7 @@ using Found = std::optional<FindingText>;
 using Context = ImportContext;
 using enum FindingCode;
 
-/// Returns whether this version accepts `bf16: full`. Later schemas only allow auto, true and false.
+/// Returns whether this version accepts `bf16: full`. Schemas from 0.5 on accept only auto, true and false.
 bool takes_full(const Context& c) { return !c.since("axolotl", "0.5"); }
 
 std::string_view word(const Context& c, std::string_view path) {
@@ -27,7 +28,7 @@ std::string_view word(const Context& c, std::string_view path) {
 
 bool is_full_finetune(const Facts& f) { return f.adapter.empty(); }
 
-// Refusals of the schema.
+// Findings about configs that Axolotl or Transformers refuses.
 
 Found bad_switch(const Context& c, std::string_view key) {
     const std::string_view text = word(c, key);
@@ -61,7 +62,8 @@ Found all_gather(const Context& c, const Facts&) {
         "fsdp_version: 2"};
 }
 Found fp8_device(const Context& c, const Facts&) {
-    // Axolotl requires compute capability 9.0. It also refuses Ada (8.9), whose tensor cores multiply fp8.
+    // Axolotl requires compute capability 9.0 for fp8. It therefore refuses Ada (8.9), although the tensor cores of Ada
+    // multiply fp8.
     if (!c.flag("fp8") || (c.device().fp8 && c.device().capability() >= 90)) return {};
     return FindingText{
         c.device().fp8
@@ -82,7 +84,8 @@ Found fp32_norms(const Context& c, const Facts& f) {
     return FindingText{"fp32_norms requires FSDP2: the validator raises an error",
                        "fsdp_version: 2 with an fsdp_config"};
 }
-/// Only reported if a model of macheps is to be trained, because the classes of other models are unknown.
+/// Reports fp32_norm_classes that match no norm of the model. The classes are known only if macheps trains one of its
+/// own models, so other imports get no such finding.
 Found norm_classes_match_nothing(const Context& c, const Facts&) {
     const files::ConfigValue* classes = c.value("fp32_norm_classes");
     if (!c.options().for_training || !c.flag("fp32_norms") || classes == nullptr || classes->items.empty()) return {};
@@ -101,7 +104,7 @@ Found norm_classes(const Context& c, const Facts&) {
                        "fp32_norms: true"};
 }
 Found better_transformer(const Context& c, const Facts& f) {
-    // The validator sees `auto` as a non-empty text, whatever it becomes later.
+    // For this validator, `auto` is a non-empty text and therefore true, even if `auto` later becomes false.
     if (!c.flag("flash_optimum") || (!f.bf16_is_auto && !c.flag("fp16") && !c.flag("bf16"))) return {};
     return FindingText{
         "autocast is not supported with BetterTransformer (flash_optimum): the validator raises an error",
@@ -135,15 +138,14 @@ Found unscale(const Context&, const Facts& f) {
                        "bf16: true, or an adapter"};
 }
 
-// Contradictions that Axolotl resolves.
+// Findings about contradictions that Axolotl resolves.
 
 Found ignored_dtype(const Context& c, const Facts& f, std::string_view key) {
     if (!c.flag(key) || !f.bf16 || c.flag("bfloat16")) return {};
-    return FindingText{
-        fmt::format(
-            "`{}: true` does not prevent bf16: `bf16` {} wins, and the run is autocast to bf16", key,
-            f.bf16_is_auto ? "auto (the default) turns on where torch reports bf16 as supported, so it" : "true"),
-        "bf16: false"};
+    return FindingText{fmt::format("`{}: true` does not prevent bf16: {}, so the run uses autocast to bf16", key,
+                                   f.bf16_is_auto ? "`bf16: auto` (the default) turns bf16 on if torch supports it"
+                                                  : "`bf16: true` wins"),
+                       "bf16: false"};
 }
 Found float32(const Context& c, const Facts& f) { return ignored_dtype(c, f, "float32"); }
 Found float16(const Context& c, const Facts& f) { return ignored_dtype(c, f, "float16"); }
@@ -162,13 +164,13 @@ Found bfloat16(const Context& c, const Facts&) {
         "bf16: true, which has the same effect"};
 }
 
-// Warnings.
+// Findings about settings that work, but not as intended.
 
 Found emulated(const Context& c, const Facts& f) {
     if (!f.bf16 || c.device().bf16 || !c.device().torch_says_gpu_bf16()) return {};
     return FindingText{
-        fmt::format("{} has no bf16 units; torch reports that it is supported because it counts emulation, so "
-                    "the run uses bf16, slowly",
+        fmt::format("{} has no bf16 units; torch reports bf16 as supported because it counts emulation, so the "
+                    "run uses bf16, slowly",
                     c.device().name),
         "bf16: false with fp16: true"};
 }
@@ -180,7 +182,7 @@ Found not_there(const Context& c, const Facts&) {
         "bf16: auto"};
 }
 Found not_used(const Context& c, const Facts& f) {
-    // Torch also counts emulated bf16, which is not a reason to turn bf16 on.
+    // torch reports bf16 as supported even if it is emulated. Emulated bf16 is not a reason to suggest bf16.
     if (f.bf16 || f.full_eval || is_auto(c, "bf16")) return {};
     if (!c.device().bf16 || !c.device().torch_says_gpu_bf16()) return {};
     return FindingText{fmt::format("{} has bf16, but the config leaves it off", c.device().name), {}};
@@ -232,7 +234,7 @@ Found tf32_auto(const Context& c, const Facts& f) {
         fmt::format("`tf32` is auto by default: without bf16, matmuls on {} run in tf32, not in fp32", c.device().name),
         "tf32: false, to keep fp32"};
 }
-/// Reports the keys with which the MoE kernels keep a part of the frozen base in four or eight bits.
+/// Reports keys with which the MoE kernels keep part of the frozen base in four or eight bits.
 Found low_base(const Context& c, const Facts&) {
     for (const std::string_view key : {"dsv4_fp4_grouped_mode", "dsv4_fp8_nonexpert_mode"}) {
         if (!c.text(key).empty())

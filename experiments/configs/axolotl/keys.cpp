@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The keys of an Axolotl YAML that decide numbers. All other keys are in keys/axolotl.txt. Sources:
+// Keys of an Axolotl YAML that affect numerical results. All other keys are in keys/axolotl.txt. Sources:
 // axolotl/utils/schemas of 0.17.0 and 0.18.0.
 #include "experiments/configs/axolotl/axolotl.hpp"
 

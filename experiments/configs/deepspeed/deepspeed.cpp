@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// DeepSpeed's JSON: which optimiser wrapper the engine creates, and what it computes. Sources:
-// deepspeed/runtime/engine.py (get_data_types, _do_optimizer_sanity_check, _configure_*_optimizer), config.py,
-// precision_config.py.
+// Importer of DeepSpeed's JSON. It determines which optimiser wrapper the engine creates, and the formats, scaler and
+// clipping of this wrapper. Sources: deepspeed/runtime/engine.py (get_data_types, _do_optimizer_sanity_check,
+// _configure_*_optimizer), config.py, precision_config.py.
 #include "experiments/configs/deepspeed/deepspeed.hpp"
 #include "core/text/nearest_name.hpp"
 #include "experiments/configs/apex/apex.hpp"
@@ -17,8 +17,8 @@ namespace macheps::configs::deepspeed {
 
 namespace {
 
-/// Returns whether a section is enabled. From 0.17.1 on (typed sections), "auto" counts as off. Before that, it is a
-/// non-empty text and therefore true.
+/// Returns whether a section is enabled. From DeepSpeed 0.17.1 on (typed sections), "auto" counts as off. Before that,
+/// "auto" is a non-empty text and therefore true.
 bool is_on(const ImportContext& context, std::string_view path) {
     return is_auto(context, path) ? !has_models(context) : context.flag(path);
 }
@@ -31,7 +31,7 @@ char accumulation(const ImportContext& context, const Facts& facts) {
 
 bool uses_fused_adam(const Facts& facts, bool torch_adam) {
     if (facts.optimizer == "onebitadam" || facts.optimizer == "zerooneadam") return true;
-    if (facts.optimizer.empty()) return true;  // the program's own optimiser; a finding reports this assumption
+    if (facts.optimizer.empty()) return true;  // the program brings an optimiser; a finding reports the assumption
     return (facts.optimizer == "adam" || facts.optimizer == "adamw") && !torch_adam && !facts.offload;
 }
 
@@ -76,7 +76,7 @@ namespace {
 FieldValue scaler_of(const ImportContext& context, const Facts& facts) {
     const std::string version = to_string(context.version("deepspeed"));
     if (facts.low == 'B') {
-        // The scale is 1. With check_grad_overflow, steps with Inf or NaN are skipped.
+        // bf16 has the constant scale 1. With check_grad_overflow, steps with Inf or NaN gradients are skipped.
         if (!has_models(context) || !context.flag("bf16.check_grad_overflow")) return no_scaler_field();
         return static_scaler_field(1, true);
     }
@@ -85,8 +85,8 @@ FieldValue scaler_of(const ImportContext& context, const Facts& facts) {
     double initial = std::exp2(context.number("fp16.initial_scale_power").value_or(16));
     double hysteresis = context.number("fp16.hysteresis").value_or(2);
     double floor = context.number("fp16.min_loss_scale").value_or(1);
-    // Before 0.17.1, the file reaches the scaler only if it has one of the five keys of the dynamic scale. Otherwise
-    // each wrapper uses its own defaults.
+    // Before 0.17.1, the values in the file reach the scaler only if the file sets at least one of the five keys of the
+    // dynamic scale. Otherwise each wrapper uses its own defaults.
     const bool is_trap = !has_models(context) && !facts.has_scaler_keys;
     if (facts.stage > 0) {
         if (is_trap) initial = 0x1p32, hysteresis = 1;
@@ -193,7 +193,7 @@ void resolve(ImportContext& context) {
     set_update(context, found);
 }
 
-/// Reads `bfloat16` as `bf16` if there is no `bf16`.
+/// Renames the section `bfloat16` to `bf16` if there is no section `bf16`.
 void prepare(ImportContext& context) {
     if (context.value("bf16")) return;
     for (files::ConfigValue::Entry& entry : context.root().entries) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// DeepSpeed's JSON, for the files of its importer: keys.cpp has the keys, findings.cpp the findings,
-// deepspeed.cpp the fields.
+// Shared declarations of the DeepSpeed importer. keys.cpp lists the keys, findings.cpp creates the findings, and
+// deepspeed.cpp sets the fields.
 #pragma once
 #include "experiments/configs/framework.hpp"
 
@@ -10,7 +10,7 @@
 
 namespace macheps::configs::deepspeed {
 
-/// Values that the engine derives from the sections before it creates an optimiser.
+/// Values that DeepSpeed's engine derives from the sections before it creates an optimiser.
 struct Facts {
     bool fp16 = false, bf16 = false;  ///< whether the sections are enabled, as this version reads them
     bool amp = false, autocast = false;
@@ -22,14 +22,14 @@ struct Facts {
     bool dynamic = false;          ///< the loss scale is dynamic: fp16 with loss_scale 0
     bool has_scaler_keys = false;  ///< the file has one of the five keys of the dynamic scale
     std::string optimizer;         ///< type in lower case; empty if the program brings its own
-    bool fused = false;            ///< at stage 0: the fused wrapper (Adam) and not the unfused one
+    bool fused = false;            ///< at stage 0: the fused wrapper (Adam) is used, not the unfused wrapper
     bool bf16_optimizer = false;   ///< BF16_Optimizer, which sums gradients in fp32 outside the model
 };
 
 Facts facts(const ImportContext& context);
 
-/// Returns whether the version is at least 0.17.1, which introduced typed fp16 and bf16 sections and changed when the
-/// scale grows.
+/// Returns whether the version is at least 0.17.1. That version introduced typed fp16 and bf16 sections and changed
+/// when the loss scale grows.
 bool has_models(const ImportContext& context);
 bool is_auto(const ImportContext& context, std::string_view path);
 

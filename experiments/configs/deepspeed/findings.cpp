@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Findings about a DeepSpeed JSON: a row for each assertion of its engine, each silent decision and each trap.
+// Findings about a DeepSpeed JSON. There is a row for each assertion of the engine, for each setting that the engine
+// decides silently, and for each setting that is likely to be misunderstood.
 #include "core/text/nearest_name.hpp"
 #include "experiments/configs/deepspeed/deepspeed.hpp"
 #include "experiments/configs/finding_row.hpp"
@@ -21,9 +22,10 @@ std::string title(const Context& context) {
     return fmt::format("DeepSpeed {}", to_string(context.version("deepspeed")));
 }
 
-// Switches.
+// Findings about the switches of fp16, bf16 and autocast.
 
-/// Only reported if a model of macheps is to be trained, because the modules of other models are unknown.
+/// Reports lower_precision_safe_modules that match no module of the model. The modules are known only if macheps trains
+/// one of its own models, so other imports get no such finding.
 Found safe_modules(const Context& c, const Facts& f) {
     const files::ConfigValue* modules = c.value("torch_autocast.lower_precision_safe_modules");
     if (!c.options().for_training || !f.autocast || modules == nullptr || modules->items.empty()) return {};
@@ -74,20 +76,21 @@ Found auto_clipping(const Context& c, const Facts&) {
 
 Found fp16_device(const Context& c, const Facts& f) {
     if (!f.fp16 || c.device().fp16) return {};
-    return FindingText{fmt::format("{} has no fp16: DeepSpeed refuses it, except on CPUs whose oneDNN multiplies fp16",
+    return FindingText{fmt::format("{} has no fp16: DeepSpeed refuses the config, except on CPUs whose oneDNN "
+                                   "multiplies fp16",
                                    c.device().name),
                        c.device().bf16 ? "bf16" : "neither fp16 nor bf16"};
 }
 Found bf16_device(const Context& c, const Facts& f) {
     if (!f.bf16 || c.device().torch_says_bf16) return {};
-    return FindingText{fmt::format("{} has no bf16: DeepSpeed refuses it", c.device().name),
+    return FindingText{fmt::format("{} has no bf16: DeepSpeed refuses the config", c.device().name),
                        c.device().fp16 ? "fp16" : "neither fp16 nor bf16"};
 }
 Found bf16_emulated(const Context& c, const Facts& f) {
     if (!f.bf16 || !c.device().torch_says_bf16 || c.device().bf16) return {};
     return FindingText{
-        fmt::format("{} has no bf16 units; torch reports that it is supported because it counts emulation, so "
-                    "the run uses bf16, slowly",
+        fmt::format("{} has no bf16 units; torch reports bf16 as supported because it counts emulation, so the "
+                    "run uses bf16, slowly",
                     c.device().name),
         "fp16, with its loss scaler"};
 }
@@ -112,7 +115,7 @@ Found buffers_cast(const Context& c, const Facts& f) {
         "deepspeed 0.19.2 or newer, or compute the frequencies in the forward pass", switch_key(f)};
 }
 
-// The loss scale.
+// Findings about the loss scale.
 
 Found scale_trap(const Context& c, const Facts& f) {
     if (!f.dynamic || f.amp || has_models(c) || f.has_scaler_keys || (f.stage == 0 && f.fused)) return {};
@@ -199,8 +202,8 @@ Found half_gradients(const Context& c, const Facts& f) {
 Found wrapper_assumed(const Context&, const Facts& f) {
     if (!f.fp16 || f.stage > 0 || f.amp || !f.optimizer.empty()) return {};
     return FindingText{
-        "the program provides the optimiser; the fused wrapper of Adam is assumed, whose scaler does the same as the "
-        "unfused one",
+        "the program provides the optimiser; macheps assumes the fused wrapper of Adam, which scales the loss like the "
+        "unfused wrapper",
         ""};
 }
 Found scaler_keys_unread(const Context& c, const Facts& f) {
@@ -208,9 +211,10 @@ Found scaler_keys_unread(const Context& c, const Facts& f) {
     return FindingText{"fp16 is off, so the other keys of its section have no effect", ""};
 }
 
-// Masters, accumulation, reduction.
+// Findings about master weights, accumulation and reduction of gradients.
 
-/// From 0.17.1 on, DeepSpeed asserts the stage if the key is true, even if fp16 is off.
+/// Reports fp16 master weights at a ZeRO stage that does not support them. From 0.17.1 on, DeepSpeed checks the stage
+/// even if fp16 is off.
 Found fp16_masters(const Context& c, const Facts& f) {
     if (!c.flag("fp16.fp16_master_weights_and_grads") || (!f.fp16 && !has_models(c))) return {};
     if (c.since("deepspeed", "0.19")) {
@@ -223,7 +227,7 @@ Found fp16_masters(const Context& c, const Facts& f) {
                        "\"stage\": 2 with \"offload_optimizer\": {\"device\": \"cpu\"}, or remove the key"};
 }
 Found bf16_masters(const Context& c, const Facts& f) {
-    if (!c.since("deepspeed", "0.19")) return {};  // asserted even if bf16 is off
+    if (!c.since("deepspeed", "0.19")) return {};  // 0.19 and newer assert this even if bf16 is off
     const bool masters = c.flag("bf16.bf16_master_weights_and_grads"), states = c.flag("bf16.bf16_optimizer_states");
     if (states && !masters)
         return FindingText{"bf16_optimizer_states requires bf16_master_weights_and_grads", "both, or neither"};
@@ -293,7 +297,7 @@ Found bf16_unchecked(const Context& c, const Facts& f) {
     if (!f.bf16 || f.amp || (has_models(c) && c.flag("bf16.check_grad_overflow"))) return {};
     return FindingText{
         fmt::format(
-            "bf16 gradients are not checked for Inf or NaN{}: such a step is taken, and NaN reaches the weights",
+            "bf16 gradients are not checked for Inf or NaN{}: a step with NaN is taken, and NaN reaches the weights",
             has_models(c) ? "" : " before 0.17.1"),
         has_models(c) ? "\"check_grad_overflow\": true" : "watch the gradient norm"};
 }
@@ -303,7 +307,7 @@ Found bf16_skips(const Context& c, const Facts& f) {
                        ""};
 }
 
-// Other modes.
+// Findings about torch_autocast, Apex, optimisers and compression.
 
 Found autocast_over_model(const Context&, const Facts& f) {
     if (!f.autocast || f.low == 'F') return {};
@@ -338,7 +342,7 @@ Found amp_zero(const Context&, const Facts& f) {
 }
 Found amp_half(const Context&, const Facts& f) {
     if (!f.amp || f.low == 'F') return {};
-    return FindingText{fmt::format("Apex amp and {} are both on: DeepSpeed refuses it", format_word(f.low)),
+    return FindingText{fmt::format("Apex amp and {} are both on: DeepSpeed refuses the config", format_word(f.low)),
                        "only one of the two"};
 }
 Found max_grad_norm(const Context& c, const Facts&) {

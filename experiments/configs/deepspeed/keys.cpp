@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The keys of a DeepSpeed JSON that decide numbers. Sources: deepspeed/runtime/{constants,config,precision_config}.py
-// and zero/config.py of 0.16.5 to 0.19.6.
+// Keys of a DeepSpeed JSON that affect numerical results. Sources:
+// deepspeed/runtime/{constants,config,precision_config}.py and zero/config.py of 0.16.5 to 0.19.6.
 #include "experiments/configs/deepspeed/deepspeed.hpp"
 
 namespace macheps::configs::deepspeed {
@@ -25,7 +25,10 @@ const KeyRow key_rows[] = {
      .sets = "master opt_state"},
     {.path = "bf16", .type = map, .summary = "bf16 training: the whole model is cast"},
     {.path = "bf16.enabled", .type = flag, .defaults = {{"", "false"}}, .sets = "compute store"},
-    {.path = "bf16.immediate_grad_update", .type = flag, .defaults = {{"", "false"}}, .summary = "when, not what"},
+    {.path = "bf16.immediate_grad_update",
+     .type = flag,
+     .defaults = {{"", "false"}},
+     .summary = "changes when gradients are added, not their values"},
     {.path = "bf16.check_grad_overflow",
      .type = flag,
      .defaults = {{"", "false"}, {"0.19.3", "true"}},
@@ -44,7 +47,7 @@ const KeyRow key_rows[] = {
     {.path = "bfloat16",
      .type = map,
      .effect = KeyEffect::inert,
-     .summary = "the old name of bf16, read only without a bf16"},
+     .summary = "the old name of bf16, read only if the section bf16 is missing"},
     {.path = "bfloat16.*", .type = any, .effect = KeyEffect::inert},
     {.path = "data_types", .type = map},
     {.path = "data_types.grad_accum_dtype", .type = text, .sets = "accum"},
@@ -55,7 +58,7 @@ const KeyRow key_rows[] = {
     {.path = "prescale_gradients", .type = flag, .defaults = {{"", "false"}}, .sets = "predivide"},
     {.path = "gradient_predivide_factor", .type = number, .defaults = {{"", "1.0"}}, .sets = "predivide"},
     {.path = "gradient_clipping", .type = number, .defaults = {{"", "0.0"}, {"0.19.3", "1.0"}}, .sets = "clip"},
-    {.path = "gradient_accumulation_steps", .type = number, .summary = "the loss is divided by it"},
+    {.path = "gradient_accumulation_steps", .type = number, .summary = "the loss is divided by this number"},
     {.path = "torch_autocast", .type = map, .since = "0.17.2"},
     {.path = "torch_autocast.enabled",
      .type = flag,
@@ -87,7 +90,7 @@ const KeyRow key_rows[] = {
     {.path = "vocabulary_size", .type = number},
 };
 
-/// A section that pydantic checks with `extra = "forbid"`, and the first version that does so.
+/// A section whose pydantic model forbids unknown keys (`extra = "forbid"`), and the first version in which it does.
 struct TypedSection {
     std::string_view name, since;
 };
@@ -135,10 +138,10 @@ bool refuses_unknown(const ImportContext& context, std::string_view path) {
 
 std::optional<FindingCode> judges_type(const ImportContext& context, const KeyRow& row,
                                        const files::ConfigValue& value) {
-    if (value.is_text() && value.written == "auto") return std::nullopt;  // deepspeed/auto reports it
-    if (row.path == "fp16.loss_scale") return std::nullopt;               // deepspeed/loss-scale reports it
+    if (value.is_text() && value.written == "auto") return std::nullopt;  // the rule deepspeed/auto reports it
+    if (row.path == "fp16.loss_scale") return std::nullopt;               // the rule deepspeed/loss-scale reports it
     if (row.type == map) return FindingCode::error;
-    // Before the typed sections, any value that is true in Python enabled fp16 or bf16.
+    // Before 0.17.1, the section fp16 was not typed, and any value that is true in Python enabled fp16.
     return has_models(context) || !row.path.starts_with("fp16.") ? FindingCode::error : FindingCode::warning;
 }
 

@@ -43,8 +43,8 @@ std::optional<Default> parse_default(const files::ConfigValue& item) {
     return found;
 }
 
-/// Returns the path of the file relative to the folder of the config. The file is looked up in that folder and in the
-/// two folders above it.
+/// Returns the path of an entry's file, relative to the folder of the config. The file is looked up in that folder and
+/// in the two folders above it.
 std::string path_of(const Default& one, const fs::path& config) {
     const fs::path file = fs::path(one.group) / (one.name + ".yaml");
     fs::path folder = config.parent_path();
@@ -81,8 +81,8 @@ class Interpolation {
     static constexpr int deepest = 16, max_references = 10'000;
     static constexpr std::size_t longest = 1 << 16;
 
-    /// Replaces `${a.b}`. If it is the whole text, the result is the value with its type. Inside a longer text, it is
-    /// replaced by the characters of the value.
+    /// Replaces references such as `${a.b}` by the value at the path. If the reference is the whole text, the value
+    /// keeps its type. In a longer text, the reference is replaced by the value as text.
     void text(files::ConfigValue& value, int depth) {
         std::string out;
         std::string_view rest = value.written;
@@ -149,7 +149,7 @@ void compose(ImportContext& context) {
                 has_self = true;
                 continue;
             }
-            // Hydra's own settings (logging, folders) decide no numbers.
+            // Hydra's own settings (logging, folders) do not affect numerical results.
             if (one->group == "hydra" || one->group.starts_with("hydra/")) continue;
             std::optional<files::ConfigValue> tree =
                 context.read_file("defaults", one->place, path_of(*one, one->place.file));

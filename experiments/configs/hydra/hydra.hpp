@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hydra's composition of a config from several files, and OmegaConf's interpolation and numbers.
+// Composes a config from several files as Hydra does, and reads references and numbers as OmegaConf does.
 #pragma once
 #include "experiments/configs/framework.hpp"
 
@@ -7,10 +7,11 @@
 
 namespace macheps::configs::hydra {
 
-/// Composes the root from its `defaults` list. `group: NAME` and `group@package: NAME` are files in folders next to the
-/// config or above it. `_self_` is the config itself, which comes last if the list does not name it. Later entries win.
-/// Then replaces `${a.b}` by the value at that path, and texts such as `1e8` by numbers. A file that is missing or
-/// leads back to itself is a finding.
+/// Composes the config from its `defaults` list. An entry `group: NAME` or `group@package: NAME` names a file in a
+/// folder next to the config or above it. The entry `_self_` is the config itself; if the list does not contain
+/// `_self_`, the config comes last. Later entries override earlier ones. Afterwards, `${a.b}` is replaced by the value
+/// at that path, and texts such as `1e8` become numbers. A file that is missing or includes itself is reported as a
+/// finding.
 void compose(ImportContext& context);
 
 /// Returns whether the key is set to something other than null or an empty text, map or list.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Findings about a LLaMA-Factory YAML: a row for each check of its parser that raises or warns, each silent decision
-// and each trap. Sources: llamafactory/hparams/{parser,finetuning_args}.py, train/fp8_utils.py of 0.9.5 and 0.9.6.dev0.
+// Findings about a LLaMA-Factory YAML. There is a row for each check of the parser that raises an error or warns, for
+// each setting that LLaMA-Factory decides silently, and for each setting that is likely to be misunderstood. Sources:
+// llamafactory/hparams/{parser,finetuning_args}.py, train/fp8_utils.py of 0.9.5 and 0.9.6.dev0.
 #include "experiments/configs/finding_row.hpp"
 #include "experiments/configs/llamafactory/llamafactory.hpp"
 #include "experiments/configs/policy_text/storage_recipe.hpp"
@@ -15,7 +16,7 @@ using Found = std::optional<FindingText>;
 using Context = ImportContext;
 using enum FindingCode;
 
-// Refusals of the parser.
+// Findings about configs that LLaMA-Factory refuses.
 
 Found no_method(const Context&, const Facts& f) {
     for (const std::string_view method : {"lora", "oft", "freeze", "full"}) {
@@ -159,7 +160,7 @@ Found pure_half(const Context&, const Facts& f) {
         "a bf16 checkpoint, or bf16: true"};
 }
 
-// Warnings of LLaMA-Factory.
+// Findings for which LLaMA-Factory itself prints a warning.
 
 Found recommend_mixed(const Context&, const Facts& f) {
     if (!f.trains || f.fp16 || f.bf16) return {};
@@ -184,12 +185,12 @@ Found quantised_eval(const Context&, const Facts& f) {
     return FindingText{"a 4-bit or 8-bit base may score lower in evaluation", "remove quantization_bit"};
 }
 
-// Traps.
+// Findings about settings that are likely to be misunderstood.
 
 Found emulated(const Context& c, const Facts& f) {
     if (!f.pure_bf16 || c.device().bf16 || !c.device().torch_says_gpu_bf16()) return {};
     return FindingText{
-        fmt::format("{} has no bf16 units; torch reports that it is supported because it counts emulation, so "
+        fmt::format("{} has no bf16 units; torch reports bf16 as supported because it counts emulation, so "
                     "pure_bf16 runs slowly",
                     c.device().name),
         "fp16: true"};
@@ -227,7 +228,7 @@ Found infer_dtype(const Context& c, const Facts& f) {
     return FindingText{"`infer_dtype` is read only if nothing is trained", {}};
 }
 
-// fp8.
+// Findings about fp8.
 
 Found fp8_names(const Context& c, const Facts& f) {
     if (!f.fp8 || !f.fp8_reaches_accelerate) return {};
@@ -248,7 +249,7 @@ Found fp8_dropped(const Context&, const Facts& f) {
     if (!f.fp8 || f.fp8_reaches_accelerate) return {};
     return FindingText{
         "with transformers 5 the request for fp8 is dropped: the Trainer fixes the precision before LLaMA-Factory sets "
-        "it, and training follows fp16 and bf16",
+        "it, and training uses the flags fp16 and bf16",
         "transformers 4.57"};
 }
 Found fp8_device(const Context& c, const Facts& f) {
@@ -266,7 +267,7 @@ Found fp8_silent(const Context&, const Facts& f) {
 Found all_gather(const Context& c, const Facts& f) {
     if (!c.flag("fp8_enable_fsdp_float8_all_gather") || f.fp8) return {};
     return FindingText{
-        "the parser reports that it sets fp8 to true, but it sets it where it is never read: fp8 stays off",
+        "the parser reports that it sets fp8 to true, but nothing reads the attribute that it sets: fp8 stays off",
         "fp8: true"};
 }
 

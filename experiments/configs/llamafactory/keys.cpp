@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The keys of a LLaMA-Factory YAML that decide numbers. The YAML also has the keys of Transformers. All other keys are
-// in keys/llamafactory.txt. Sources: llamafactory/hparams of 0.9.3 to 0.9.5.
+// Keys of a LLaMA-Factory YAML that affect numerical results. The YAML may also contain the keys of Transformers. All
+// other keys are in keys/llamafactory.txt. Sources: llamafactory/hparams of 0.9.3 to 0.9.5.
 #include "experiments/configs/llamafactory/llamafactory.hpp"
 
 namespace macheps::configs::llamafactory {
@@ -54,7 +54,7 @@ const KeyRow key_rows[] = {
     {.path = "pissa_init", .type = flag, .defaults = {{"", "false"}}},
     {.path = "resize_vocab", .type = flag, .defaults = {{"", "false"}}},
     {.path = "create_new_adapter", .type = flag, .defaults = {{"", "false"}}},
-    {.path = "adapter_name_or_path", .type = text, .summary = "one, or several with commas between them"},
+    {.path = "adapter_name_or_path", .type = text, .summary = "a name, or several names separated by commas"},
     {.path = "pref_loss", .type = text, .defaults = {{"", "sigmoid"}}},
     {.path = "do_train", .type = flag, .defaults = {{"", "false"}}},
 };

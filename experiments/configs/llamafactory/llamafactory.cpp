@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// LLaMA-Factory: its own arguments around Transformers' Trainer. Sources: llamafactory/hparams/parser.py,
-// model/{loader,patcher,adapter}.py, model/model_utils/{checkpointing,quantization}.py, train/fp8_utils.py of 0.9.5 and
-// 0.9.6.dev0.
+// Importer of LLaMA-Factory, which adds its own arguments to those of Transformers' Trainer. Sources:
+// llamafactory/hparams/parser.py, model/{loader,patcher,adapter}.py, model/model_utils/{checkpointing,quantization}.py,
+// train/fp8_utils.py of 0.9.5 and 0.9.6.dev0.
 #include "experiments/configs/llamafactory/llamafactory.hpp"
 #include "experiments/configs/frameworks.hpp"
 #include "experiments/configs/policy_text/name_rules.hpp"
@@ -17,8 +17,8 @@ namespace {
 
 char letter_of(std::string_view dtype) { return dtype == "bf16" ? 'B' : dtype == "fp16" ? 'H' : 'F'; }
 
-/// Returns the format of a base that is quantised while it is loaded: bitsandbytes with 4 or 8 bits, HQQ with any
-/// width, EETQ with 8 bits.
+/// Returns the format of a base model that is quantised when it is loaded. bitsandbytes supports 4 and 8 bits, HQQ
+/// several widths, and EETQ 8 bits.
 std::string quantised_base(const ImportContext& context) {
     const double bits = context.number("quantization_bit").value_or(4);
     const std::string method = context.text("quantization_method");
@@ -74,12 +74,12 @@ Facts facts(const ImportContext& context) {
 
 namespace {
 
-/// Findings of Transformers that are removed, because the Trainer does not know which weights were cast before it got
-/// the model.
+/// Rules of the Transformers importer whose findings are removed here. That importer does not know which weights
+/// LLaMA-Factory casts before the Trainer gets the model.
 constexpr std::string_view replaced_rules[] = {"transformers/no-master", "transformers/low-weights-under-scaler"};
 
-/// Sets the format of matmul operands without autocast. It is the format of the weights, except for 4-bit bitsandbytes,
-/// which has a separate compute dtype.
+/// Sets the format of matmul operands if autocast is off. Operands have the format of the weights, except with 4-bit
+/// bitsandbytes, which has a separate compute dtype.
 void set_compute(ImportContext& context, const Facts& facts, char base) {
     const bool is_told = facts.base == "nf4" || facts.base == "fp4";
     const char operand = is_told ? facts.compute : base;
@@ -100,7 +100,7 @@ void set_weights(ImportContext& context, const Facts& facts) {
         facts.upcasts_trained
             ? std::string("trained weights are cast to fp32 after loading")
             : fmt::format("the {} checkpoint: weights are loaded as they are stored", context.checkpoint_dtype());
-    if (facts.deepspeed && low != 'F') return;  // the engine casts the whole model
+    if (facts.deepspeed && low != 'F') return;  // DeepSpeed's engine casts the whole model
     const char base = facts.has_adapter ? facts.checkpoint : trained;
     if (facts.is_quantised) {
         context.set("store", FieldValue{.value = facts.base, .parts = {}}, "quantization_bit");
@@ -114,8 +114,8 @@ void set_weights(ImportContext& context, const Facts& facts) {
         context.infer(field, letter(trained), why);
     for (const std::string_view field : {"norm", "embed", "lm_head", "eval"}) context.infer(field, letter(base), why);
     context.infer("master", letter('-'), "the optimiser updates the weights directly");
-    // The fields that Transformers has set show whether there is autocast. A CPU has none to fp16, and pure_bf16 alone
-    // does not turn it on.
+    // The Transformers importer has set the field `oplist`, which shows whether autocast is on. On a CPU there is no
+    // autocast to fp16, and pure_bf16 alone does not turn autocast on.
     if (context.resolved().word("oplist") == "none") set_compute(context, facts, base);
     if (context.flag("upcast_layernorm")) context.set("norm", letter('F'), "upcast_layernorm");
     if (facts.galore || facts.apollo)
@@ -132,8 +132,8 @@ void set_adapter(ImportContext& context, const Facts& facts) {
         facts.upcasts_trained ? "adapters are trained and cast to fp32" : "adapters keep the format of the model");
 }
 
-/// Sets the fp8 recipe that trains. Unless fp8_backend is `te`, it is Accelerate's default recipe, because Accelerate
-/// does not read the environment variables that LLaMA-Factory sets.
+/// Sets the fp8 recipe that training actually uses. Unless fp8_backend is `te`, this is Accelerate's default recipe,
+/// because Accelerate does not read the environment variables that LLaMA-Factory sets.
 void set_fp8(ImportContext& context, const Facts& facts) {
     if (!facts.fp8 || !facts.fp8_reaches_accelerate) {
         context.infer(
@@ -177,14 +177,15 @@ void resolve(ImportContext& context) {
                 "disable_gradient_checkpointing");
 }
 
-/// Replaces the file name in `deepspeed` by the contents of the file, where Transformers then finds it.
+/// Replaces the file name in `deepspeed` by the contents of the file. The Transformers importer then finds the contents
+/// there.
 void prepare(ImportContext& context) {
     const files::ConfigValue* named = context.value("deepspeed");
     if (named == nullptr || !named->is_text() || named->written.empty()) return;
     const files::ConfigPlace place = named->place;
     std::optional<files::ConfigValue> file = context.read_file("deepspeed", place, named->written);
     if (!file) {
-        // The missing file was reported. The empty map prevents a second report.
+        // read_file() has reported the missing file. The empty map prevents a second report.
         file.emplace();
         file->kind = files::ConfigValue::Kind::map;
         file->place = place;
@@ -218,7 +219,7 @@ extern const Framework framework{
     .model_keys = "model_name_or_path",
     .dtype_keys = "torch_dtype infer_dtype",
     .recognises = llamafactory::recognises,
-    // HfArgumentParser raises unless an environment variable allows unknown keys.
+    // HfArgumentParser raises an error on unknown keys unless an environment variable allows them.
     .refuses_unknown =
         [](const ImportContext& context, std::string_view) {
             const std::string_view allow = context.environment("ALLOW_EXTRA_ARGS");

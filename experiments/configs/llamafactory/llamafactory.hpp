@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// LLaMA-Factory's YAML, for the files of its importer: keys.cpp has the keys, findings.cpp the findings,
-// llamafactory.cpp the fields.
+// Shared declarations of the LLaMA-Factory importer. keys.cpp lists the keys, findings.cpp creates the findings, and
+// llamafactory.cpp sets the fields.
 #pragma once
 #include "experiments/configs/framework.hpp"
 
@@ -9,7 +9,7 @@
 
 namespace macheps::configs::llamafactory {
 
-/// Values that hparams/parser.py, model/patcher.py and model/adapter.py derive.
+/// Values that LLaMA-Factory derives in hparams/parser.py, model/patcher.py and model/adapter.py.
 struct Facts {
     bool trains = true;  ///< do_train
     bool fp16 = false, bf16 = false, pure_bf16 = false;
@@ -25,12 +25,13 @@ struct Facts {
     char checkpoint = 'F';
     char compute = 'F';  ///< compute_dtype, which does not imply autocast
     bool fp8 = false;
-    bool fp8_reaches_accelerate =
-        false;  ///< with Transformers 4, whose Trainer reads the environment when it creates the Accelerator
+    /// Whether Accelerate gets the request for fp8: only with Transformers 4, whose Trainer reads the environment when
+    /// it creates the Accelerator.
+    bool fp8_reaches_accelerate = false;
 };
 
-/// Returns the compute dtype of LLaMA-Factory's truth table. `asks_bf16` is the OR of bf16 and pure_bf16. `checkpoint`
-/// is 0 if its dtype is unknown.
+/// Returns LLaMA-Factory's compute dtype, which follows a truth table. `asks_bf16` is true if bf16 or pure_bf16 is on.
+/// `checkpoint` is the dtype of the checkpoint, or 0 if it is unknown.
 char compute_dtype(bool asks_bf16, bool asks_fp16, bool torch_says_bf16, bool has_fp16, char checkpoint);
 
 Facts facts(const ImportContext& context);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// LongSpec: a Hydra tree (`defaults`, `${key}`, `_target_`) around DeepSpeed's engine. Sources: longspec/train/
-// trainer_base_ds_mul_fs_tp.py, general_util/evaluator.py, models/qwen2_glide.py at 15e4998; Hydra 1.3's defaults list.
+// Importer of LongSpec. A config is a Hydra tree (`defaults`, `${key}`, `_target_`) that contains a config of
+// DeepSpeed. Sources: longspec/train/trainer_base_ds_mul_fs_tp.py, general_util/evaluator.py, models/qwen2_glide.py at
+// commit 15e4998; the defaults list of Hydra 1.3.
 #include "experiments/configs/finding_row.hpp"
 #include "experiments/configs/frameworks.hpp"
 #include "experiments/configs/hydra/hydra.hpp"
@@ -27,7 +28,7 @@ const KeyRow rows[] = {
      .sets = "eval",
      .summary = "the autocast is to bf16"},
     {.path = "fp16_opt_level", .type = text, .effect = KeyEffect::inert},
-    {.path = "torch_dtype", .type = any, .summary = "how the checkpoint is loaded"},
+    {.path = "torch_dtype", .type = any, .summary = "dtype in which the checkpoint is loaded"},
     {.path = "torch_dtype.*", .type = any},
     {.path = "model", .type = map},
     {.path = "model.gradient_checkpointing", .type = flag, .defaults = {{"", "false"}}, .sets = "ckpt"},
@@ -40,7 +41,7 @@ const KeyRow rows[] = {
     {.path = "optimizer", .type = any, .summary = "a separate `_target_`"},
 };
 
-// Top-level keys of LongSpec's experiments that decide no number of the arithmetic.
+// Top-level keys of LongSpec's experiments that do not affect numerical results.
 constexpr std::string_view inert_keys =
     "defaults hydra data_path_prefix model_path_prefix output_path_prefix train_file dev_file test_file eos_token "
     "eos_token_id "
@@ -114,8 +115,8 @@ Found ignored_clip(const ImportContext& context, const Facts&) {
 Found loss_in_tf32(const ImportContext& context, const Facts&) {
     if (!context.device().tf32) return {};
     return FindingText{
-        "the trainer turns TF32 on for matmuls, so the product of `.float()` operands that makes the logits of the "
-        "loss runs in tf32",
+        "the trainer turns TF32 on for matmuls, so the matmul that computes the logits of the loss runs in tf32, even "
+        "though its operands are cast with `.float()`",
         {}};
 }
 

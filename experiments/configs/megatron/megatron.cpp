@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Megatron-LM: the arguments of its training scripts. Sources: megatron/training/arguments.py (validate_args),
-// core/optimizer/{grad_scaler,optimizer,optimizer_config}.py, core/transformer/transformer_config.py at d98e8a64.
+// Importer of Megatron-LM, which reads the arguments of its training scripts. Sources: megatron/training/arguments.py
+// (validate_args), core/optimizer/{grad_scaler,optimizer,optimizer_config}.py, core/transformer/transformer_config.py
+// at commit d98e8a64.
 #include "experiments/configs/finding_row.hpp"
 #include "experiments/configs/frameworks.hpp"
 #include "experiments/configs/policy_text/scaler_field.hpp"
@@ -75,7 +76,7 @@ const KeyRow rows[] = {
     {.path = "optimizer", .type = text, .defaults = {{"", "adam"}}, .sets = "opt_kernel"},
 };
 
-/// The recipe of Transformer Engine for a word of --fp8-recipe.
+/// A value of --fp8-recipe, and the id of the Transformer Engine recipe that it selects.
 struct Fp8Word {
     std::string_view megatron, recipe;
 };
@@ -220,7 +221,8 @@ Found fp8_device(const ImportContext& context, const Facts& facts) {
                        "remove --fp8-format"};
 }
 
-/// Source: check_mxfp8_support and similar functions in transformer_engine/pytorch/quantization.py.
+/// Reports a recipe that the device does not support. Source: check_mxfp8_support and similar functions in
+/// transformer_engine/pytorch/quantization.py.
 Found recipe_device(const ImportContext& context, const Facts& facts) {
     constexpr struct {
         std::string_view recipe;
@@ -254,8 +256,9 @@ Found no_history(const ImportContext& context, const Facts& facts) {
     const double length = context.number("fp8-amax-history-len").value_or(1);
     if (facts.fp8 != "te_delayed" || (length >= 1 && length <= 65536)) return {};
     return FindingText{
-        fmt::format("the history has {} amaxes, but Transformer Engine keeps at least 1 and macheps at most 65536",
-                    length),
+        fmt::format(
+            "the amax history has length {}: it must be at least 1 (Transformer Engine) and at most 65536 (macheps)",
+            length),
         "--fp8-amax-history-len 1024"};
 }
 
@@ -333,7 +336,7 @@ void set_fp8(ImportContext& context, const Facts& facts) {
         recipe.parts.emplace_back("skip_first_blocks", context.number("num-layers-at-start-in-bf16").value_or(1));
         recipe.parts.emplace_back("skip_last_blocks", context.number("num-layers-at-end-in-bf16").value_or(1));
     }
-    // Only the recipe of delayed scaling has this option (override_linear_precision).
+    // Only delayed scaling can keep the weight gradient in high precision (override_linear_precision).
     if (context.flag("no-fp8-wgrad") && facts.fp8 == "te_delayed")
         recipe.parts.emplace_back("weight_grad", std::string(format_word(facts.low)));
     const std::string_view from = is_fp4 ? "fp4-recipe" : "fp8-recipe";
@@ -373,7 +376,8 @@ int recognises(const files::ConfigValue& root) {
           "clip-grad", "hidden-size", "transformer-impl", "train-iters"}) {
         if (root.entry(own) != nullptr) score += 40;
     }
-    // A file that contains only options such as `--bf16`. No other framework is configured by such files.
+    // The file may contain only options such as `--bf16`. Megatron-LM is the only framework that is configured by a
+    // file of options.
     const bool is_arguments = !root.entries.empty() && root.entries.front().value.place.file == root.place.file &&
                               root.place.file.ends_with(".args");
     if (is_arguments && (root.entry("fp16") != nullptr || root.entry("bf16") != nullptr)) score += 45;

@@ -15,11 +15,11 @@ namespace {
 constexpr GoalRow goal_rows[] = {
     {"pretrain", Goal::pretrain}, {"finetune", Goal::finetune}, {"lora", Goal::lora}, {"inference", Goal::inference}};
 
-// Sources of the statements. docs/systems.md quotes the guides.
-constexpr std::string_view guide_formats = "general guide, 3.2", guide_memory = "general guide, 2.2, put right",
-                           guide_scaling = "general guide, 4, put right",
-                           guide_pitfalls = "general guide, 5.2, put right",
-                           guide_tf32 = "general guide, 6.1, put right", guide_fp8 = "general guide, 6.2, put right",
+// Sources of the statements. docs/guides.md quotes the guides.
+constexpr std::string_view guide_formats = "general guide, 3.2", guide_memory = "general guide, 2.2, corrected",
+                           guide_scaling = "general guide, 4, corrected",
+                           guide_pitfalls = "general guide, 5.2, corrected",
+                           guide_tf32 = "general guide, 6.1, corrected", guide_fp8 = "general guide, 6.2, corrected",
                            guide_matrix = "general guide, 9", axolotl = "Axolotl's guide, choosing a format",
                            axolotl_fp8 = "Axolotl's guide, fp8", axolotl_checks = "Axolotl's guide, validation",
                            tips = "LLaMA-Factory tips";
@@ -35,7 +35,7 @@ bool emulates_bf16(const AdviceAsked& asked) { return asked.device->torch_says_b
 bool has_fnuz(const AdviceAsked& asked) { return asked.device->fp8_formats.find("fnuz") != std::string_view::npos; }
 
 const DimensionRule& fp8_sides() { return dimension_rules().back(); }
-/// Returns whether at least one of the given sides fits fp8. Returns true if no sides are given.
+/// Returns whether at least one of the given dimensions fits fp8. Returns true if no dimensions are given.
 bool fp8_fits(const AdviceAsked& asked) {
     return asked.sides.empty() || unfit_sides(fp8_sides(), asked.sides).size() < asked.sides.size();
 }
@@ -54,7 +54,7 @@ constexpr Statement bf16_reasons[] = {
 constexpr Statement bf16_watch[] = {
     {"bf16 has 8 bits of significand: weights that are themselves bf16 lose every update below half an ulp, so make "
      "sure that the weights are fp32",
-     "general guide, 3.2, put right"},
+     "general guide, 3.2, corrected"},
     {"transformers 5 loads a bf16 checkpoint as bf16, so there are no fp32 weights; request dtype float32",
      "transformers 5, modeling_utils.py:3989", [](const AdviceAsked& asked) { return asked.goal == Goal::finetune; }},
     {"weights, gradients and moments take 16 bytes per parameter, as in fp32: only activations shrink", guide_memory,
@@ -99,32 +99,33 @@ constexpr Statement fp8_watch[] = {
      has_fnuz}};
 
 constexpr Statement pure_reasons[] = {
-    {"half the bytes of fp32 for weights, gradients and moments: useful for GaLore and APOLLO, whose savings autocast "
+    {"weights, gradients and moments take half the bytes of fp32: useful for GaLore and APOLLO, whose savings autocast "
      "would undo",
      tips}};
 constexpr Statement pure_watch[] = {
     {"without fp32 weights, updates below half an ulp are lost; policy pure-bf16-sr rounds stochastically instead",
-     "general guide, 3.2, put right"},
+     "general guide, 3.2, corrected"},
     {"at beta2 0.999 a bf16 second moment never decays", "PyTorch 2.7, adam.py:96"},
     {"LLaMA-Factory refuses pure_bf16 with ZeRO 3", "LLaMA-Factory, parser.py:498"}};
 
 constexpr Statement tf32_reasons[] = {
-    {"fp32 everywhere except in the operands of matmuls, which are rounded to 10 fraction bits", "general guide, 6.1"}};
+    {"everything is fp32 except the operands of matmuls, which are rounded to 10 fraction bits", "general guide, 6.1"}};
 constexpr Statement tf32_watch[] = {
     {"set torch.backends.cuda.matmul.allow_tf32: it is off by default; only cudnn's flag is on", guide_tf32}};
 
 constexpr Statement infer_fp16_reasons[] = {
     {"a forward pass has no gradients that could vanish: no scaling is needed", guide_matrix},
-    {"half the bytes of fp32 weights", guide_matrix}};
+    {"weights take half the bytes of fp32", guide_matrix}};
 constexpr Statement infer_fp16_watch[] = {
     {"a model trained in bf16 can have activations beyond 65504: use pure-bf16 for it", "transformers #4586"},
     {"compare evaluation metrics with those of fp32", axolotl_checks}};
-constexpr Statement infer_bf16_reasons[] = {{"half the bytes of fp32 weights, and the range of fp32", guide_formats}};
+constexpr Statement infer_bf16_reasons[] = {{"bf16 takes half the bytes of fp32 and has its range", guide_formats}};
 constexpr Statement infer_bf16_watch[] = {
     {"bf16 has 8 bits of significand: compare evaluation metrics with those of fp32", axolotl_checks}};
 
 constexpr Statement fp32_reasons[] = {
-    {"the most headroom: the baseline for comparisons, and the fallback if training is unstable", guide_matrix}};
+    {"fp32 has the most headroom: it is the baseline for comparisons and the fallback if training is unstable",
+     guide_matrix}};
 constexpr Statement fp32_watch[] = {{"tf32 alone makes matmuls several times as fast if the device has it",
                                      "general guide, 6.1",
                                      [](const AdviceAsked& asked) { return trains(asked) && has_tf32(asked); }}};
@@ -162,7 +163,7 @@ std::string format_at(const policy::ResolvedPolicy& policy, std::string_view pla
     return std::string(format_name(policy.cast(place).format));
 }
 
-/// Returns the value of a config's field as policies spell it, or an empty text if it has none.
+/// Returns the format in a field of the config, spelled as in policies, or an empty text if the field has no format.
 std::string format_in(const ResolvedConfig& config, std::string_view field) {
     const std::string_view word = config.word(field);
     if (word == "none") return {};
@@ -177,15 +178,16 @@ std::string trained_format(const ResolvedConfig& config) {
     return {};
 }
 
-/// Returns whether the loss is scaled. A static scale of 1 does not count.
+/// Returns "yes" if the loss is scaled, otherwise "no". A static scale of 1 counts as "no".
 std::string is_scaled(const policy::ResolvedPolicy& policy) {
     const policy::LossScalerConfig& scaler = policy.loss_scaler;
     const bool is_one = scaler.kind->name == "static" && scaler.find("init_scale") == 1.0;
     return scaler.kind->name == "none" || is_one ? "no" : "yes";
 }
 
-/// A question about a policy and why its answer matters. `config_answer` has priority if a config can know more than
-/// its policy: the format of adapters, and 8-bit moments.
+/// A question about a policy, and the reason why the answer matters. If the policy was imported from a config,
+/// `config_answer` takes priority, provided that it is set. A config can say more than its policy, for example about
+/// adapters and 8-bit moments.
 struct Question {
     std::string_view what;
     std::string (*answer)(const policy::ResolvedPolicy& policy);
@@ -221,7 +223,7 @@ constexpr Question questions[] = {
      "every operation of an optimiser step rounds", "PyTorch 2.7, adam.py:96"},
 };
 
-/// A preset of a device whose name is not the device's name followed by the preset's.
+/// A device-specific preset whose name is not DEVICE-PRESET.
 struct DevicePreset {
     std::string_view device, preset, own;
 };

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which policy suits a device and a goal: rows of advice, each with its reasons, what to watch, and the sources.
+// Advises which policy suits a device and a goal. Each row of advice has its reasons, points to watch, and their
+// sources.
 //
-// The rows are the decision tables of the guides that docs/systems.md quotes. Mistakes of these guides are corrected.
+// The rows follow the decision tables of the guides that docs/guides.md quotes. Mistakes in these guides are corrected.
 #pragma once
 #include "experiments/configs/memory/device_profile.hpp"
 #include "experiments/policy/policy.hpp"
@@ -30,11 +31,11 @@ std::span<const GoalRow> goals();
 struct AdviceAsked {
     const DeviceProfile* device = nullptr;
     Goal goal = Goal::pretrain;
-    std::optional<double> params{};     ///< parameters of the model; advice that depends on them is omitted if unknown
-    std::vector<std::int64_t> sides{};  ///< sides of the weights of its linears; empty: not known
+    std::optional<double> params{};     ///< number of parameters; if unknown, advice that depends on it is omitted
+    std::vector<std::int64_t> sides{};  ///< dimensions of the weight matrices; empty if unknown
 };
 
-/// A sentence and its source.
+/// A sentence of advice, and its source.
 struct Statement {
     std::string_view text, source;
     bool (*applies)(const AdviceAsked& asked) = nullptr;  ///< null: always
@@ -43,15 +44,15 @@ struct Statement {
 struct AdviceRow {
     std::string_view name;    ///< "bf16-autocast"
     std::string_view when;    ///< the condition in words
-    std::string_view preset;  ///< name without a device
+    std::string_view preset;  ///< name of the preset without a device
     bool (*applies)(const AdviceAsked& asked);
     std::span<const Statement> reasons, watch;
 };
 
-/// Returns every row, the better advice first.
+/// Returns all rows, best advice first.
 std::span<const AdviceRow> advice_rows();
 
-/// A condition of formats on the sides of matmuls.
+/// A requirement of some formats on the dimensions of matmuls.
 struct DimensionRule {
     std::string_view formats;
     std::int64_t multiple_of;
@@ -59,16 +60,16 @@ struct DimensionRule {
     bool (*is_native)(const DeviceProfile& device);
 };
 std::span<const DimensionRule> dimension_rules();
-/// Returns the sides that are not multiples of the number that the rule requires.
+/// Returns the dimensions that are not multiples of `rule.multiple_of`.
 std::vector<std::int64_t> unfit_sides(const DimensionRule& rule, std::span<const std::int64_t> sides);
 
-/// A row that applies, with its sentences that apply.
+/// A row that applies to a request, with those of its statements that apply.
 struct Advice {
     const AdviceRow* row = nullptr;
-    std::string policy;  ///< a preset: the one for the device if there is one
+    std::string policy;  ///< name of a preset; the device-specific preset if it exists
     std::vector<Statement> reasons, watch;
 };
-/// Returns the best advice first, then alternatives. Never empty.
+/// Returns the advice for a request: the best first, then alternatives. The result is never empty.
 std::vector<Advice> advise(const AdviceAsked& asked);
 /// Returns the advised policy as TOML, with its reasons as comments.
 std::string advice_toml(const AdviceAsked& asked, const Advice& advice);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices as importers see them: what they multiply natively, and what torch reports about them.
+// Device profiles for importers: which formats a device multiplies natively, and what torch reports about the device.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -12,16 +12,16 @@ struct DeviceProfile {
     std::string_view name;  ///< `a100`
     Kind kind = Kind::cuda;
     int major = 0, minor = 0;                                    ///< compute capability; 0.0 if there is none
-    bool fp16 = false, bf16 = false, tf32 = false, fp8 = false;  ///< native in matmuls
+    bool fp16 = false, bf16 = false, tf32 = false, fp8 = false;  ///< formats that matmuls support natively
     std::string_view fp8_formats{};                              ///< "e4m3fn e5m2", "e4m3fnuz e5m2fnuz"
-    /// Result of torch.cuda.is_bf16_supported() and similar functions. Since torch 2.2, emulation counts on every CUDA
-    /// device.
+    /// Result of torch.cuda.is_bf16_supported() and similar functions. Since torch 2.2, it is true for every CUDA
+    /// device, because emulated bf16 counts.
     bool torch_says_bf16 = false;
-    /// Returns the same for accelerators only, and false for a CPU, like `auto` of Axolotl and pure_bf16 of
-    /// LLaMA-Factory.
+    /// Returns torch_says_bf16 for an accelerator, and false for a CPU. Axolotl (`auto`) and LLaMA-Factory (pure_bf16)
+    /// test this condition.
     bool torch_says_gpu_bf16() const { return kind != Kind::cpu && torch_says_bf16; }
-    /// Returns the result of is_torch_tf32_available() of Transformers. It requires CUDA, so it is false for the tf32
-    /// of AMD.
+    /// Returns the result of is_torch_tf32_available() of Transformers. That function requires CUDA, so the result is
+    /// false even for AMD GPUs with tf32.
     bool torch_says_tf32() const { return kind == Kind::cuda && tf32; }
     bool is_cuda_like() const { return kind == Kind::cuda || kind == Kind::rocm; }
     int capability() const { return major * 10 + minor; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes per parameter of a policy and of a config.
+// Computes the bytes per parameter of a policy and of a framework's config.
 #include "experiments/configs/memory/memory_recipe.hpp"
 
 #include "core/error.hpp"
@@ -18,8 +18,8 @@ namespace {
 
 constexpr bool is_low(double bytes) { return bytes > 0 && bytes <= 2; }
 
-/// Returns how activations are kept, which depends on the formats of the residual stream and of the operands of
-/// matmuls.
+/// Returns the form in which activations are stored. It depends on the formats of the residual stream and of the matmul
+/// operands.
 const policy::ActivationForm* form_of(bool has_low_stream, bool has_low_operands) {
     if (has_low_stream) return &policy::low_activations;
     return has_low_operands ? &policy::autocast_activations : &policy::fp32_activations;
@@ -27,14 +27,15 @@ const policy::ActivationForm* form_of(bool has_low_stream, bool has_low_operands
 
 double bytes_of(const policy::CastRule& cast) { return cast.format.container_bits() / 8.0; }
 
-/// Returns the bytes per number for the word of a field: the letter of a format, or the name of a way to store numbers.
+/// Returns the bytes per number for the value of a field: the letter of a format ("B"), or the name of a storage format
+/// ("nf4").
 double bytes_of(std::string_view field, std::string_view word) {
     struct Row {
         std::string_view word;
         double bytes;
     };
-    // By default, the frameworks also quantise the maxima of a 4-bit base. 4-bit moments of torchao share an fp32 scale
-    // in blocks of 128. Numbers of MXFP4 share a scale of one byte in blocks of 32.
+    // By default, frameworks store a 4-bit base with double quantisation: the maximum of each block is quantised as
+    // well. In torchao, 128 4-bit moments share an fp32 scale. In MXFP4, 32 numbers share a scale of one byte.
     static const Row rows[] = {{"", 0},
                                {"none", 0},
                                {"F", 4},
@@ -55,10 +56,10 @@ double bytes_of(std::string_view field, std::string_view word) {
                  .fix = "run `macheps policy explain fp32 --params N` to list recipes whose bytes are known"});
 }
 
-/// Returns whether matmuls read a low format, which is any format except fp32 and tf32.
+/// Returns whether matmuls read a low-precision format. Every format except fp32 and tf32 counts as low precision.
 bool reads_low(std::string_view compute) { return !compute.empty() && compute != "F" && compute != "T"; }
 
-/// Returns the name of the weight of a linear. A tied head has no separate weight and reads the embedding.
+/// Returns the name of the weight of a linear layer. A tied output head has no separate weight and reads the embedding.
 std::string weight_of(const policy::SiteList& sites, const policy::Site& linear) {
     std::string name = linear.name + ".weight";
     const bool has_own = std::any_of(sites.parameters.begin(), sites.parameters.end(),
@@ -110,7 +111,8 @@ policy::MemoryRecipe memory_recipe_of(const ImportResult& imported) {
     trained = {.value = bytes("store"), .grad = bytes("grad"), .master = bytes("master")};
     trained.moments = state == "int8" ? eight_bit : 2 * bytes("opt_state");
     if (bytes("accum") > trained.grad) trained.accum = bytes("accum");
-    // Megatron keeps a widened copy of low gradients for its masters. DeepSpeed widens them without a copy.
+    // Megatron keeps an fp32 copy of low-precision gradients for its master weights. DeepSpeed converts the gradients
+    // without a copy.
     if (imported.framework == find_framework("megatron") && trained.accum == 0 && trained.grad < trained.master)
         trained.master_grad = trained.master;
     const bool has_low_operands = reads_low(config.word("compute"));
@@ -120,7 +122,7 @@ policy::MemoryRecipe memory_recipe_of(const ImportResult& imported) {
         trained.value = bytes("adapter");
     } else if (trained.value == 4 && has_low_operands && !has_low_stream) {
         trained.cast =
-            2;  // as in autocast; fp8 operands are cast from a 16-bit copy, and FSDP gathers one unit at a time
+            2;  // autocast and fp8 keep a 16-bit copy of the weights; FSDP does not, as it gathers one unit at a time
     }
     recipe.activations = form_of(has_low_stream, has_low_operands);
     return recipe;

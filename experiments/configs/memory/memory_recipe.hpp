@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes per parameter of a policy or of a framework's config.
+// Computes the bytes per parameter of a policy or of a framework's config.
 #pragma once
 #include "experiments/configs/import.hpp"
 #include "experiments/policy/memory_bytes.hpp"
@@ -7,10 +7,10 @@
 
 namespace macheps::configs {
 
-/// Returns the recipe of a policy, without a name: the mean over the parameters of `sites`, for which the policy was
-/// resolved.
+/// Returns the memory recipe of a policy: the mean bytes per parameter over the parameters of `sites`, the model that
+/// the policy was resolved for. The recipe has no name.
 policy::MemoryRecipe memory_recipe_of(const policy::SiteList& sites, const policy::ResolvedPolicy& policy);
-/// Returns the recipe of a framework's config.
+/// Returns the memory recipe of a framework's config.
 policy::MemoryRecipe memory_recipe_of(const ImportResult& config);
 
 }  // namespace macheps::configs

@@ -14,7 +14,7 @@ namespace {
 /// A sum of gradients, over micro-batches or over ranks.
 struct GradientSum {
     std::string_view kind, field;
-    std::string_view rule;  ///< the reason, if neither the config nor a slot of the policy gives one
+    std::string_view rule;  ///< reason that is used if neither the config nor the policy gives one
 };
 constexpr GradientSum sums[] = {{"accum", "accum", "micro-batches are added up in the gradient's format"},
                                 {"wire", "reduce", "sent if there are several ranks"}};
@@ -45,7 +45,7 @@ class TensorTable {
   private:
     void add(std::string_view kind, std::string name, const std::string& slot, std::int64_t elements) {
         const policy::ResolvedPolicy::Row* row = find(name + ":" + slot);
-        // A pattern may exclude the site.
+        // The policy has no row for a site that a pattern excludes.
         if (row != nullptr) rows_.push_back({kind, std::move(name), row->cast, elements, row->rule});
     }
 
@@ -55,7 +55,7 @@ class TensorTable {
     }
 
     void add_parameter(const policy::Parameter& each) {
-        // Only the linears of blocks are quantised, and only moments of tensors with at least 4096 numbers.
+        // Only linear layers in blocks are quantised. Moments are quantised only if a tensor has at least 4096 numbers.
         const bool is_linear =
             each.name.find(".attn.") != std::string::npos || each.name.find(".mlp.") != std::string::npos;
         add_stored("value", is_linear ? "store" : "", each);
@@ -66,8 +66,8 @@ class TensorTable {
         if (find(each.name + ":grad") != nullptr) add_sum(sums[1], each);
     }
 
-    /// Adds a slot of a parameter. If the config stores it in a way that the policy language does not have (nf4, int8),
-    /// uses the word of the config.
+    /// Adds a slot of a parameter. If the config stores the slot in a format that the policy language does not have
+    /// (nf4, int8), the row shows the name of that format.
     void add_stored(std::string_view slot, std::string_view field, const policy::Parameter& each) {
         const ResolvedField* said = config_ == nullptr ? nullptr : config_->find(field);
         const std::string_view word = said == nullptr ? std::string_view{} : config_->word(field);

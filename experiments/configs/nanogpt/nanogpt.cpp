@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// nanoGPT: the globals of train.py, as overrides (`--dtype=float16`) or as a file of them. Source: karpathy/nanoGPT
-// train.py (dtype, TF32 flags, autocast context, GradScaler, clipping) and configurator.py, at 3adf61e1.
+// Importer of nanoGPT. It reads the global variables of train.py from overrides (`--dtype=float16`) or from a file.
+// Source: karpathy/nanoGPT train.py (dtype, TF32 flags, autocast context, GradScaler, clipping) and configurator.py, at
+// commit 3adf61e1.
 #include "experiments/configs/finding_row.hpp"
 #include "experiments/configs/frameworks.hpp"
 #include "experiments/configs/policy_text/scaler_field.hpp"
@@ -75,7 +76,7 @@ using enum FindingCode;
 Found no_gpu(const ImportContext& context, const Facts& facts) {
     if (!facts.on_gpu || context.device().is_cuda_like()) return {};
     return FindingText{
-        fmt::format("train.py requests `{}`, but a {} has none: torch raises an error before the first step",
+        fmt::format("train.py requests `{}`, but the device {} has no CUDA: torch raises an error before step 1",
                     context.text("device"), context.device().name),
         "device: cpu"};
 }
@@ -98,9 +99,8 @@ Found useless_scaler(const ImportContext&, const Facts& facts) {
 Found emulated_bf16(const ImportContext& context, const Facts& facts) {
     if (!facts.on_gpu || facts.format != 'B' || context.device().bf16 || !context.device().is_cuda_like()) return {};
     return FindingText{
-        fmt::format(
-            "{} has no bf16 units; torch reports that it is supported because it counts emulation, which is slow",
-            context.device().name),
+        fmt::format("{} has no bf16 units; torch reports bf16 as supported because it counts emulation, which is slow",
+                    context.device().name),
         "dtype: float16"};
 }
 
@@ -155,7 +155,7 @@ void resolve(ImportContext& context) {
     context.infer("adapter", word_field("none"), "nanoGPT does not have this");
 }
 
-/// Recognises names that no other framework has at its root.
+/// Scores keys that no other framework has at its root, and subtracts points for unknown keys.
 int recognises(const files::ConfigValue& root) {
     int score = 0;
     for (const std::string_view own :

@@ -11,11 +11,11 @@ namespace macheps::configs {
 
 namespace {
 
-/// A recipe of the field `fp8`, and how it casts output gradients.
+/// A value of the config field `fp8`, the name of this recipe in policies, and how the recipe casts output gradients.
 struct RecipeWord {
     std::string_view word, recipe;
-    std::string_view granularity;  ///< granularity of a gradient, with its scale rule
-    std::string_view gradients;    ///< hybrid (e5m2) or e4m3; empty: the format cannot be chosen
+    std::string_view granularity;  ///< granularity of gradients in policies, with the scale rule
+    std::string_view gradients;    ///< default format of gradients: hybrid (e5m2) or e4m3; empty: cannot be chosen
     bool has_history = false;
 };
 
@@ -64,7 +64,8 @@ bool flag_of(const ResolvedField& field, std::string_view name) {
     return flag != nullptr && *flag;
 }
 
-/// Returns the options that are added to the recipe's casts: `:history=16:margin=2:most_recent`.
+/// Returns the options of delayed scaling that are appended to the name of the recipe:
+/// `:history=16:margin=2:most_recent`.
 std::string history_words(const ResolvedField& field) {
     std::string words;
     if (const auto length = count_of(field, "history")) words += fmt::format(":history={}", *length);

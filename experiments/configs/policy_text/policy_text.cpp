@@ -16,7 +16,8 @@ namespace macheps::configs {
 
 namespace {
 
-/// Returns "fp32" for F and so on, or an empty text if `letter` is not the letter of a format.
+/// Returns the name of the format for its letter ("fp32" for F), or an empty text if `letter` is not the letter of a
+/// format.
 std::string_view format_of(std::string_view letter) {
     if (letter == "F") return "fp32";
     if (letter == "T") return "tf32";
@@ -26,13 +27,13 @@ std::string_view format_of(std::string_view letter) {
 
 bool is_low(std::string_view letter) { return letter == "H" || letter == "B"; }
 
-/// The fields that decide which preset a config extends: letters of formats, and the operation list of autocast.
+/// Fields that determine which preset the policy extends: letters of formats, and the operation list of autocast.
 struct Kinds {
     std::string_view store, compute, oplist;
-    std::string_view working;  ///< format of the weights in the forward pass: FSDP gathers low copies of fp32 shards
+    std::string_view working;  ///< format of the weights in the forward pass; FSDP gathers low copies of fp32 shards
 };
 
-/// A preset that a config can extend. The first row that applies is used.
+/// A preset that the policy of a config can extend. The first row that applies is used.
 struct Base {
     std::string_view preset_h, preset_b;  ///< for fp16 and bf16; equal if the format does not matter
     bool is_whole_model_low;  ///< activations are low everywhere, and so are parameters unless a rule says otherwise
@@ -42,8 +43,8 @@ struct Base {
 constexpr Base bases[] = {
     {"fp32", "fp32", false, [](const Kinds& kinds) { return kinds.compute == "F" || kinds.compute.empty(); }},
     {"tf32", "tf32", false, [](const Kinds& kinds) { return kinds.compute == "T"; }},
-    // If the weights of the forward pass are low, autocast reads low activations and changes only the loss. Operations
-    // on its fp32 list read low numbers, and the next matmul rounds their results again.
+    // If the weights in the forward pass are already in the low format, autocast changes only the loss. Operations on
+    // the fp32 list of autocast read low-precision numbers, and the next matmul rounds their results again.
     {"pure-fp16", "pure-bf16", true,
      [](const Kinds& kinds) {
          return kinds.working == kinds.compute || kinds.oplist == "none" || kinds.oplist.empty();
@@ -51,7 +52,8 @@ constexpr Base bases[] = {
     {"amp-fp16", "amp-bf16", false, [](const Kinds&) { return true; }},
 };
 
-/// The parts that stay in the low format if the loss is computed from low logits in the forward pass, as in nanoGPT.
+/// Parts of the loss that stay in the low format if the forward pass computes the loss from low-precision logits, as in
+/// nanoGPT.
 struct LossForm {
     std::string_view oplist;
     bool has_low_log_probabilities, has_low_mean;
@@ -61,8 +63,8 @@ struct LossForm {
     }
 };
 
-// Sources: ATen/autocast_mode.h and LossNLL.cpp of PyTorch 2.9.1 and 2.15.0, run on fake tensors for CUDA and on a CPU;
-// deepspeed/runtime/torch_autocast.py, whose engine enters torch.autocast around the forward pass;
+// Sources: ATen/autocast_mode.h and LossNLL.cpp of PyTorch 2.9.1 and 2.15.0, confirmed by runs on fake CUDA tensors and
+// on a CPU; deepspeed/runtime/torch_autocast.py (the engine enters torch.autocast around the forward pass);
 // apex/amp/lists/functional_overrides.py.
 constexpr LossForm loss_forms[] = {
     {"torch-cuda", true, false,
@@ -77,7 +79,7 @@ constexpr LossForm wide_logits{{}, false, false, "The loss is computed in fp32 f
 constexpr LossForm without_autocast{
     {}, true, true, "Without autocast every operation of the loss keeps the logits' format."};
 
-/// The slots of parameters in one rule, in the order of the policy language.
+/// Formats of the slots of parameters in one rule, in the order of the policy language.
 struct ParameterRule {
     std::string_view value = "fp32", master, grad = "fp32", accum, moments = "fp32";
     bool operator==(const ParameterRule&) const = default;
@@ -130,7 +132,7 @@ class PolicyWriter {
         return {store, compute(), fields_.word("oplist"), embed.empty() ? store : embed};
     }
 
-    /// Returns the format of matmuls. If there are fp8 matmuls, returns the format of the others.
+    /// Returns the format of matmuls. If the config uses fp8, returns the format of the matmuls that are not in fp8.
     std::string_view compute() const {
         const std::string_view word = fields_.word("compute");
         return word.empty() || !format_of(word).empty() ? word : format_around_fp8(fields_);
@@ -167,8 +169,8 @@ class PolicyWriter {
         return without_autocast;
     }
 
-    /// Writes the rule for the loss of a gpt2, if it differs from the base preset. A llama always computes its loss
-    /// from logits.float().
+    /// Writes the rule for the loss of a gpt2 model if the loss differs from that of the base preset. A llama model
+    /// always computes its loss from logits.float().
     void rule_of_loss() {
         const LossForm& form = loss_form();
         // The base presets describe either CUDA's autocast or whole models in a low format.
@@ -211,7 +213,7 @@ class PolicyWriter {
             rule("Norms with fp32 weights return fp32, which the next linear rounds.",
                  "sites = [\"*norm1:forward.out\", \"*norm2:forward.out\", \"final_norm:forward.out\"]\ncast  = "
                  "\"fp32\"\n");
-            rule("The gradient of such a weight is also fp32.",
+            rule("The gradient of a norm with an fp32 weight is also fp32.",
                  "model = \"llama\"\nsites = \"*norm*:weight_grad.*\"\ncast  = \"fp32\"\n");
         }
     }
@@ -234,7 +236,7 @@ class PolicyWriter {
         set(rule.grad, "grad");
         set(rule.moments, "opt_state");
         if (fields_.word("opt_state") == "int8") rule.moments = "fp32";
-        // fp32 shards with a low copy for each step correspond to a master and its copy.
+        // fp32 shards with a low-precision copy for each step are written as an fp32 master and a low-precision value.
         const Kinds what = kinds();
         const std::string_view copy = is_low(what.working) ? what.working : what.compute;
         if (store == "F" && is_low(copy) && (base_->is_whole_model_low || is_low(what.working))) {
@@ -263,8 +265,8 @@ class PolicyWriter {
         struct Part {
             std::string_view field, params;
         };
-        // If the head has a separate weight in the same format as the embedding, both share a rule. A tied head has no
-        // weight.
+        // The embedding and the output head share a rule if they have the same format. A tied head has no weight, so it
+        // needs no rule.
         const bool is_head_alike = fields_.word("lm_head") == fields_.word("embed");
         for (const Part& part : {Part{"embed", is_head_alike ? "\"{embed,lm_head}.*\"" : "\"embed.*\""},
                                  Part{"norm", "[\"*norm1.*\", \"*norm2.*\", \"final_norm.*\"]"}}) {
@@ -278,12 +280,12 @@ class PolicyWriter {
         }
     }
 
-    /// Returns the Adam kernel that updates the weights. DeepSpeed, Megatron and Apex have masters and their own fused
-    /// kernel.
+    /// Returns the Adam kernel that updates the weights. DeepSpeed, Megatron and Apex update fp32 masters with a fused
+    /// kernel that is not part of torch.
     std::string adam_kernel() const {
         const std::string_view kernel = fields_.word("opt_kernel"), clip = fields_.word("clip");
         const bool on_cpu = fields_.word("device") == "cpu" || context_.device().kind == DeviceProfile::Kind::cpu;
-        // On a GPU, foreach does the operations of the single-tensor kernel.
+        // On a GPU, the foreach kernel does the same operations as the single-tensor kernel.
         const std::string torchs =
             on_cpu ? fmt::format("{}-cpu", kernel) : std::string(kernel == "foreach" ? "single" : kernel);
         if (kernel != "fused") return torchs;
@@ -355,7 +357,7 @@ class PolicyWriter {
         if (recomputes != nullptr && *recomputes) body_ += "\n[backward]\nrecompute = true\n";
     }
 
-    /// Writes 2 as 2.0, because TOML distinguishes them.
+    /// Returns a line that sets a TOML float. 2 is written as 2.0, because TOML reads 2 as an integer.
     static std::string number_line(std::string_view name, double number) {
         const std::string digits = fmt::format("{}", number);
         const bool is_float = digits.find_first_of(".en") != std::string::npos;
@@ -379,13 +381,13 @@ class PolicyWriter {
         for (const auto& [name, value] : field->value.parts) scaler_key(*kind, is_known, name, value);
     }
 
-    /// Writes a key of the loss scaler. If `kind` replaces an unknown kind, a key that it lacks is not reported,
-    /// because the unknown kind was.
+    /// Writes a key of the loss scaler. A key that `kind` does not have is reported, unless `kind` replaces an unknown
+    /// kind, which has been reported already.
     void scaler_key(const policy::ScalerKind& kind, bool is_known, const std::string& name, const FieldScalar& value) {
         const auto key = std::find_if(kind.keys.begin(), kind.keys.end(),
                                       [&](const policy::ScalerKey& one) { return one.name == name; });
         if (key == kind.keys.end()) {
-            // A kind without a flag behaves as if the flag were off.
+            // A kind that lacks a flag behaves as if the flag were off.
             const bool* is_on = std::get_if<bool>(&value);
             if (is_known && (is_on == nullptr || *is_on))
                 not_emulated(fmt::format("`{}` of the loss scaler {}", name, kind.name));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The policy that is nearest to what a config computes.
+// Writes the policy that is closest to the arithmetic of a config.
 #pragma once
 #include "experiments/configs/framework.hpp"
 
@@ -7,8 +7,8 @@
 
 namespace macheps::configs {
 
-/// Returns TOML that `macheps train --policy` loads. Reports each part that the policy language does not have as a note
-/// ("not emulated yet").
+/// Returns the policy as TOML that `macheps train --policy` loads. Reports a note ("not emulated yet") for each part of
+/// the config that the policy language cannot express.
 std::string policy_text(ImportContext& context);
 
 }  // namespace macheps::configs

@@ -12,12 +12,13 @@ namespace macheps::configs {
 
 namespace {
 
-/// Values of the field `reduce`.
+/// Values of the config field `reduce`, and their names in policies.
 constexpr struct {
     std::string_view letter, format;
 } wires[] = {{"F", "fp32"}, {"T", "tf32"}, {"H", "fp16"}, {"B", "bf16"}};
 
-/// Values of the field `predivide`. Unverified: NCCL's mean multiplies by 1 / ranks while it reads its input.
+/// Values of the config field `predivide`, and their names in policies. Not verified: NCCL's mean multiplies by 1 /
+/// ranks while it reads its input.
 constexpr struct {
     std::string_view word, average;
     bool has_factor;
@@ -36,8 +37,9 @@ std::string factor_of(const ResolvedField& field) {
     return {};
 }
 
-/// Returns the kind of buckets. torch's DDP fills buckets. FSDP and DeepSpeed reduce flat vectors of what they
-/// partition. It is DDP if `predivide` is not set or, as for nanoGPT, is `prescale` without a factor.
+/// Returns the kind of buckets in which gradients are reduced. DDP of torch fills buckets ("ddp"). FSDP and DeepSpeed
+/// reduce flat vectors of the tensors that they partition ("model"). The config uses DDP if `predivide` is not set, or
+/// if it is `prescale` without a factor, as for nanoGPT.
 std::string_view bucket_of(const ResolvedConfig& config) {
     const ResolvedField* divided = config.find("predivide");
     const bool is_ddp = divided == nullptr || (config.word("predivide") == "prescale" && divided->value.parts.empty());
@@ -59,7 +61,8 @@ std::string reduce_text(const ResolvedConfig& config) {
         lines += fmt::format("average = \"{}\"\n", average);
         if (has_factor) lines += factor_of(*config.find("predivide"));
     }
-    // torch's compress hooks divide the rounded gradients. DDP itself multiplies by the reciprocal.
+    // The compression hooks of torch divide the rounded gradients by the number of ranks. DDP itself multiplies by the
+    // reciprocal.
     const std::string_view bucket = bucket_of(config);
     if (!is_usual && bucket == "ddp" && (reduce == "H" || reduce == "B")) lines += "by_division = true\n";
     return fmt::format("\n# Between ranks, if there are several.\n[reduce]\n{}bucket  = \"{}\"\n", lines, bucket);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// [reduce] of a policy that is imported from a config.
+// Writes the table [reduce] of a policy that is imported from a config.
 #pragma once
 #include <string>
 
@@ -7,8 +7,8 @@ namespace macheps::configs {
 
 class ResolvedConfig;
 
-/// Returns the table, with a comment before it, from the config's fields `reduce` and `predivide`. Always sets
-/// `bucket`, even if these fields are not set.
+/// Returns the table [reduce] and a comment before it. The values come from the config fields `reduce` and `predivide`.
+/// The table sets `bucket` even if neither field is set.
 std::string reduce_text(const ResolvedConfig& config);
 
 }  // namespace macheps::configs

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loss scalers as values of the field `scaler`: the kind, and each parameter under its name in the policy language.
+// Creates values of the config fields `scaler` and `clip`. A value has a kind, and parameters with the names that the
+// policy language gives them.
 #pragma once
 #include "experiments/configs/resolved.hpp"
 
@@ -9,7 +10,7 @@ namespace macheps::configs {
 
 inline FieldValue no_scaler_field() { return {.value = std::string("none"), .parts = {}}; }
 
-/// torch.amp.GradScaler, or FSDP 1's ShardedGradScaler.
+/// Parameters of torch.amp.GradScaler, or of ShardedGradScaler of FSDP 1.
 struct TorchScalerField {
     double init_scale = 65536, growth_factor = 2, backoff_factor = 0.5, growth_interval = 2000;
     bool sharded = false;   ///< ShardedGradScaler of FSDP 1
@@ -29,7 +30,7 @@ inline FieldValue static_scaler_field(double scale, bool skips) {
             .parts = {{"init_scale", scale}, {"skip", skips}, {"unscale_by_division", false}}};
 }
 
-/// Returns no clipping if `max` is 0 or less.
+/// Returns the value of the field `clip`: "none" if `max` is 0 or less, otherwise the formula and the maximum norm.
 inline FieldValue clip_field(std::string formula, double max) {
     if (!(max > 0)) return {.value = std::string("none"), .parts = {}};
     return {.value = std::move(formula), .parts = {{"max", max}}};

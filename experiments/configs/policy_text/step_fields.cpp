@@ -14,11 +14,12 @@ namespace macheps::configs {
 
 namespace {
 
-/// The key of one setting of an optimiser step. If several rows of a setting have their key in the config, the last row
-/// counts: an engine's own section has priority over the arguments around it.
+/// Config key of one setting of the optimiser step. If the config contains the keys of several rows for the same
+/// setting, the last row applies. The section of an engine such as DeepSpeed therefore takes priority over the
+/// arguments around it.
 struct StepKey {
     std::string_view framework, part, path;
-    std::optional<double> standard{};  ///< default of the framework; none: the run's own setting is used
+    std::optional<double> standard{};  ///< default of the framework; empty: `macheps train` uses its own setting
     int index = -1;                    ///< index in a list
 };
 
@@ -60,10 +61,11 @@ constexpr StepKey step_keys[] = {
     {"deepspeed", "micro_batches", "gradient_accumulation_steps"},
 };
 
-/// The framework whose keys a config has, and the path of the DeepSpeed section in it.
+/// The framework whose keys a config contains, and the path of the DeepSpeed section in the config ("-" if it has
+/// none).
 struct Owner {
     std::string_view framework, keys_of, deepspeed_at;
-    bool rate_waits;  ///< the schedule advances only with the optimiser
+    bool rate_waits;  ///< the learning-rate schedule does not advance in skipped steps
 };
 constexpr Owner owners[] = {
     {"transformers",  "transformers", "deepspeed",        true},
@@ -76,7 +78,7 @@ constexpr Owner owners[] = {
     {"nanogpt",       "nanogpt",      "-",                false},
 };
 
-/// Keys whose settings the training run itself chooses, at the root or in a section.
+/// Keys of settings that `macheps train` chooses itself. They may be at the root of the config or in a section.
 constexpr std::string_view harness_keys[] = {
     "learning_rate", "lr", "min_lr", "optimizer.params.lr", "scheduler", "lr_scheduler", "lr_scheduler_type", "lr_scheduler_kwargs", "warmup_steps",
     "warmup_ratio", "warmup_proportion", "warmup_iters", "lr_decay_iters", "decay_lr", "max_steps", "max_iters", "num_train_epochs", "num_epochs",
@@ -92,7 +94,7 @@ const Owner* owner_of(std::string_view framework) {
     return found == std::end(owners) ? nullptr : found;
 }
 
-/// Returns the number at a path or, with an index, in the list at the path.
+/// Returns the number at a path. With an index, returns that element of the list at the path.
 std::optional<double> number_at(const ImportContext& context, const std::string& path, int index) {
     const files::ConfigValue* value = context.value(path);
     if (value == nullptr) return {};
@@ -104,7 +106,8 @@ std::optional<double> number_at(const ImportContext& context, const std::string&
     return number && std::isfinite(*number) ? number : std::nullopt;
 }
 
-/// Returns the name of an optimiser in the policy language, or the config's own name in lower case if there is none.
+/// Returns the name that the policy language gives to an optimiser, or the name from the config in lower case if the
+/// policy language does not have the optimiser.
 std::string kind_word(std::string written) {
     std::transform(written.begin(), written.end(), written.begin(),
                    [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
@@ -165,14 +168,14 @@ class StepFields {
         if (from_.empty() || path.ends_with(".type")) from_ = context_.from(path);
     }
 
-    /// Returns whether the wrappers that watch for skipped steps do not see them, because a fused optimiser of torch
-    /// skips inside its kernel.
+    /// Returns whether skipped steps are invisible to the code that pauses the learning-rate schedule. A fused
+    /// optimiser of torch skips steps inside its kernel.
     bool hides_skips() const {
         return context_.resolved().word("opt_kernel") == "fused" && context_.resolved().word("scaler") == "torch";
     }
 
-    /// Removes findings that call a key inert although it was used. When training, reports the keys whose settings the
-    /// run itself chooses as inert, whether the framework reads them or not.
+    /// Removes findings that report a key as inert although this class has used it. For `macheps train`, reports keys
+    /// of settings that the run chooses itself as inert, even if the framework reads them.
     void tell_inert() {
         std::vector<Finding>& findings = context_.findings();
         const auto is_taken = [&](const std::string& key) {
@@ -185,12 +188,12 @@ class StepFields {
         if (!context_.options().for_training) return;
         for (const std::string_view key : harness_keys) {
             for (const std::string& path : {std::string(key), fmt::format("{}.{}", owner_.deepspeed_at, key)}) {
-                if (context_.has(path) && !(context_.options().takes_rate && is_rate(path))) eprint(path);
+                if (context_.has(path) && !(context_.options().takes_rate && is_rate(path))) report(path);
             }
         }
     }
 
-    void eprint(const std::string& path) {
+    void report(const std::string& path) {
         std::erase_if(context_.findings(), [&](const Finding& one) {
             return one.code == FindingCode::inert && one.rule.ends_with("/inert-key") && one.key == path;
         });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a training system keeps weights, gradients and the optimiser's state: the few recipes that all frameworks share,
-// a row each. Formats are letters: F fp32, H fp16, B bf16, and `L` for the low format that the config asks for, fp16 or
-// bf16.
+// Storage recipes: the formats in which a training system keeps weights, gradients and the state of the optimiser. All
+// frameworks share these few recipes. Each format is a letter: F is fp32, H is fp16, B is bf16, and L is the low format
+// (fp16 or bf16) that the config requests.
 #pragma once
 #include "experiments/configs/framework.hpp"
 
@@ -11,10 +11,9 @@ namespace macheps::configs {
 
 struct StorageRecipe {
     std::string_view name;
-    char store, compute;  ///< parameters; operands of matmuls
-    std::string_view
-        oplist;   ///< list of which operations run in which format; "torch" is torch-cuda or torch-cpu by the device
-    char master;  ///< '-' if the optimiser updates the parameters themselves
+    char store, compute;       ///< parameters; operands of matmuls
+    std::string_view oplist;   ///< operation list of autocast; "torch" is torch-cuda or torch-cpu, by device
+    char master;               ///< '-' if the optimiser updates the parameters themselves
     char grad, accum, reduce;  ///< .grad after backward, the sum over micro-batches, the sum over ranks
     char opt_state;
     char norm, embed, lm_head;  ///< weights of norms, embedding and head
@@ -40,14 +39,15 @@ inline constexpr StorageRecipe megatron       {"Megatron",      'L', 'L', "none"
 
 }  // namespace storage
 
-/// Sets the fields of a recipe. `low` replaces L. `compute` comes from the key `from_path`, which chose the recipe, and
-/// the other fields follow from the recipe. The caller then sets the fields that further keys change.
+/// Sets the fields of a recipe. `low` replaces the letter L. The source of the field `compute` is `from_path`, the key
+/// that selected the recipe. The other fields follow from the recipe. Afterwards, the caller changes fields that
+/// further keys determine.
 void set_storage(ImportContext& context, const StorageRecipe& recipe, char low, std::string_view from_path);
 
-/// Returns a letter as the value of a field: "F", or "none" for '-'.
+/// Returns the value of a field for a format letter: "F" for 'F', and "none" for '-'.
 FieldValue letter(char format);
 
-/// Returns "fp32", "tf32", "fp16" or "bf16" for a letter, for messages.
+/// Returns the name of a format ("fp32", "tf32", "fp16" or "bf16") for its letter. Used in messages.
 std::string_view format_word(char letter);
 
 }  // namespace macheps::configs

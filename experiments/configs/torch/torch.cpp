@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plain PyTorch. Its precision is set by arguments in a program: FSDP's policies, autocast, GradScaler and the flags of
-// matmuls. A config is a map of the arguments by their names. Sources:
+// Importer of plain PyTorch, where arguments in a program set the precision: FSDP's policies, autocast, GradScaler and
+// the flags of matmuls. A config is a map from the names of these arguments to their values. Sources:
 // torch/distributed/fsdp/{api,_fully_shard/_fsdp_api}.py, torch/amp/*.py, aten/src/ATen/Context.h of 2.7.
 #include "core/text/nearest_name.hpp"
 #include "experiments/configs/finding_row.hpp"
@@ -74,14 +74,14 @@ const KeyRow rows[] = {
      .summary = "of torch.optim; the meaning of its None depends on the device"},
     {.path = "gradient_checkpointing", .type = flag, .defaults = {{"", "false"}}, .sets = "ckpt"},
     {.path = "compile", .type = flag, .defaults = {{"", "false"}}},
-    {.path = "apex", .type = any, .summary = "arguments of apex.amp.initialize: another way to train"},
+    {.path = "apex", .type = any, .summary = "arguments of apex.amp.initialize; ignored"},
 };
 
 struct Facts {
     bool fsdp = false, has_autocast = false, has_scaler = false;
     int version = 1;      ///< version of FSDP
     char param = 0;       ///< param_dtype of FSDP; 0 if it is not set
-    char autocast = 'F';  ///< H, B, or F without autocast
+    char autocast = 'F';  ///< format of autocast: H, B, or F if autocast is off
     char model = 'F';     ///< format that the model was cast to
     bool on_cpu = false, tf32 = false;
 };
@@ -158,8 +158,8 @@ Found no_scaler(const Context&, const Facts& f) {
 Found scaler_without_fp16(const Context&, const Facts& f) {
     if (!f.has_scaler || f.autocast == 'H' || f.param == 'H' || f.model == 'H') return {};
     return FindingText{
-        "nothing here computes in fp16; a power-of-two loss scale changes results only where they overflow, and skips "
-        "steps",
+        "nothing here computes in fp16: a power-of-two loss scale changes only results that overflow, and then the "
+        "step is skipped",
         "remove grad_scaler"};
 }
 Found low_model(const Context&, const Facts& f) {
@@ -181,7 +181,7 @@ Found low_reduce(const Context& c, const Facts& f) {
 }
 Found bf16_emulated(const Context& c, const Facts& f) {
     if ((f.autocast != 'B' && f.param != 'B' && f.model != 'B') || c.device().bf16 || f.on_cpu) return {};
-    return FindingText{fmt::format("{} has no bf16 units; torch emulates it, which is slow", c.device().name),
+    return FindingText{fmt::format("{} has no bf16 units; torch emulates bf16, which is slow", c.device().name),
                        "float16, with grad_scaler"};
 }
 Found tf32_absent(const Context& c, const Facts& f) {
@@ -190,7 +190,7 @@ Found tf32_absent(const Context& c, const Facts& f) {
 }
 Found two_ways(const Context& c, const Facts& f) {
     if (!c.has("apex")) return {};
-    return FindingText{fmt::format("`apex` describes a different way to train from {}; it is ignored",
+    return FindingText{fmt::format("`apex` describes a different way to train than {}; `apex` is ignored",
                                    f.fsdp ? "`fsdp`" : "the other keys"),
                        "a separate file"};
 }
@@ -324,7 +324,8 @@ extern const Framework framework{
     .keys = rows,
     .dtype_keys = "model_dtype",
     .recognises = recognises,
-    // An unknown argument of a call is a TypeError. Keys at the top level are not arguments of a call.
+    // Keys in a section are arguments of a Python call, which raises TypeError for an unknown argument. Keys at the top
+    // level are not arguments of a call.
     .refuses_unknown = [](const ImportContext&,
                           std::string_view path) { return path.find('.') != std::string_view::npos; },
     .prepare = prepare,

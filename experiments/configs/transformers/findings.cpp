@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Findings about TrainingArguments: a row for each error that its validation raises, each silent decision and each
-// trap.
+// Findings about TrainingArguments. There is a row for each error that its validation raises, for each setting that it
+// decides silently, and for each setting that is likely to be misunderstood.
 #include "core/text/nearest_name.hpp"
 #include "experiments/configs/finding_row.hpp"
 #include "experiments/configs/frameworks.hpp"
@@ -73,8 +73,8 @@ Found bf16_refused(const Context& c, const Facts& f) {
 Found bf16_emulated(const Context& c, const Facts& f) {
     if (!wants(c, "bf16") || f.says_cpu || c.device().bf16 || !c.device().torch_says_bf16) return {};
     return FindingText{
-        fmt::format("{} has no bf16 units; torch reports that it is supported because it counts emulation, so "
-                    "the run uses bf16, slowly",
+        fmt::format("{} has no bf16 units; torch reports bf16 as supported because it counts emulation, so the "
+                    "run uses bf16, slowly",
                     c.device().name),
         "fp16: true"};
 }
@@ -137,7 +137,7 @@ Found full_eval(const Context& c, const Facts&) {
         {}};
 }
 
-// The weights after from_pretrained.
+// Findings about the format of the weights after from_pretrained.
 
 Found low_weights(const Context&, const Facts& f) {
     if (f.loaded == 'F') return {};
@@ -159,7 +159,7 @@ Found no_master(const Context& c, const Facts& f) {
         "torch_dtype=torch.float32 in from_pretrained"};
 }
 
-// DeepSpeed and FSDP.
+// Findings about DeepSpeed and FSDP.
 
 bool same(const std::string& one, const files::ConfigValue& other) {
     if (other.is_boolean()) return (one == "true") == other.boolean;

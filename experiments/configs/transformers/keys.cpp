@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arguments of TrainingArguments that decide numbers, and how they fill a DeepSpeed section. Sources:
-// transformers/training_args.py and integrations/deepspeed.py of 4.41.2 to 5.14.1.
+// Keys of TrainingArguments that affect numerical results, and how they fill in the "auto" values of a DeepSpeed
+// section. Sources: transformers/training_args.py and integrations/deepspeed.py of 4.41.2 to 5.14.1.
 #include "core/error.hpp"
 #include "experiments/configs/frameworks.hpp"
 #include "experiments/configs/transformers/transformers.hpp"
@@ -49,12 +49,15 @@ const KeyRow key_rows[] = {
     {.path = "torch_compile_backend", .type = text},
     {.path = "torch_compile_mode", .type = text},
     {.path = "torchdynamo", .type = text, .until = "5"},
-    {.path = "logging_nan_inf_filter", .type = flag, .defaults = {{"", "true"}}, .summary = "what the log shows"},
+    {.path = "logging_nan_inf_filter",
+     .type = flag,
+     .defaults = {{"", "true"}},
+     .summary = "whether the log leaves out NaN and Inf losses"},
     {.path = "use_cpu", .type = flag, .defaults = {{"", "false"}}},
     {.path = "no_cuda", .type = flag, .defaults = {{"", "false"}}, .until = "5"},
-    {.path = "deepspeed", .type = any, .summary = "a file or a map of DeepSpeed's"},
-    {.path = "fsdp", .type = any, .summary = "sharding options with spaces between them, or a list of them"},
-    {.path = "fsdp_config", .type = any, .summary = "a file or a map"},
+    {.path = "deepspeed", .type = any, .summary = "a DeepSpeed config: the name of a file, or a map"},
+    {.path = "fsdp", .type = any, .summary = "sharding options separated by spaces, or a list of them"},
+    {.path = "fsdp_config", .type = any, .summary = "the name of a file, or a map"},
     {.path = "per_device_train_batch_size", .type = number, .defaults = {{"", "8"}}},
     {.path = "learning_rate", .type = number, .defaults = {{"", "5e-5"}}},
     {.path = "adam_beta1", .type = number, .defaults = {{"", "0.9"}}},
@@ -84,7 +87,8 @@ bool uses_apex(const ImportContext& context) {
            (context.text("half_precision_backend") == "apex" || context.text("fp16_backend") == "apex");
 }
 
-/// Replaces a text by the map that it denotes: the contents of a file, or a quoted JSON map, as on a command line.
+/// Replaces a text value by a map. The text is the name of a file that contains the map or, as on a command line, the
+/// map in JSON.
 void follow(ImportContext& context, std::string_view key) {
     const files::ConfigValue* value = context.value(key);
     if (value == nullptr || !value->is_text() || value->written.empty()) return;

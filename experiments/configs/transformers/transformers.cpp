@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Transformers' TrainingArguments: autocast, its scaler, and the parts that are passed on to DeepSpeed and FSDP.
-// Sources: training_args.py (__post_init__, _validate_args) and trainer.py of 4.41.2 to 5.14.1.
+// Importer of TrainingArguments of Transformers. It covers autocast, the loss scaler, and the settings that
+// Transformers passes on to DeepSpeed and FSDP. Sources: training_args.py (__post_init__, _validate_args) and
+// trainer.py of 4.41.2 to 5.14.1.
 #include "experiments/configs/transformers/transformers.hpp"
 #include "experiments/configs/accelerate/fsdp.hpp"
 #include "experiments/configs/apex/apex.hpp"
@@ -65,7 +66,8 @@ Facts facts(const ImportContext& context) {
     facts.fsdp = is_set(context, "fsdp") && context.text("fsdp") != "false";
     facts.fsdp_version = fsdp_version(context);
     facts.autocast = facts.on_cpu && low == 'H' ? 'F' : low;  // Accelerate has no fp16 autocast on a CPU
-    // DeepSpeed casts the model, and Accelerate widens the shards of FSDP, in whatever format the weights were loaded.
+    // The format in which the weights were loaded does not matter with DeepSpeed, which casts the model, or with FSDP,
+    // whose shards Accelerate widens to fp32.
     const bool keeps_loaded = context.since("transformers", "5") && !facts.deepspeed && !facts.fsdp;
     facts.loaded = keeps_loaded ? letter_of(context.checkpoint_dtype()) : 'F';
     return facts;
@@ -102,7 +104,8 @@ void set_apex(ImportContext& context) {
     context.set("scaler", is_scaled ? apex::dynamic_scaler(0, 0x1p24) : no_scaler_field(), "fp16_opt_level");
 }
 
-/// tf32 is a flag of the process, so all fp32 matmuls become tf32 matmuls.
+/// Sets `compute` to tf32 if tf32 is on. The tf32 flag applies to the whole process, so all fp32 matmuls become tf32
+/// matmuls.
 void set_tf32(ImportContext& context, const Facts& facts) {
     if (context.resolved().word("compute") != "F" || !facts.has_tf32) return;
     const std::optional<bool> said = context.maybe_flag("tf32");
@@ -140,7 +143,7 @@ void resolve(ImportContext& context) {
         set_apex(context);
     } else {
         set_plain(context, found);
-        // The lists belong to the device that computes. `use_cpu` also selects the device.
+        // The operation list depends on the device that computes, and `use_cpu` or `no_cuda` selects the CPU.
         if (found.says_cpu && found.autocast != 'F')
             context.infer("oplist", word_field("torch-cpu"), context.flag("use_cpu") ? "use_cpu" : "no_cuda");
     }
@@ -186,7 +189,7 @@ extern const Framework framework{.name = "transformers",
                                  .model_keys = "model_name_or_path",
                                  .dtype_keys = "torch_dtype dtype",
                                  .recognises = transformers::recognises,
-                                 // HfArgumentParser raises on keys that no field of the data class has.
+                                 // HfArgumentParser raises an error on keys that are not fields of the data class.
                                  .refuses_unknown = [](const ImportContext&, std::string_view) { return true; },
                                  .prepare = transformers::prepare,
                                  .resolve = transformers::resolve};

@@ -25,10 +25,11 @@ namespace macheps::files {
 
 namespace {
 
-/// Returns the name as it will be shown, so that no later code prints control characters of a file.
+/// Returns the name of an array in a printable form of at most 1000 bytes, in which control characters are escapes.
+/// Later code can then print the name safely.
 std::string array_name(std::string_view name) { return shown(name, 1000); }
 
-/// Returns the arrays of an archive by NumPy or PyTorch.
+/// Returns the arrays of a zip archive that NumPy or PyTorch wrote.
 std::vector<StoredArray> zip_arrays(std::string_view bytes, const std::string& name, const std::string& where,
                                     const Wanted& wanted) {
     ZipArchive archive(bytes, where);
@@ -81,7 +82,8 @@ constexpr FileEnding file_endings[] = {{".npy", "an .npy file"},
                                        {".pth", "a PyTorch archive"},
                                        {".pkl", "a file of numbers"}};
 
-/// Throws the error for a file whose first bytes match no known kind. The message depends on the ending of its name.
+/// Throws Error for a file whose first bytes match no known kind of file. The message depends on the extension of the
+/// file name.
 [[noreturn]] void refuse_first_bytes(const std::string& where) {
     for (const FileEnding& kind : file_endings) {
         if (!where.ends_with(kind.ending)) continue;
@@ -204,7 +206,7 @@ void require_codes(const StoredArray& array, const Format& format, bool is_packe
                               format_name(format), width * 8),
                   "declare the format that was saved");
     }
-    // Codes of up to 16 bits are often saved as signed integers. Wider ones are numbers.
+    // Codes of up to 16 bits are often saved as signed integers. Wider signed integers are numbers, not codes.
     if (array.width > 2 && (array.type.starts_with("<i") || array.type.starts_with('I')))
         throw bad(fmt::format("{} elements are whole numbers, not codes", array.type),
                   "save them as floating-point numbers");
@@ -223,7 +225,7 @@ std::vector<double> values_of(const StoredArray& array, const Format& format, bo
         }
         return values;
     }
-    // If there are more elements than codes, a table holds the values of all codes of up to 16 bits.
+    // For a format of up to 16 bits, a table holds the values of all codes if there are more elements than codes.
     const int bits = format.bits + format.padding;
     std::vector<double> table(bits <= 16 && values.size() > std::size_t{1} << bits ? std::size_t{1} << bits : 0);
     for (std::size_t code = 0; code < table.size(); ++code) table[code] = decode64(format, code);

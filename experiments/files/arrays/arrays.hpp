@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads named arrays of numbers from the files in which authors of kernels save them: .npy, .npz, .safetensors and .pt.
+// Reads named arrays of numbers from .npy, .npz, .safetensors and .pt files.
 #pragma once
 #include "core/format.hpp"
 
@@ -27,44 +27,45 @@ struct StoredArray {
     std::size_t count() const { return width == 0 ? 0 : bytes.size() / width; }
 };
 
-/// Returns whether the array of this name is wanted. An empty function means all arrays.
+/// Returns whether the array with this name should be read. An empty function selects all arrays.
 using Wanted = std::function<bool(std::string_view name)>;
 
-/// Returns the arrays of a file. The array of an .npy file, or the only tensor of a .pt file, gets the file's name
-/// without its ending. The first bytes decide the kind of file. Arrays that are not wanted are not unpacked: they have
-/// a name and no elements. Errors: throws Error (bad input) for a damaged file, for a file larger than
-/// reading_budget(), and for two arrays of the same name.
+/// Returns the arrays of a file. The first bytes of the file determine its kind. The array of an .npy file, or the only
+/// tensor of a .pt file, gets the file's name without the extension. Arrays that are not wanted are returned with a
+/// name and without elements. Errors: throws Error (bad input) for a damaged file, for a file larger than
+/// reading_budget(), and for two arrays with the same name.
 std::vector<StoredArray> read_arrays(const std::filesystem::path& path, const Wanted& wanted = {});
-/// Does the same for the bytes of a file. `name` is the name of an array that has none in the file.
+/// Does the same as read_arrays() with the bytes of a file. An array that has no name in the file gets the name `name`.
 std::vector<StoredArray> parse_arrays(const std::string& bytes, const std::string& name, const std::string& where,
                                       const Wanted& wanted = {});
 
 /// Throws Error (bad input) if two arrays have the same name.
 void refuse_equal_names(const std::vector<StoredArray>& arrays);
 
-/// Declaration of a file of bare numbers, which does not describe itself.
+/// Describes a raw file, which contains only numbers and no header.
 struct RawArray {
     std::string name;
     Format format{};
     std::vector<std::int64_t> shape{};
-    std::optional<std::uint64_t> offset{};  ///< bytes before the first element; if empty, the file has only elements
+    std::optional<std::uint64_t> offset{};  ///< bytes before the first element; if empty, the file has nothing else
     bool is_packed = false;                 ///< two codes per byte; the last axis counts codes
     bool is_column_major = false;           ///< the first axis varies fastest
 };
-/// Reads a file of bare numbers. Errors: throws Error (bad input) if the size of the file contradicts the declaration.
+/// Reads a raw file. Errors: throws Error (bad input) if the size of the file contradicts `raw`.
 StoredArray read_raw(const std::filesystem::path& path, const RawArray& raw);
-/// Does the same for the bytes of a file.
+/// Does the same as read_raw() with the bytes of a file.
 StoredArray parse_raw(std::string_view bytes, const RawArray& raw, const std::string& where);
 
-/// Returns the width of an element in arrays: 1, 2, 4 or 8 bytes.
+/// Returns the number of bytes that an element of this format takes in an array: 1, 2, 4 or 8.
 std::size_t element_bytes(const Format& format);
 
-/// Throws Error (bad input) if the file's type is another format, or if its elements are too narrow or too wide.
+/// Throws Error (bad input) if the elements of an array cannot be codes of `format`, because their type in the file is
+/// a different format or their width is wrong.
 void require_codes(const StoredArray& array, const Format& format, bool is_packed);
 
-/// Returns the values of an array whose elements are codes of `format`, exactly for every format. With `is_packed`, a
-/// byte holds two codes of four bits, the lower half first, and the last axis is twice as long as in the file. Errors:
-/// throws Error (bad input) if the file's type is another format, or if its elements are too narrow or too wide.
+/// Returns the exact values of an array whose elements are codes of `format`. With `is_packed`, each byte holds two
+/// codes of four bits, the lower half first, and the last axis becomes twice as long as in the file. Errors: throws
+/// Error (bad input) as require_codes() does, and if an element is not a code of `format`.
 std::vector<double> values_of(const StoredArray& array, const Format& format, bool is_packed = false);
 
 /// An array to write.
@@ -74,7 +75,7 @@ struct NamedValues {
     std::vector<double> values;
 };
 
-/// Returns an .npz archive of fp64 arrays, not compressed. The same arrays give the same bytes.
+/// Returns the bytes of an uncompressed .npz archive of fp64 arrays. The same arrays always give the same bytes.
 std::string npz_text(const std::vector<NamedValues>& arrays);
 
 }  // namespace macheps::files

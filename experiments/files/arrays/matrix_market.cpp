@@ -19,7 +19,7 @@ constexpr std::uint64_t max_market_bytes = std::uint64_t{1} << 31;
 
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 
-/// The words of a Matrix Market file, line by line.
+/// Splits a Matrix Market file into lines and words.
 class MarketLines {
   public:
     MarketLines(std::string_view text, std::string_view where) : rest_(text), where_(where) {}
@@ -127,8 +127,8 @@ MarketHeader header_of(MarketLines& lines) {
     return header;
 }
 
-/// Reads the elements column by column, in the order of the file. For a symmetric matrix the file has each column from
-/// the diagonal down, for a skew-symmetric one only the part below the diagonal.
+/// Reads the elements column by column, in the order of the file. A symmetric matrix is stored as its columns from the
+/// diagonal down, and a skew-symmetric matrix as its columns below the diagonal.
 void read_dense(MarketLines& lines, const MarketHeader& header, StoredMatrix& a) {
     std::vector<std::string_view> words;
     std::size_t at = 0;

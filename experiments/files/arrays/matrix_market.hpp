@@ -14,12 +14,12 @@ struct StoredMatrix {
     std::vector<double> values{};  ///< n * n, row-major
 };
 
-/// Reads a matrix in the layouts `array` and `coordinate`. It may be real, integer or pattern (each entry is 1), and
-/// general, symmetric or skew-symmetric. Several entries of one place are added. Errors: throws Error (bad input) that
-/// names the line if the file is not a Matrix Market file, if the matrix is complex, Hermitian, not square or has more
-/// than `max_rows` rows, and if there are too few or too many entries.
+/// Reads a matrix in the layout `array` or `coordinate`. Its type may be real, integer or pattern (each entry is 1).
+/// Its symmetry may be general, symmetric or skew-symmetric. Several entries at the same position are added. Errors:
+/// throws Error (bad input) with the line number if the file is not a Matrix Market file, if the matrix is complex,
+/// Hermitian, not square or has more than `max_rows` rows, or if there are too few or too many entries.
 StoredMatrix read_matrix_market(const std::filesystem::path& path, std::int64_t max_rows);
-/// Does the same for the text of a file.
+/// Does the same as read_matrix_market() with the text of a file.
 StoredMatrix parse_matrix_market(std::string_view text, std::string_view where, std::int64_t max_rows);
 
 }  // namespace macheps::files

@@ -33,7 +33,8 @@ std::string_view entry(std::string_view header, std::string_view key, char open,
     return header.substr(at + 1, end - at - 1);
 }
 
-/// Reads the sizes of the header's shape. Throws Error unless their product times the width is the size of the data.
+/// Parses the shape in the header. Throws Error unless the number of elements times their width equals the size of the
+/// data.
 std::vector<std::int64_t> parse_shape(std::string_view text, std::size_t width, std::size_t data,
                                       const std::string& path) {
     std::vector<std::int64_t> shape;
@@ -56,7 +57,7 @@ std::vector<std::int64_t> parse_shape(std::string_view text, std::size_t width, 
     return shape;
 }
 
-/// Types of elements that can be read. Elements of a type without a format are codes, whose format the caller declares.
+/// An element type that can be read. If it has no format, its elements are codes, and the caller declares their format.
 struct NpyType {
     std::string_view name;
     std::size_t width;
@@ -112,7 +113,7 @@ std::string npy_header(std::string_view type, const std::vector<std::int64_t>& s
 StoredArray parse_npy(std::string_view bytes, std::string name, const std::string& where) {
     if (!bytes.starts_with(npy_magic)) bad("this is not an .npy array", where, "save it with NumPy");
     if (bytes.size() < 12) bad("the .npy file ends in its header", where, "save it again");
-    const bool is_long = bytes[6] != 1;  // versions 2 and 3 have a header length of four bytes
+    const bool is_long = bytes[6] != 1;  // versions 2 and 3 store the length of the header in four bytes
     std::size_t length = 0;
     for (int i = is_long ? 3 : 1; i >= 0; --i)
         length = length << 8 | static_cast<unsigned char>(bytes[static_cast<std::size_t>(8 + i)]);

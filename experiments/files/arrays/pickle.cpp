@@ -23,7 +23,7 @@ class PickleReader {
 
     Pickle read();
 
-    // One function for each supported instruction. The table below assigns them to opcodes.
+    // Each function below executes one pickle instruction. The table `instructions` maps opcodes to these functions.
     void protocol() {
         const std::uint64_t version = number(1);
         if (version != 2) fail(fmt::format("the pickle has protocol {}, not 2", version));
@@ -44,10 +44,11 @@ class PickleReader {
     void integer_1() { put_integer(static_cast<std::int64_t>(number(1))); }
     void integer_2() { put_integer(static_cast<std::int64_t>(number(2))); }
     void integer_4() { put_integer(static_cast<std::int32_t>(static_cast<std::uint32_t>(number(4)))); }
-    /// Reads an integer in two's complement, which is preceded by its number of bytes.
+    /// Reads a number of bytes, and then an integer in two's complement that has this many bytes.
     void long_1() {
         const auto size = static_cast<int>(number(1));
-        // A seed may be this large, but a size may not. It is kept as a value without a kind.
+        // No size or offset of a tensor needs more than 8 bytes, but the seed of a random generator may. Its value is
+        // not used, so it is stored as None.
         if (size > 8) {
             take(static_cast<std::uint64_t>(size));
             return put({});
@@ -105,7 +106,7 @@ class PickleReader {
         put({.kind = Kind::call, .parts = {function, arguments}});
     }
 
-    /// Skips the attributes of an OrderedDict, such as the versions in the state_dict of a module.
+    /// Drops the attributes of an OrderedDict, such as the version numbers in the state_dict of a module.
     void build() {
         pop();
         const PickleValue& to = pickle_.values[top()];
@@ -158,8 +159,8 @@ class PickleReader {
         stack_.pop_back();
         return place;
     }
-    /// Returns the size of the stack at the last mark. Values below a mark are not operands of the instructions after
-    /// it.
+    /// Returns the size of the stack at the last mark. Later instructions cannot use the values below the mark as
+    /// operands.
     std::size_t floor() const { return marks_.empty() ? 0 : marks_.back(); }
     std::vector<std::size_t> since_mark() {
         if (marks_.empty()) fail("an instruction has no mark");
@@ -171,7 +172,7 @@ class PickleReader {
     }
     void add(Kind kind, const std::vector<std::size_t>& items) {
         PickleValue& to = pickle_.values[top()];
-        // An OrderedDict is a call whose result is filled like a dictionary.
+        // A pickle creates an OrderedDict with a call, and then fills it like a dictionary.
         if (to.kind != kind && !(kind == Kind::dictionary && to.kind == Kind::call))
             fail("items are added to a value that is not a container");
         to.parts.insert(to.parts.end(), items.begin(), items.end());
@@ -222,7 +223,8 @@ Pickle PickleReader::read() {
         const auto code = static_cast<unsigned char>(take(1).front());
         const auto* row = std::find_if(std::begin(instructions), std::end(instructions),
                                        [&](const Instruction& each) { return each.code == code; });
-        if (row == std::end(instructions)) fail(fmt::format("tensors do not need the instruction {:#04x}", code));
+        if (row == std::end(instructions))
+            fail(fmt::format("files of tensors do not need the instruction {:#04x}", code));
         (this->*row->run)();
     }
     if (stack_.size() != 1 || !marks_.empty()) fail("the pickle ends with more than one value, or with none");

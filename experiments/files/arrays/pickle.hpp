@@ -10,8 +10,8 @@
 
 namespace macheps::files {
 
-/// A value of a pickle. It refers to other values by their index in Pickle::values, so that a value that occurs twice
-/// is stored once.
+/// A value of a pickle. It refers to other values by their index in Pickle::values, so a value that occurs twice is
+/// stored only once.
 struct PickleValue {
     enum class Kind : std::uint8_t {
         none,
@@ -40,9 +40,9 @@ struct Pickle {
     const PickleValue& at(std::size_t place) const { return values[place]; }
 };
 
-/// Parses a pickle of protocol 2 that contains no other names than `names`. The memory is proportional to its length.
-/// Errors: throws Error (bad input) that names `where`, if the pickle is cut short, contradicts itself, or has other
-/// instructions or names.
+/// Parses a pickle of protocol 2. `names` lists all global names that the pickle may contain. Memory use is
+/// proportional to the length of the pickle. Errors: throws Error (bad input) that names `where` if the pickle is cut
+/// short or inconsistent, or if it contains an unsupported instruction or a name that is not in `names`.
 Pickle parse_pickle(std::string_view bytes, std::span<const std::string_view> names, const std::string& where);
 
 }  // namespace macheps::files

@@ -11,7 +11,7 @@ namespace macheps::files {
 
 namespace {
 
-/// Returns the number that is the whole of `text`, or nothing.
+/// Converts the whole text to a number. Returns nothing if the text is not a number.
 template <class Number>
 std::optional<Number> whole(std::string_view text) {
     Number number = 0;
@@ -20,7 +20,7 @@ std::optional<Number> whole(std::string_view text) {
     return number;
 }
 
-/// Removes `ending` from the end of `text`. Returns whether it was there.
+/// If `text` ends with `ending`, removes the ending and returns true. Otherwise returns false.
 bool take_ending(std::string_view& text, std::string_view ending) {
     if (!text.ends_with(ending)) return false;
     text.remove_suffix(ending.size());

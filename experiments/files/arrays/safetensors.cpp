@@ -44,10 +44,11 @@ constexpr bool rows_are_in_order() {
 static_assert(rows_are_in_order());
 
 constexpr std::size_t length_bytes = 8;
-constexpr std::uint64_t largest_header = 100'000'000;  // the reference reader's limit
+constexpr std::uint64_t largest_header = 100'000'000;  // limit of the reference implementation
 constexpr const char* metadata_key = "__metadata__";
 
-/// Returns the bytes of a shape, or nothing if they overflow or a size is negative.
+/// Returns the number of bytes of a tensor of this shape and type. Returns nothing if the number overflows or a size is
+/// negative.
 std::optional<std::size_t> shape_bytes(const std::vector<std::int64_t>& shape, Dtype dtype) {
     std::size_t bytes = dtype_bytes(dtype);
     for (const std::int64_t size : shape) {
@@ -56,7 +57,7 @@ std::optional<std::size_t> shape_bytes(const std::vector<std::int64_t>& shape, D
     return bytes;
 }
 
-/// Parses one header. Its errors name the file.
+/// Parses and checks the header of one file. Errors name the file.
 class HeaderReader {
   public:
     HeaderReader(std::span<const std::byte> file, const std::string& where) : file_(file), where_(where) {}

@@ -36,7 +36,7 @@ enum class Dtype : std::uint8_t {
     boolean
 };
 
-/// Returns the name that the header has for a dtype: `F32`, `BF16`, ...
+/// Returns the name of a dtype in the header of a file: `F32`, `BF16`, ...
 std::string_view dtype_name(Dtype dtype);
 std::size_t dtype_bytes(Dtype dtype);
 
@@ -90,15 +90,15 @@ struct StoredTensor {
     std::int64_t count() const { return static_cast<std::int64_t>(bytes.size() / dtype_bytes(dtype)); }
 };
 
-/// A file that has been read and checked completely.
+/// A safetensors file whose header has been parsed and checked.
 class Safetensors {
   public:
     Safetensors(Safetensors&&) = default;
     Safetensors& operator=(Safetensors&&) = default;
 
-    /// Parses a file. Borrows `file`, which must outlive the result; `where` names it in errors. Throws Error unless
-    /// every rule holds: a header of at most 100 MB that is a JSON object without repeated names, known dtypes, shapes
-    /// that match the stored bytes, and tensors that cover the data without gaps or overlaps.
+    /// Parses the bytes of a file. Borrows `file`, which must outlive the result. Errors name the file `where`. Throws
+    /// Error unless the header is a JSON object of at most 100 MB without repeated names, all dtypes are known, all
+    /// shapes match the stored bytes, and the tensors cover the data without gaps or overlaps.
     static Safetensors parse(std::span<const std::byte> file, const std::string& where);
     /// Reads a file. The result owns the bytes.
     static Safetensors read(const std::filesystem::path& path);
@@ -107,14 +107,14 @@ class Safetensors {
     const std::vector<StoredTensor>& tensors() const { return tensors_; }
     const std::map<std::string, std::string>& metadata() const { return metadata_; }
     bool contains(std::string_view name) const { return find(name) != nullptr; }
-    /// Returns the tensor, or nullptr.
+    /// Returns the tensor of that name, or nullptr if it does not exist.
     const StoredTensor* find(std::string_view name) const;
-    /// Returns the tensor. Throws Error if it does not exist.
+    /// Returns the tensor of that name. Throws Error if it does not exist.
     const StoredTensor& at(std::string_view name) const;
-    /// Returns the value. Throws Error if the key does not exist.
+    /// Returns the metadata value of `key`. Throws Error if the key does not exist.
     const std::string& metadata_at(const std::string& key) const;
 
-    /// Returns a copy of the values. Throws Error if the tensor does not exist or has another dtype.
+    /// Returns a copy of a tensor's values. Throws Error if the tensor does not exist or its dtype does not match T.
     template <class T>
     std::vector<T> values(std::string_view name) const {
         const StoredTensor& tensor = expect(name, dtype_of<T>());
@@ -134,15 +134,16 @@ class Safetensors {
     std::map<std::string, std::string> metadata_;
 };
 
-/// Collects tensors, then writes them. The same calls write the same bytes. Tensors are sorted by decreasing element
-/// size, then by the order of the calls, so that each is aligned to its elements. Metadata is sorted by key.
+/// Collects tensors, then writes them to a file. The same calls always write the same bytes. Tensors are sorted by
+/// decreasing element size, then by the order of the calls. Each tensor is therefore aligned to its element size.
+/// Metadata is sorted by key.
 class SafetensorsWriter {
   public:
     void metadata(const std::string& key, std::string value) { metadata_[key] = std::move(value); }
     /// Adds a tensor. Borrows `bytes` until the last write(). Throws Error if the name is taken or the bytes do not fit
     /// the shape.
     void borrow(std::string name, Dtype dtype, std::vector<std::int64_t> shape, std::span<const std::byte> bytes);
-    /// Adds a tensor and keeps its bytes.
+    /// Adds a tensor and takes ownership of its bytes.
     void add(std::string name, Dtype dtype, std::vector<std::int64_t> shape, std::vector<std::byte> bytes);
     /// Adds a tensor and keeps a copy of the values.
     template <class T>
@@ -154,7 +155,8 @@ class SafetensorsWriter {
     using Sink = std::function<void(std::span<const std::byte>)>;
     /// Passes the file to `sink`, piece by piece and in order.
     void write(const Sink& sink) const;
-    /// Publishes the file. Throws Error (cannot write) if that fails.
+    /// Writes the file to `path` and replaces any older file at once (see core/host/publish.hpp). Throws Error (cannot
+    /// write) if that fails.
     void write(const std::filesystem::path& path) const;
 
   private:

@@ -25,12 +25,12 @@ constexpr std::string_view rebuild = "torch._utils._rebuild_tensor_v2", rebuild_
                            rebuild_parameter = "torch._utils._rebuild_parameter", ordered = "collections.OrderedDict",
                            untyped = "torch.storage.UntypedStorage";
 
-/// A type of elements. Until PyTorch 2.8 the class of the storage names it; newer types have no such class, and the
-/// tensor names its dtype (_rebuild_tensor_v3).
+/// A type of elements. The older types have a storage class in PyTorch, which names the type in a file. Newer types
+/// have no storage class. Their tensors are written by _rebuild_tensor_v3, which names the dtype.
 struct ElementType {
-    std::string_view storage, dtype, type;  ///< PyTorch's two names, and the name that safetensors has
+    std::string_view storage, dtype, type;  ///< PyTorch's storage class and dtype; the name in safetensors
     std::size_t width;
-    std::optional<Format> format;  ///< empty for codes and for whole numbers
+    std::optional<Format> format;  ///< empty for integers, and for codes of an unnamed format
 };
 const ElementType element_types[] = {
     {"torch.FloatStorage", "torch.float32", "F32", 4, fp32},
@@ -56,8 +56,9 @@ const ElementType element_types[] = {
     {"", "torch.uint64", "U64", 8, {}},
 };
 
-/// Other names that torch.load takes with weights_only=True. Values made with them are kept as data and skipped.
-/// Protocol 2 writes `builtins` as `__builtin__`. Source: torch/_weights_only_unpickler.py (PyTorch 2.15).
+/// Other names that torch.load accepts with weights_only=True. Values that are made with these names are parsed but not
+/// used. Pickles of protocol 2 call the module `builtins` `__builtin__`. Source: torch/_weights_only_unpickler.py
+/// (PyTorch 2.15).
 constexpr std::string_view inert_names[] = {
     "torch.Size",          "torch.device",        "torch.serialization._get_layout",
     "collections.Counter", "_codecs.encode",      "__builtin__.bytearray",
@@ -107,7 +108,8 @@ class TorchFile {
                      .where = where_,
                      .fix = "save as safetensors, or a dictionary of names and contiguous tensors"});
     }
-    /// Returns the bytes of a storage, or null if it is missing. Many tensors may be parts of one storage.
+    /// Returns the bytes of a storage, or null if it is missing. Each storage is unpacked only once, because many
+    /// tensors may share it.
     const std::string* storage_bytes(const std::string& key) {
         const ZipArchive::Entry* entry = archive_.find(folder_ + "data/" + key);
         if (entry == nullptr) return nullptr;
@@ -118,7 +120,7 @@ class TorchFile {
     bool is_call(const PickleValue& value, std::string_view function) const {
         return value.kind == Kind::call && pickle_.at(value.parts[0]).text == function;
     }
-    /// Returns part `i` of a tuple. Throws Error if it is missing or of another kind.
+    /// Returns element `i` of a tuple. Throws Error if it is missing or is not of this kind.
     const PickleValue& part(const PickleValue& tuple, std::size_t i, Kind kind) const {
         if (i >= tuple.parts.size() || pickle_.at(tuple.parts[i]).kind != kind)
             fail("the description of a tensor is not as PyTorch writes it");
@@ -130,19 +132,21 @@ class TorchFile {
         return all;
     }
 
-    /// Returns the call that makes a tensor, even inside a parameter, or null for any other value.
+    /// Returns the call that creates a tensor, if the value is a tensor or a parameter (which contains a tensor).
+    /// Returns null for any other value.
     const PickleValue* tensor_call(const PickleValue& value) const {
         if (is_call(value, rebuild) || is_call(value, rebuild_3)) return &value;
         if (!is_call(value, rebuild_parameter)) return nullptr;
         const PickleValue& data = part(pickle_.at(value.parts[1]), 0, Kind::call);
         return is_call(data, rebuild) || is_call(data, rebuild_3) ? &data : nullptr;
     }
-    /// Returns the index of the first key among the parts of a dictionary.
+    /// Returns the index of the first key among the parts of a dictionary. An OrderedDict is stored as a call, and the
+    /// first two parts of a call are the function and its arguments.
     std::size_t first_item(const PickleValue& dictionary) const { return dictionary.kind == Kind::call ? 2 : 0; }
 
-    /// Finds the tensors of a container and of the containers in it. Their names are joined: `outer.inner` for
-    /// dictionaries, `outer.0` for lists. Other values are skipped. A container is visited once, however often it
-    /// occurs, so that the work is proportional to the size of the file.
+    /// Collects the tensors in a container and in its nested containers. The name of a nested tensor is joined from its
+    /// keys: `outer.inner` for dictionaries, `outer.0` for lists. Other values are skipped. Each container is visited
+    /// once, even if it occurs several times, so the work is proportional to the size of the file.
     void collect(std::size_t place, const std::string& name, int depth) {
         const PickleValue& value = pickle_.at(place);
         if (const PickleValue* call = tensor_call(value)) {
@@ -164,9 +168,9 @@ class TorchFile {
             collect(value.parts[i], fmt::format("{}{}", prefix, i), depth + 1);
     }
 
-    /// _rebuild_tensor_v2(storage, offset, size, stride, requires_grad, hooks), where a storage is
-    /// ('storage', type, key, device, elements). _rebuild_tensor_v3 has a seventh argument, the dtype, and its storage
-    /// is untyped. Offsets and strides count elements in both.
+    /// Returns the tensor that `call` creates. The call is _rebuild_tensor_v2(storage, offset, size, stride,
+    /// requires_grad, hooks), where the storage is ('storage', type, key, device, elements). In _rebuild_tensor_v3, the
+    /// storage is untyped, and a seventh argument is the dtype. Offsets and strides count elements in both functions.
     StoredArray tensor(const PickleValue& call, const std::string& name) {
         if (!wanted_(name)) return {.name = name, .where = where_, .type = {}};
         const PickleValue& arguments = pickle_.at(call.parts[1]);
@@ -195,7 +199,8 @@ class TorchFile {
         std::optional<std::string> bytes;
         if (offset >= 0) bytes = in_rows(*data, type->width, array.shape, strides, static_cast<std::uint64_t>(offset));
         if (!bytes) fail(fmt::format("'{}' lies outside its storage, or repeats elements of it", name));
-        // Many tensors may be parts of one storage, so their bytes together are limited to a multiple of the file.
+        // Many tensors may share one storage, so the total size of all tensors is limited to 16 times the size of the
+        // unpacked file.
         if (bytes->size() > budget_) fail("tensors that share storages have more than 16 times the bytes of the file");
         budget_ -= bytes->size();
         array.bytes = std::move(*bytes);
@@ -210,7 +215,7 @@ class TorchFile {
     Pickle pickle_{};
     std::size_t budget_ = 0;
     std::vector<StoredArray> found_{};
-    std::set<std::size_t> visited_{};  ///< containers
+    std::set<std::size_t> visited_{};  ///< indices of the containers in pickle_.values
     static constexpr int max_depth = 64;
 };
 

@@ -16,7 +16,7 @@ namespace macheps::files {
 
 namespace {
 
-/// The archive, read at offsets that it contains itself. Each one is checked.
+/// Reads a zip archive at offsets that the archive itself contains. Every offset is checked.
 class Archive {
   public:
     Archive(std::string_view bytes, const std::string& where) : bytes_(bytes), where_(where) {}
@@ -72,7 +72,7 @@ Directory find_directory(const Archive& archive) {
 
 using Entry = ZipArchive::Entry;
 
-/// Refuses members that share bytes with each other or with the directory, and names that occur twice.
+/// Throws Error if members share bytes with each other or with the directory, or if two members have the same name.
 void check_apart(const Archive& archive, const std::vector<Entry>& entries, std::uint64_t directory) {
     std::vector<const Entry*> order;
     for (const Entry& entry : entries) order.push_back(&entry);
@@ -102,8 +102,8 @@ Entry read_entry(const Archive& archive, std::uint64_t& at) {
     const std::uint64_t name = archive.number(at + 28, 2), extra = archive.number(at + 30, 2),
                         comment = archive.number(at + 32, 2);
     entry.name = archive.part(at + 46, name);
-    // Numbers that do not fit into 32 bits are in the extra field 1, in this order. Numbers that fit are left out
-    // there.
+    // The extra field 1 contains the numbers that do not fit into 32 bits, in the order of the loop below. The field
+    // omits numbers that fit.
     for (std::uint64_t field = at + 46 + name, end = field + extra; field + 4 <= end;) {
         const std::uint64_t bytes = archive.number(field + 2, 2);
         if (archive.number(field, 2) == 1) {
@@ -121,7 +121,8 @@ Entry read_entry(const Archive& archive, std::uint64_t& at) {
 }
 
 std::string inflate_member(const Archive& archive, std::string_view packed, const Entry& entry) {
-    // Deflate packs at most 1032 bytes into one. A larger size is false, and no memory is allocated for it.
+    // Deflate compresses at most 1032 bytes into one. If the archive claims a larger size, the claim is false, and no
+    // memory is allocated for it.
     if (entry.size > packed.size() * 1032 + 64)
         archive.fail(fmt::format("'{}' claims {} bytes, more than its packed bytes can hold", entry.name, entry.size));
     std::string bytes(entry.size, '\0');
@@ -222,7 +223,8 @@ std::string stored_zip(const std::vector<ZipMember>& members) {
                          .exit = Exit::usage});
         }
         const auto checksum = crc32_z(0, reinterpret_cast<const Bytef*>(member.bytes.data()), member.bytes.size());
-        // The part that the local header and the directory entry share: version 2.0, no flags, stored, 1980-01-01.
+        // Fields that the local header and the directory entry have in common: version 2.0, no flags, stored,
+        // 1980-01-01.
         std::string shared;
         append(shared, 20, 2);
         append(shared, 0, 4);

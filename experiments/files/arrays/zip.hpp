@@ -20,17 +20,18 @@ class ZipArchive {
         std::uint64_t begin = 0;  ///< offset of the packed bytes
     };
 
-    /// Reads the directory. Borrows `bytes`; errors name `where`. Errors: throws Error (bad input) for an archive that
-    /// is cut short or contradicts itself, and if two members have the same name or share bytes. A few shared bytes
-    /// would unpack to any size.
+    /// Reads the directory. Borrows `bytes`. Errors: throws Error (bad input) that names `where` if the archive is cut
+    /// short or inconsistent, or if two members have the same name or share bytes. Members that share bytes could make
+    /// a small archive unpack to any size.
     ZipArchive(std::string_view bytes, std::string where);
 
-    /// Returns every member in the archive's order, without folders.
+    /// Returns all members in the order of the directory, except folders.
     const std::vector<Entry>& entries() const { return entries_; }
     const Entry* find(std::string_view name) const;
 
-    /// Returns the unpacked bytes of a member. Errors: throws Error (bad input) if it is encrypted, packed by another
-    /// method or has a wrong checksum, and if the members read so far exceed reading_budget() together.
+    /// Returns the unpacked bytes of a member. Errors: throws Error (bad input) if the member is encrypted, has a wrong
+    /// checksum, or is neither stored nor deflated. Also throws if all members read so far would together exceed
+    /// reading_budget().
     std::string read(const Entry& entry);
 
   private:
@@ -47,9 +48,8 @@ struct ZipMember {
 /// Reads all members in the archive's order. Errors: as ZipArchive.
 std::vector<ZipMember> read_zip(std::string_view archive, const std::string& where);
 
-/// Returns an archive of stored members. The same members give the same bytes, because all have the earliest date of
-/// the format.
-/// Errors: throws Error (usage) for more than 4 GiB.
+/// Returns an archive of members that are not compressed. The same members give the same bytes, because every member
+/// has the earliest date of the format. Errors: throws Error (usage) if the archive would be larger than 4 GiB.
 std::string stored_zip(const std::vector<ZipMember>& members);
 
 }  // namespace macheps::files

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads command-line arguments as a config: `--bf16 --loss-scale-window 1000`, on one or more lines, with the quotes of
-// a shell.
+// Reads command-line arguments as a config, for example `--bf16 --loss-scale-window 1000`. The arguments may be on
+// several lines and have the quotes of a shell.
 #include "core/error.hpp"
 #include "core/text/nearest_name.hpp"
 #include "experiments/files/config/builder.hpp"
@@ -22,7 +22,8 @@ struct Word {
     bool quoted = false;  // whether any part was in quotes
 };
 
-/// Splits a text as a shell does: blanks, quotes, `\` before a character or at the end of a line, `#` comments.
+/// Splits a text into words as a shell does: at blanks, with quotes, with `\` before a character or at the end of a
+/// line, and with `#` comments.
 class Words {
   public:
     Words(std::string_view text, const std::string& name) : text_(text), name_(name) {}
@@ -107,7 +108,8 @@ bool is_option(const Word& word) {
     return word.text.size() > 1 && word.text.front() == '-' && !word.quoted && !config_text::number_of(word.text);
 }
 
-/// Returns a value of the kind that the text looks like. Only the framework's own parser knows the type of each key.
+/// Returns a boolean or a number if the text looks like one, and otherwise a text. Only the framework's own parser
+/// knows the type of each key.
 ConfigValue value_of(const Word& word, std::string_view text) {
     ConfigValue value;
     value.kind = ConfigValue::Kind::text;
@@ -185,7 +187,7 @@ ConfigFile read_argument_config(std::string_view text, const std::string& name) 
     }
     builder.close();
     ConfigFile file = builder.take();
-    file.repeated.clear();  // not an error: for every parser of arguments, the last one counts
+    file.repeated.clear();  // a repeated option is not an error: every argument parser takes the last
     file.ignored_rules = config_text::ignored_rules(text, name);
     return file;
 }

@@ -17,7 +17,7 @@ struct Extent {
     int depth = 0;  // levels of lists and maps
 };
 
-/// Returns the size of a value and of everything in it. An alias may repeat a value that contains many others.
+/// Returns the number of values in a value's tree, and the depth of the tree. A single alias may repeat a large tree.
 Extent extent_of(const ConfigValue& value) {
     Extent all;
     const auto count = [&](const ConfigValue& inner) {
@@ -66,8 +66,8 @@ void ConfigBuilder::close() {
     put(std::move(frame.value));
 }
 
-/// Joins the values of `<<` to the map. The later of two `<<` wins, as for any repeated key. In a list of maps, the
-/// earlier map wins.
+/// Adds the entries of the maps that `<<` names to the map of `frame`. If a map has several `<<` keys, the last one has
+/// precedence, as for any repeated key. If the value of `<<` is a list of maps, earlier maps have precedence.
 void ConfigBuilder::join(Frame& frame) {
     const auto join_map = [&](const ConfigValue& map) {
         if (!map.is_map()) {

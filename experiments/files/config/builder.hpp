@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds the tree of a config from a parser's events, within the limits of size and depth. Used only in this folder.
+// Builds the tree of a config from the events of a parser, and checks the limits of size and depth. Used only in this
+// folder.
 #pragma once
 #include "experiments/files/config/value.hpp"
 
@@ -9,14 +10,14 @@
 
 namespace macheps::files {
 
-/// Keys and texts are stored in visible characters (core/text/shown.hpp), a key as one line. In the keys and texts that
-/// are read here, no framework gives a meaning to any other character.
+/// Stores keys and texts in visible characters only (core/text/shown.hpp), and each key as one line. This loses
+/// nothing: in the configs that macheps reads, no framework gives a meaning to other characters.
 class ConfigBuilder {
   public:
     void open(ConfigValue::Kind kind, const ConfigPlace& place);
     void close();
-    /// Sets the key of the next value. If the key merges (YAML's `<<`), its value is a map or a list of maps, whose
-    /// entries are joined to the open map. The map's own keys have precedence.
+    /// Sets the key of the next value. If `merges` is true, the key is YAML's `<<`: its value is a map or a list of
+    /// maps, and their entries are added to the open map. Keys that the open map itself contains have precedence.
     void key(std::string text, const ConfigPlace& place, bool merges = false);
     void add(ConfigValue value);
 
@@ -26,7 +27,7 @@ class ConfigBuilder {
     bool wants_key() const { return in_map() && !open_.back().has_key; }
     /// Returns the container that has just been closed, or the scalar that was added last.
     const ConfigValue& last() const { return *last_; }
-    /// Returns the file. Valid once everything is closed.
+    /// Returns the finished file. Call this only after every container is closed.
     ConfigFile take() { return std::move(file_); }
 
   private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// JSON with places. The parser does not report where a value is. Each of its events belongs to the next token, so a
-// cursor that walks through the text in parallel finds the place.
+// Reads JSON and records the place of every value. The parser does not report places. However, each of its events
+// belongs to the next token of the text, so a cursor that moves one token per event finds the place.
 #include "core/error.hpp"
 #include "experiments/files/config/builder.hpp"
 #include "experiments/files/config/text.hpp"
@@ -15,10 +15,11 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::string_view between = " \t\r\n,:";  // characters between the tokens that the parser accepts
+constexpr std::string_view between = " \t\r\n,:";  // characters between tokens
 constexpr std::string_view brackets = "{}[]";
 
-/// The text that the parser has accepted so far, token by token.
+/// Moves through a text token by token, and finds the place of each token. It does not check the syntax, because the
+/// parser has already accepted this part of the text.
 class Cursor {
   public:
     Cursor(std::string_view text, const std::string& name) : text_(text), name_(name) {}
@@ -55,9 +56,9 @@ class Cursor {
     ConfigPlace place_;
 };
 
-/// Returns the reason in an error text of nlohmann. In "[json.exception.parse_error.101] parse error at line 3, column
-/// 40: syntax error while parsing value - invalid literal; last read: 'C'", it is the part between "column 40: " and ";
-/// last read".
+/// Returns the reason from an error message of nlohmann::json. For "[json.exception.parse_error.101] parse error at
+/// line 3, column 40: syntax error while parsing value - invalid literal; last read: 'C'", the reason is the text
+/// between "column 40: " and "; last read".
 std::string reason_of(std::string_view what) {
     for (const std::string_view before : {"] ", "column ", ": "}) {
         const std::size_t at = what.find(before);
@@ -99,8 +100,8 @@ class JsonEvents : public nlohmann::json_sax<json> {
         return true;
     }
     bool parse_error(std::size_t position, const std::string&, const json::exception& error) override {
-        // The error in a string is at the last of the `position` characters that were read. Any other error is at the
-        // first character of its token.
+        // `position` is the number of characters that the parser has read. An error inside a string is at the last of
+        // these characters. Any other error is reported at the first character of its token.
         const std::string reason = reason_of(error.what());
         const bool is_text = reason.find("invalid string") != std::string::npos;
         const std::size_t last_read = std::min(position - std::min<std::size_t>(position, 1), text_.size());

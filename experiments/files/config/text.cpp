@@ -56,11 +56,12 @@ void check(std::string_view text, const std::string& name) {
                      .fix = "check whether this is the right file: a config has a few kilobytes"});
     }
     text = without_mark(text);
-    // Parsers would skip a second mark like the first one, and the places of everything after it would be wrong.
+    // Parsers would skip a second byte order mark like the first one. The places of everything after the mark would
+    // then be wrong.
     if (text.starts_with(mark)) {
         throw Error({.what = "the file has a second byte order mark",
                      .where = to_string(place_at(text, 0, name)),
-                     .fix = "save the file as UTF-8 without one"});
+                     .fix = "save the file as UTF-8 without a byte order mark"});
     }
     if (text.find_first_not_of(blanks) == std::string_view::npos) {
         throw Error({.what = "the file is empty", .where = name, .fix = "give a config with at least one key"});
@@ -102,8 +103,8 @@ std::optional<double> number_of(std::string_view text) {
     const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), value);
     if (end != rest.data() + rest.size()) return {};
     if (error == std::errc::result_out_of_range) {
-        // from_chars reports only that no double holds the number. With a negative exponent it is too small, otherwise
-        // it is too large.
+        // from_chars does not report whether the number is too large or too small for a double. It is too small if its
+        // exponent is negative, and otherwise too large.
         const std::size_t exponent = rest.find_first_of("eE");
         const bool is_small = exponent != std::string_view::npos && rest.substr(exponent + 1).starts_with('-');
         value = is_small ? 0.0 : std::numeric_limits<double>::infinity();
@@ -151,7 +152,7 @@ void too_deep(const ConfigPlace& place) {
 void too_many(const ConfigPlace& place) {
     throw Error({.what = fmt::format("more than {} values", config_value_limit),
                  .where = to_string(place),
-                 .fix = "write the values out if aliases repeat aliases"});
+                 .fix = "if aliases contain other aliases, write the values out instead"});
 }
 
 }  // namespace macheps::files::config_text

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions that the readers of configs share: checks of a text before it is parsed, the place of a byte, and comments
-// for macheps. Used only in this folder.
+// Functions that all config readers use. They check a text before it is parsed, find the place of a byte, and read
+// comments for macheps. Used only in this folder.
 #pragma once
 #include "experiments/files/config/value.hpp"
 
@@ -14,20 +14,21 @@ namespace macheps::files::config_text {
 /// Throws Error (exit 3, with the place) if the text is too large or empty, is not UTF-8, or has a zero byte or a
 /// second byte order mark.
 void check(std::string_view text, const std::string& name);
-/// Returns the text after its byte order mark, if it has one. Columns count from there.
+/// Returns the text without its byte order mark, if it has one. Columns are counted without the mark.
 std::string_view without_mark(std::string_view text);
 
 /// Returns the place of the byte at `offset` in a text without a byte order mark.
 ConfigPlace place_at(std::string_view text, std::size_t offset, const std::string& name);
 
-/// Returns the number that Python's float() reads (`1e-5`, `-.5`, `1_000`, `inf`), or a hexadecimal integer (`0x10`).
+/// Parses a number as Python's float() does (`1e-5`, `-.5`, `1_000`, `inf`), or as a hexadecimal integer (`0x10`).
 /// Returns nothing for any other text.
 std::optional<double> number_of(std::string_view text);
 
-/// Returns the rules in comments `# macheps: ignore RULE...` of a text whose comments begin with `#`.
+/// Returns the rules that are named in comments of the form `# macheps: ignore RULE...`. In these texts, a comment
+/// begins with `#`.
 std::vector<IgnoredRule> ignored_rules(std::string_view text, const std::string& name);
 
-/// Gives the same place to a value and to everything in it. It is for overrides, which are not in a file.
+/// Sets the place of a value and of everything in it. Used for overrides, which are not in a file.
 void place_all(ConfigValue& value, const ConfigPlace& place);
 
 [[noreturn]] void too_deep(const ConfigPlace& place);

@@ -10,7 +10,7 @@ namespace macheps::files {
 
 namespace {
 
-/// Returns the end of the comment at `at`: the line end, which is not part of it.
+/// Returns the index of the line end that follows the comment at `at`.
 std::size_t comment_end(std::string_view toml, std::size_t at) { return std::min(toml.find('\n', at), toml.size()); }
 
 /// Returns the index of the last character of the string that the quote at `at` opens. The string may be basic or
@@ -35,7 +35,7 @@ std::size_t string_end(std::string_view toml, std::size_t at) {
 
 std::optional<std::size_t> toml_nested_too_deep(std::string_view toml) {
     std::vector<std::size_t> outside;            // for each open bracket, the number of dots of the key before it
-    std::size_t levels = 0, dots = 0, line = 1;  // levels: of all open brackets; dots: of the current key
+    std::size_t levels = 0, dots = 0, line = 1;  // levels: depth of the open brackets; dots: number in the current key
     for (std::size_t i = 0; i < toml.size(); ++i) {
         switch (toml[i]) {
             case '#':

@@ -7,9 +7,9 @@ namespace macheps::files {
 
 namespace {
 
-/// Position of the text outside of strings on its line. TOML allows a string only in some positions, so a quote begins
-/// a string only there. Any other quote is part of a malformed number or name, and the parser reads the characters
-/// after it as part of that.
+/// Decides whether a quote begins a string. TOML allows a string only at some positions of a line. A quote at any other
+/// position is part of a malformed number or name, and the parser treats the characters after the quote in the same
+/// way.
 class Place {
   public:
     /// Returns whether `quote` begins a string here. A multi-line string can only be a value, after the `=` of its key.
@@ -25,7 +25,8 @@ class Place {
         if (c == '"' || c == '\'') is_broken_ = true;
         before_ = c;
     }
-    /// Marks the rest of the text as unreadable. It is unknown where a multi-line string in a wrong position ends.
+    /// Marks the rest of the text as unreadable: no later quote begins a string. Called for a multi-line string at a
+    /// wrong position, because the end of such a string is unknown.
     void lose() { is_lost_ = true; }
     void pass_string() { before_ = '"'; }
 
@@ -39,7 +40,7 @@ class Place {
 TomlLines split_toml_lines(std::string_view text) {
     TomlLines lines{.text = std::string(text), .starts = {{}}, .stray = {}};
     std::uint32_t line = 1, column = 1;
-    std::string_view quote;  // closes the open string
+    std::string_view quote;  // the quotes that close the open string; empty outside strings
     bool is_comment = false;
     Place place;
     for (std::size_t i = 0; i < text.size();) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Splits TOML with several keys on a line, `op = "gemm"; files = "out/*.npz"`: a semicolon outside strings and comments
-// ends a line as a line end does.
+// Supports TOML files with several keys on one line: `op = "gemm"; files = "out/*.npz"`. A semicolon outside strings
+// and comments ends a line.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -14,11 +14,11 @@ struct TomlLines {
     struct Start {
         std::uint32_t line = 1, column = 1;
     };
-    std::string text{};           ///< TOML 1.0, if the original is TOML 1.0 except for semicolons
+    std::string text{};           ///< the original, with line ends instead of semicolons outside strings and comments
     std::vector<Start> starts{};  ///< where each line of `text` begins in the original
-    /// The first character outside strings and comments that is not ASCII. TOML allows none there. Callers refuse such
-    /// a text, because the parser's tables of such characters are not reliable: some of them lead to code that its
-    /// authors mark as unreachable.
+    /// Place of the first non-ASCII character outside strings and comments, where TOML does not allow one. Callers must
+    /// reject the text if there is such a character. The parser's tables of non-ASCII characters are not reliable: some
+    /// characters lead to code that its authors mark as unreachable.
     std::optional<Start> stray{};
 };
 

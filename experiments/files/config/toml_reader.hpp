@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Typed access to a TOML file that people write. A function returns the value, or throws Error with file, line, column
-// and remedy. The purpose of the file is not known here.
+// Typed access to the values of a TOML file that a user writes. Each function returns the value, or throws Error with
+// file, line, column and remedy. The reader does not depend on the purpose of the file.
 #pragma once
 #include "core/error.hpp"
 #include "core/text/nearest_name.hpp"
@@ -21,7 +21,7 @@
 
 namespace macheps::files {
 
-/// The allowed names in a place, in the order in which errors list them.
+/// Names that are allowed at one place of a file, in the order in which errors list them.
 using Names = std::vector<std::string_view>;
 
 inline SourcePlace place_of(const toml::source_region& source) { return {source.begin.line, source.begin.column}; }
@@ -29,8 +29,8 @@ inline SourcePlace place_of(const toml::node& node) { return place_of(node.sourc
 
 class TomlReader {
   public:
-    /// `source` is the name of the file in errors: a path, or `preset NAME`. `starts` has the place of each line of the
-    /// text in the file that the user wrote. It may be empty if the lines are the same.
+    /// `source` is the name of the file in errors: a path, or `preset NAME`. `starts` maps each line of `text` to its
+    /// place in the user's file. It may be empty if `text` is that file unchanged.
     TomlReader(std::string_view text, std::string source, std::vector<TomlLines::Start> starts = {})
         : text_(text), source_(std::move(source)), starts_(std::move(starts)) {}
 
@@ -57,7 +57,7 @@ class TomlReader {
     }
     std::string where(const toml::node& node, std::string_view what) const { return where(place_of(node), what); }
 
-    /// Returns the place in the user's file for a place in the text.
+    /// Converts a place in the parsed text to a place in the user's file.
     SourcePlace in_file(SourcePlace at) const {
         if (at.line == 0 || at.line > starts_.size()) return at;
         const TomlLines::Start& start = starts_[at.line - 1];
@@ -98,7 +98,8 @@ class TomlReader {
                      .where = where(node, key),
                      .fix = fmt::format("give {} to {}", least, most)});
     }
-    /// Returns the index in `names` of the name in the node. `what` is the kind of the names, for errors: `machine`.
+    /// Returns the index in `names` of the name that the node contains. `what` is the kind of name for errors, for
+    /// example `machine`.
     std::size_t one_of(const Names& names, const toml::node& node, std::string_view key, std::string_view what) const {
         const std::string name = text(node, key);
         const auto found = std::find(names.begin(), names.end(), name);
@@ -108,7 +109,8 @@ class TomlReader {
                      .fix = suggestion(name, names)});
     }
 
-    /// Throws Error for the first key of `table` that is not among `known`. `what` is the table in words.
+    /// Throws Error for the first key of `table` that is not in `known`. `what` describes the table in the error, for
+    /// example `[optimizer]`.
     void only(const toml::table& table, const Names& known, std::string_view what) const {
         for (auto&& [key, node] : table) {
             const std::string_view name = key.str();

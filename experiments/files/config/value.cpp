@@ -116,8 +116,8 @@ namespace {
 
 enum class Language : std::uint8_t { json, yaml, arguments };
 
-/// Returns the language of a file. It follows from the ending of the name, or for other endings from the beginning of
-/// the text.
+/// Returns the language of a file. The extension of the file name decides. If the extension is unknown, the beginning
+/// of the text decides.
 Language language_of(const std::filesystem::path& path, std::string_view text) {
     const std::string ending = path.extension().string();
     if (ending == ".json") return Language::json;
@@ -139,7 +139,7 @@ std::string bytes_of(const std::string& path) {
     if (std::filesystem::is_directory(path, failed)) {
         throw Error({.what = "this is a directory", .where = path, .fix = "name a file in it, or use --each"});
     }
-    // One byte more than the limit shows that a file is too large, even for a pipe that never ends.
+    // Reading one byte more than the limit is enough to detect a file that is too large, even a pipe that never ends.
     std::string text;
     read_blocks(path, config_size_limit + 1, [&](std::string_view block) { text += block; });
     return text;

@@ -31,12 +31,12 @@ struct ConfigValue {
     struct Entry;  // a key of a map and its value, defined below
 
     Kind kind = Kind::null;
-    std::string written;  ///< a scalar's characters, without quotes; empty for lists and maps
-    bool quoted = false;  ///< whether the scalar is in quotes and thus a text: "false" is not false
+    std::string written;  ///< characters of a scalar, without quotes; empty for lists and maps
+    bool quoted = false;  ///< the scalar is in quotes and therefore a text: "false" is not false
     bool boolean = false;
     double number = 0;               ///< valid if kind is number; written_number() also reads texts
-    std::vector<ConfigValue> items;  ///< of a list
-    std::vector<Entry> entries;      ///< of a map, in the order of the file; a key occurs once
+    std::vector<ConfigValue> items;  ///< elements of a list
+    std::vector<Entry> entries;      ///< entries of a map, in the order of the file; each key occurs once
     ConfigPlace place;
 
     bool is_null() const { return kind == Kind::null; }
@@ -46,25 +46,26 @@ struct ConfigValue {
     bool is_boolean() const { return kind == Kind::boolean; }
     bool is_text() const { return kind == Kind::text; }
 
-    /// Returns the entry with this key, or nullptr if there is none or this is not a map.
+    /// Returns the entry with this key. Returns nullptr if the entry does not exist or this value is not a map.
     const Entry* entry(std::string_view key) const;
-    /// Returns the value at a dotted path ("fp16.loss_scale"), starting at this map, or nullptr if there is none. A key
-    /// that contains dots itself is found only by entry().
+    /// Returns the value at a dotted path ("fp16.loss_scale") that starts at this map, or nullptr if it does not exist.
+    /// To find a key that itself contains dots, use entry().
     const ConfigValue* find(std::string_view path) const;
     ConfigValue* find(std::string_view path);
-    /// Sets the value at a dotted path, and makes the maps on the way.
+    /// Sets the value at a dotted path. Creates the maps on the path that do not exist.
     void set(std::string_view path, ConfigValue value);
     void erase(std::string_view key);
 };
 
 struct ConfigValue::Entry {
     std::string key;
-    ConfigPlace place;  ///< of the key; the value has its own
+    ConfigPlace place;  ///< place of the key; the value has its own place
     ConfigValue value;
 };
 
-/// Returns the value of a number, or the number that a text spells (`1e-5`, `0x10`, `1_000`). Some loaders read those
-/// as texts, which programs then convert.
+/// Returns the number that a value contains. The value may be a number, or a text that spells a number, such as `1e-5`,
+/// `0x10` or `1_000`. Some loaders return these as texts, and programs convert them later. Returns nothing for any
+/// other value.
 std::optional<double> written_number(const ConfigValue& value);
 
 /// A key that occurs twice in one map. Readers keep the later value, as loaders do.
@@ -86,7 +87,8 @@ struct ConfigFile {
     std::vector<IgnoredRule> ignored_rules;
 };
 
-/// Limits for size, depth of nesting and number of values. YAML aliases can turn a small file into many values.
+/// Limits for the size in bytes, the nesting depth and the number of values of a config. The number of values has its
+/// own limit because YAML aliases can turn a small file into many values.
 inline constexpr std::size_t config_size_limit = std::size_t{1} << 20;
 inline constexpr int config_depth_limit = 256;
 inline constexpr std::size_t config_value_limit = 20'000;
@@ -95,9 +97,10 @@ inline constexpr std::size_t config_value_limit = 20'000;
 /// the file's name in places and errors.
 ConfigFile read_json_config(std::string_view text, const std::string& name);
 ConfigFile read_yaml_config(std::string_view text, const std::string& name);
-/// Reads `--bf16 --loss-scale-window 1000`, on one or more lines, with `#` comments and `\` at the end of a line.
-/// Returns a map whose keys have no leading dashes (`loss-scale-window`). A flag without a value is true, one with
-/// several values is a list, and of a repeated one the last counts.
+/// Reads command-line arguments such as `--bf16 --loss-scale-window 1000`. They may be on several lines, with `#`
+/// comments and with `\` at the end of a line. Returns a map whose keys have no leading dashes (`loss-scale-window`).
+/// An option without a value is true, and an option with several values is a list. If an option is repeated, the last
+/// occurrence counts.
 ConfigFile read_argument_config(std::string_view text, const std::string& name);
 /// Returns the value of a scalar without quotes by the rules of YAML 1.1 as PyYAML implements them: `yes` and `off` are
 /// booleans, `1e-5` is a text, `1.0e-5` and `0x10` are numbers.
@@ -105,11 +108,11 @@ ConfigValue yaml_scalar(std::string_view written, ConfigPlace place);
 /// Applies one override of a dotted path: `fp16.loss_scale=128`. The value is read as YAML, except that `1e-5` is a
 /// number, because no framework reads its command line with YAML 1.1.
 void apply_override(ConfigValue& root, std::string_view override_text, const std::string& name);
-/// Reads a file as JSON, YAML or arguments. The ending of its name decides, or for other endings the first characters
-/// of the text.
+/// Reads a file as JSON, YAML or command-line arguments. The extension of the file name decides which. If the extension
+/// is unknown, the first characters of the text decide.
 ConfigFile read_config_file(const std::string& path);
 
-/// Merges `over` into `base`: maps are joined key by key, any other value is replaced.
+/// Merges `over` into `base`. Maps are merged key by key. Any other value in `over` replaces the value in `base`.
 void merge_config(ConfigValue& base, const ConfigValue& over);
 
 }  // namespace macheps::files

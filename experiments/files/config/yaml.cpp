@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// YAML as PyYAML's safe loader reads it: the types of YAML 1.1, anchors, aliases and merge keys. The parser's events
-// are turned into values here, so that aliases can be counted and every value has its place.
+// Reads YAML as PyYAML's safe loader does: the types of YAML 1.1, anchors, aliases and merge keys. The values are built
+// from the parser's events, so that the values of aliases can be counted and every value has its place.
 #include "core/error.hpp"
 #include "experiments/files/config/builder.hpp"
 #include "experiments/files/config/text.hpp"
@@ -24,7 +24,7 @@ bool is_one_of(std::string_view word, std::initializer_list<std::string_view> wo
     return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-/// Returns true for `no`, `No` and `NO`, but not for `nO`.
+/// Returns whether `written` is the word `lower` in one of three spellings: `no`, `No` or `NO`, but not `nO`.
 bool is_in_three_cases(std::string_view written, std::string_view lower) {
     if (written.size() != lower.size() || written.empty()) return false;
     const auto is_upper = [&](std::size_t i) { return written[i] == lower[i] - 'a' + 'A'; };
@@ -56,7 +56,7 @@ double in_base(std::string_view digits, int base) {
     return value;
 }
 
-/// Reads a number in base 60, such as `1:30` or `1:30.5`, which YAML 1.1 has for times of day.
+/// Reads a number in base 60, such as `1:30` or `1:30.5`. YAML 1.1 has such numbers for times of day.
 std::optional<double> sexagesimal(std::string_view text) {
     const std::size_t first = text.find(':');
     if (first == std::string_view::npos || first == 0 || text.front() == '_') return {};
@@ -87,8 +87,8 @@ std::optional<double> sexagesimal(std::string_view text) {
     }
 }
 
-/// Returns the number of a plain scalar by PyYAML's regular expressions, or nothing for a text that they do not match,
-/// such as `1e-5`.
+/// Returns the number that a scalar without quotes contains, by PyYAML's regular expressions. Returns nothing for a
+/// text that they do not match, such as `1e-5`.
 std::optional<double> plain_number(std::string_view written) {
     std::string_view text = written;
     const bool has_sign = !text.empty() && (text.front() == '-' || text.front() == '+');
@@ -112,7 +112,7 @@ std::optional<double> plain_number(std::string_view written) {
         if (!value) return {};
         return sign * *value;
     }
-    // A float needs its point, and its exponent a sign.
+    // A float needs a decimal point, and its exponent needs a sign.
     const std::size_t dot = text.find('.'), exponent = text.find_first_of("eE");
     if (dot == std::string_view::npos || (dot == 0 && has_sign)) return {};
     const std::string_view whole = text.substr(0, dot);
@@ -132,7 +132,7 @@ std::optional<double> plain_number(std::string_view written) {
     return sign * *value;
 }
 
-/// Rewords the parser's reasons that would not help the author of the file.
+/// Returns the parser's reason for an error. If the reason would not help the author of the file, returns a better one.
 std::string reason_of(const std::string& parser_says) {
     constexpr std::pair<std::string_view, std::string_view> rows[] = {
         {"end of map not found", "this belongs to no key: a text that begins with [ or { needs quotes"},

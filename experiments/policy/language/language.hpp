@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fixed keys of a policy file. The other keys are also rows: slots (sites.hpp), keys of a matmul (matmul_keys.hpp)
-// and keys of a loss scaler (scaler/). The parser accepts exactly these tables, and `macheps policy words` prints them.
+// Tables of the fixed keys of a policy file. The remaining keys are in other tables: slots (sites.hpp), keys of a
+// matmul (matmul_keys.hpp) and keys of a loss scaler (scaler/). The parser accepts exactly the keys in these tables,
+// and `macheps policy words` prints them.
 #pragma once
 #include <string_view>
 
@@ -24,18 +25,18 @@ inline constexpr PolicyKey file_keys[] = {
     {"stress", "[stress]: values of the model that are made as large as in pretrained models"},
 };
 
-/// Keys of [optimizer] in addition to those of training.hpp. [clip], [accumulation], [backward] and [stress] have only
-/// keys of training.hpp.
+/// Keys of [optimizer] that are not in training.hpp. The keys of [clip], [accumulation], [backward] and [stress] are
+/// all in training.hpp.
 inline constexpr PolicyKey optimizer_keys[] = {
     {"arithmetic", "the format that every operation of an optimiser step is rounded to"},
 };
 
-/// Keys of [loss_scaler] in addition to those of its kind.
+/// Keys of [loss_scaler] that do not depend on the kind of loss scaler.
 inline constexpr PolicyKey loss_scaler_keys[] = {
     {"kind", "kind of loss scaler; the other keys depend on it"},
 };
 
-/// Keys of a rule for sites, which also has a table for each group of slots.
+/// Keys of a [[rule]] for sites. The rule may also have a table for each group of slots.
 inline constexpr PolicyKey site_rule_keys[] = {
     {"sites", "sites of the rule: a name with * ? and {a,b}, or an array of such names"},
     {"cast", "cast at the slots that the patterns name, as in \"lm_head:forward.out\""},
@@ -49,14 +50,14 @@ inline constexpr PolicyKey site_rule_keys[] = {
     {"model", "the rule applies only to this kind of model"},
 };
 
-/// Keys of a rule for parameters, which also has a cast for each slot of a parameter.
+/// Keys of a [[rule]] for parameters. The rule may also have a cast for each slot of a parameter.
 inline constexpr PolicyKey parameter_rule_keys[] = {
     {"params", "parameters of the rule: a name with * ? and {a,b}, or an array of such names"},
     {"model", "the rule applies only to this kind of model"},
     {"cast", "cast at the slots that the patterns name, as in \"*.weight:master\""},
 };
 
-/// Keys of a cast that is a table: { format = "bf16", round = "stochastic" }.
+/// Keys of a cast that is written as a table: { format = "bf16", round = "stochastic" }.
 inline constexpr PolicyKey cast_keys[] = {
     {"format", "the number format"},
     {"round", "the rounding mode; default: nearest_even"},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The policy language: TOML to Policy. Every error names the file, line and column, and a remedy.
+// Parses policy files, which are TOML. Every error names the file, line and column, and a remedy.
 #include "experiments/files/config/toml_reader.hpp"
 #include "experiments/policy/language/cast_language.hpp"
 #include "experiments/policy/language/language.hpp"
@@ -27,8 +27,8 @@ using Sources = std::span<const PolicySource>;
 
 constexpr std::uint64_t max_policy_bytes = 1 << 20;
 
-/// Reads one file. Errors name `source`, which is a path or the name of a preset. A file that it extends is looked up
-/// in `recorded` first.
+/// Reads one preset or policy file. Errors name `source`, which is a path or the name of a preset. If the policy
+/// extends another policy, `recorded` is searched for the text of that policy first.
 class Reader {
   public:
     Reader(std::string_view text, std::string source, bool from_preset, Sources recorded)
@@ -59,7 +59,8 @@ class Reader {
     }
 
   private:
-    /// Returns the name in the node or, without a node, the name of the file.
+    /// Returns the name of the policy from `node`. If `node` is null, returns the name of the file without its
+    /// extension.
     std::string read_name(const toml::node* node) const {
         const std::string name =
             node != nullptr ? toml_.text(*node, "name") : std::filesystem::path(source_).stem().string();
@@ -94,7 +95,8 @@ class Reader {
 
 bool names_a_file(std::string_view name) { return name.find_first_of("./\\") != std::string_view::npos; }
 
-/// Returns the name of a preset in the spelling of the list. The path of a file is returned unchanged.
+/// Returns the name of a preset with hyphens instead of underscores, as in the list of presets. Returns the path of a
+/// file unchanged.
 std::string preset_spelling(std::string_view name) {
     return names_a_file(name) ? std::string(name) : with_hyphens(name);
 }
@@ -113,7 +115,8 @@ std::string read_policy_file(const std::filesystem::path& path, const std::strin
     }
 }
 
-/// Loads a preset or file. `open` holds the sources that are being read, outermost first.
+/// Loads a preset or file. `open` lists the policies that are being read, outermost first, to find policies that extend
+/// each other in a circle.
 Policy load(const std::string& source, bool is_file, const std::string& where, std::vector<std::string>& open,
             Sources recorded) {
     if (std::find(open.begin(), open.end(), source) != open.end()) {
@@ -170,7 +173,7 @@ void Reader::read_rules(const toml::node& node, Policy& policy) const {
     }
 }
 
-/// Returns a rule with its place and kind (sites or parameters). Its patterns and keys are not read yet.
+/// Returns a rule that has its place and its kind (sites or parameters), but no patterns and no settings yet.
 Policy::Rule Reader::begin_rule(const toml::table& table, int number) const {
     Policy::Rule rule;
     rule.source = source_;
@@ -185,7 +188,8 @@ Policy::Rule Reader::begin_rule(const toml::table& table, int number) const {
                      .fix = "give one of them, or write two rules"});
     }
     rule.about_parameters = params != nullptr;
-    // Errors list the slots where people expect them: groups after `sites`, slots of parameters before `cast`.
+    // Errors list the known keys in this order. The groups of slots of a site come after `sites`, and the slots of a
+    // parameter come before `cast`.
     files::Names known = rule.about_parameters ? names_of(parameter_rule_keys) : names_of(site_rule_keys);
     const files::Names slots = rule.about_parameters ? names_of(parameter_slots) : slot_groups();
     known.insert(rule.about_parameters ? known.end() - 1 : known.begin() + 1, slots.begin(), slots.end());
@@ -229,13 +233,13 @@ Policy::Rule Reader::read_rule(const toml::table& table, int number) const {
     const bool only_cast = has_cast && rule.casts.size() == 1 && rule.matmuls.empty();
     for (const Policy::Rule::Pattern& pattern : rule.patterns) {
         if (pattern.has_slot() == has_cast && (!has_cast || only_cast)) continue;
-        throw Error(
-            {.what = has_cast ? fmt::format("a rule with 'cast' needs patterns with a slot, and no other slots: '{}'",
-                                            pattern.text)
-                              : fmt::format("the pattern '{}' names a slot", pattern.text),
-             .where = rule.where(pattern.at),
-             .fix = has_cast ? "write \"SITES:forward.out\" with cast, or SITES with forward = { out = ... }"
-                             : "set its format with cast = \"FORMAT\""});
+        throw Error({.what = has_cast ? fmt::format("a rule with 'cast' needs patterns with a slot and must not "
+                                                    "set other slots: '{}'",
+                                                    pattern.text)
+                                      : fmt::format("the pattern '{}' names a slot", pattern.text),
+                     .where = rule.where(pattern.at),
+                     .fix = has_cast ? "write \"SITES:forward.out\" with cast, or SITES with forward = { out = ... }"
+                                     : "set its format with cast = \"FORMAT\""});
     }
     return rule;
 }
@@ -291,8 +295,8 @@ void Reader::read_group(std::string_view group, const toml::node& node, Policy::
     if (!setting.keys.empty()) rule.matmuls.push_back(std::move(setting));
 }
 
-/// Adds the rows of a recipe, as if the rule had written them out. Words after the recipe's name are added to each of
-/// its casts that has a scale.
+/// Adds the slots and keys of a recipe to a rule, as if the rule contained them. Words after the name of the recipe are
+/// added to each of its casts that has a scale.
 void Reader::read_recipe(const toml::node& node, Policy::Rule& rule) const {
     const std::string text = toml_.text(node, "recipe"), at = toml_.where(node, "recipe");
     const std::size_t colon = std::min(text.find(':'), text.size());
@@ -308,7 +312,7 @@ void Reader::read_recipe(const toml::node& node, Policy::Rule& rule) const {
     rule.layers.multiple_of = recipe.multiple_of;
 }
 
-/// Returns the value of a matmul's key in the form that MatmulKey::apply takes.
+/// Returns the value of a matmul's key as the integer that MatmulKey::apply takes.
 std::int64_t Reader::read_matmul(const MatmulKey& key, const toml::node& value, const std::string& slot) const {
     switch (key.takes) {
         case MatmulKey::Takes::name:
@@ -373,7 +377,8 @@ LossScalerConfig Reader::read_scaler(const toml::node& node) const {
     return config;
 }
 
-/// Returns the kind that the table names. First checks that every key of the table belongs to that kind.
+/// Returns the kind of loss scaler that the table names. Before that, checks that every key of the table belongs to
+/// this kind.
 const ScalerKind& Reader::read_scaler_kind(const toml::node& node, const toml::table& table) const {
     const toml::node* kind_node = table.get("kind");
     const std::string name = kind_node != nullptr && kind_node->is_string() ? kind_node->as_string()->get() : "";
@@ -445,7 +450,7 @@ Policy load_policy(std::string_view name_or_path) {
     } catch (const Error& error) {
         if (is_known) throw;
         Error::Parts parts = error.parts();
-        parts.exit = Exit::usage;  // the user typed this name; no file contains it
+        parts.exit = Exit::usage;  // the name is from the command line, not from a file
         throw Error(std::move(parts));
     }
 }

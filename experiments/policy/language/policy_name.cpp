@@ -10,7 +10,8 @@ namespace macheps::policy {
 
 namespace {
 
-/// Characters of several bytes in UTF-8: all that begin with `lead` and end with a byte from `first` to `last`.
+/// A range of characters that have several bytes in UTF-8. They begin with the bytes `lead` and end with a byte from
+/// `first` to `last`.
 struct Characters {
     std::string_view lead;
     unsigned char first, last;

@@ -14,9 +14,10 @@ namespace macheps::policy {
 
 namespace {
 
-// A slot without a cast here keeps the cast of the surrounding policy: activations and gradients arrive as that policy
-// rounds them, and outputs are rounded as it says. Transformer Engine adds weight gradients to an fp32 buffer. torchao
-// returns them in the gradient's type.
+// If a recipe has no cast for a slot, the slot keeps the cast of the surrounding policy. That policy therefore decides
+// how activations and gradients are rounded before they reach the recipe's casts, and how most outputs are rounded.
+// Weight gradients are fp32 in the recipes of Transformer Engine, because it adds them to an fp32 buffer. torchao
+// returns weight gradients in the type of the incoming gradient.
 constexpr Recipe recipes[] = {
     {.name = "te-delayed",
      .multiple_of = 16,
@@ -39,15 +40,16 @@ weight_grad = { a = "e5m2/tensor:te_current", b = "e4m3fn/tensor:te_current", ou
 input_grad  = { a = "e4m3fn/1x128", b = "e4m3fn/128x128" }
 weight_grad = { a = "e4m3fn/1x128", b = "e4m3fn/1x128", out = "fp32" })toml",
      .source = "NVIDIA/TransformerEngine common/recipe/__init__.py Float8BlockScaling",
-     .summary = "e4m3fn, a power of two for each 128 terms (weights: for each 128x128 block); copies of gradients are "
-                "cast from the values"},
+     .summary = "e4m3fn, a power of two for each 128 terms (weights: for each 128x128 block); both copies of a "
+                "gradient are cast from the unrounded values"},
     {.name = "te-mxfp8",
      .multiple_of = 32,
      .rule = R"toml(forward     = { a = "e4m3fn/mx32", b = "e4m3fn/mx32" }
 input_grad  = { a = "e4m3fn/mx32", b = "e4m3fn/mx32" }
 weight_grad = { a = "e4m3fn/mx32", b = "e4m3fn/mx32", out = "fp32" })toml",
      .source = "NVIDIA/TransformerEngine common/recipe/__init__.py MXFP8BlockScaling",
-     .summary = "e4m3fn, a power of two for each 32 terms, rounded up; each copy is cast from the values"},
+     .summary = "e4m3fn, a power of two for each 32 terms, rounded up; both copies of a tensor are cast from the "
+                "unrounded values"},
     {.name = "te-nvfp4",
      .multiple_of = 16,
      .rule = R"toml(forward     = { a = "e2m1fn/nvfp4", b = "e2m1fn/nvfp4_16x16" }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recipes: how a library computes linears in low precision, under one name. `recipe = "te-block"` in a rule for sites
-// stands for the slots and keys in the recipe's row, and the other keys of the rule change them. A recipe only
-// describes linears. The rest of the policy, for example amp-bf16, describes everything else. A recipe names no
-// machine, or the one that its library is written for. A later rule may name another.
+// A recipe describes, under one name, how a library computes linears in low precision. `recipe = "te-block"` in a rule
+// for sites has the same effect as writing the slots and keys of the recipe's row into the rule. Other keys of the rule
+// change these settings. A recipe describes only linears. Everything else is described by the rest of the policy, for
+// example by amp-bf16. If the library is written for one machine, the recipe sets this machine; otherwise, it sets
+// none. A later rule may set another machine.
 #pragma once
 #include <span>
 #include <string>
@@ -12,18 +13,19 @@ namespace macheps::policy {
 
 struct Recipe {
     std::string_view name;  ///< `te-block`; te_block is also accepted
-    int multiple_of = 0;    ///< linears are left out if one of their sides is not a multiple of it
-    std::string_view rule;  ///< groups of slots of a rule for sites, in the policy language
+    int multiple_of = 0;    ///< linears with a side that is not a multiple of this are not changed; 0: any side
+    std::string_view rule;  ///< tables of a rule for sites, in the policy language: `forward = { ... }`
     std::string_view source, summary;
 };
 
 std::span<const Recipe> all_recipes();
 /// Returns the recipe of that name, or nullptr.
 const Recipe* find_recipe(std::string_view name);
-/// Returns the recipe of that name. If there is none, throws Error that names `where` and suggests the nearest name.
+/// Returns the recipe of that name. If the name is unknown, throws Error that names `where` and suggests the nearest
+/// name.
 const Recipe& recipe_named(std::string_view name, const std::string& where);
 
-/// Returns `te_block` as `te-block`.
+/// Returns the name with hyphens instead of underscores: `te-block` for `te_block`.
 std::string with_hyphens(std::string_view name);
 
 }  // namespace macheps::policy

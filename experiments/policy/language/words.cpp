@@ -63,7 +63,8 @@ Words matmul_key_words() {
     return words;
 }
 
-/// Returns the names that each key of a matmul takes. Machines and library rules also have a source and a summary.
+/// Returns the valid names for each matmul key that takes a name. Machines and library rules also have a source and a
+/// summary.
 Words matmul_name_words() {
     Words words;
     for (const MatmulKey& key : matmul_keys()) {
@@ -114,7 +115,7 @@ Words format_words() {
     return words;
 }
 
-/// Returns the words of rows that have a name, a source and a summary.
+/// Converts table rows that have a name, a source and a summary to words.
 template <class Rows>
 Words row_words(const Rows& rows) {
     Words words;
@@ -141,7 +142,7 @@ Words granularity_words() {
     return words;
 }
 
-/// Returns the words of rows that have a name and a summary.
+/// Converts table rows that have a name and a summary to words.
 template <class Rows>
 Words named_words(const Rows& rows) {
     Words words;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every word that a policy file may contain, taken from the rows that the parser uses, so the list is always complete.
+// Lists every word that a policy file may contain. The words are taken from the tables that the parser uses, so the
+// list is always complete.
 #pragma once
 #include <string>
 #include <string_view>
@@ -10,7 +11,7 @@ namespace macheps::policy {
 struct PolicyWord {
     std::string of;  ///< owner of the word, if its group has several: a kind of site, a loss scaler, a key
     std::string name;
-    std::string initial{};  ///< value of the key unless a policy sets another; empty if there is none
+    std::string initial{};  ///< default value of the key; empty if the word has no default
     std::string source{}, summary{};
 };
 

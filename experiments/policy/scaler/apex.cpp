@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The LossScaler of NVIDIA Apex's amp: a cap, an optional floor, Python doubles and a factor of 2.
+// The LossScaler of NVIDIA Apex's amp. Its scale is a Python double with an upper limit and an optional lower limit. It
+// changes by a factor of 2.
 #include "experiments/policy/scaler/keys.hpp"
 #include "experiments/policy/scaler/scaler.hpp"
 #include "experiments/policy/scaler/torch.hpp"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The DynamicLossScaler of NVIDIA Apex's fp16_utils (the old FP16_Optimizer): a floor of 1 and Python doubles.
+// The DynamicLossScaler of NVIDIA Apex's fp16_utils, which the old FP16_Optimizer uses. Its scale is a Python double
+// and never falls below 1.
 #include "experiments/policy/scaler/keys.hpp"
 #include "experiments/policy/scaler/scaler.hpp"
 #include "experiments/policy/scaler/torch.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The scalers that never change: none and static.
+// The loss scalers with a constant scale: `none` and `static`.
 #include "experiments/policy/scaler/keys.hpp"
 #include "experiments/policy/scaler/scaler.hpp"
 #include "experiments/policy/scaler/torch.hpp"
@@ -25,7 +25,7 @@ class ConstantScaler final : public LossScaler {
     bool skips_, divides_;
 };
 
-// A policy may turn a dynamic scaler off by changing only its kind. The keys of the old kind are therefore accepted.
+// A policy may turn a dynamic scaler off by changing only `kind`. The keys of the previous kind are therefore accepted.
 constexpr ScalerKey dynamic_keys[] = {scaler_key::init_scale, scaler_key::growth_factor, scaler_key::backoff_factor,
                                       scaler_key::growth_interval};
 constexpr ScalerKey static_keys[] = {
@@ -34,7 +34,7 @@ constexpr ScalerKey static_keys[] = {
      .type = ScalerValue::flag,
      .initial = 1,
      .summary = "true: a step with Inf or NaN gradients is skipped, as in DeepSpeed with fp16; false: gradients are "
-                "not checked, and Inf and NaN reach the weights, as in Apex and in a loop written by hand"},
+                "not checked, and Inf and NaN reach the weights, as in Apex and in a hand-written training loop"},
     scaler_key::unscale_by_division};
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The scaler inside DeepSpeed's fused and unfused FP16_Optimizer, for runs without ZeRO. It has no hysteresis, and
-// reaching the floor is not an error. The scale is a Python double, its factor is 2, and it is updated before gradients
-// are unscaled.
+// reaching the lowest scale is not an error. The scale is a Python double and changes by a factor of 2. It is updated
+// before gradients are unscaled.
 #include "experiments/policy/scaler/keys.hpp"
 #include "experiments/policy/scaler/scaler.hpp"
 #include "experiments/policy/scaler/torch.hpp"

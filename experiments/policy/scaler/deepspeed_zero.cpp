@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// DeepSpeed's DynamicLossScaler, which ZeRO 1, 2 and 3 use for fp16. The scale is a Python double, its factor is 2, and
-// it is updated before gradients are unscaled.
+// DeepSpeed's DynamicLossScaler, which ZeRO 1, 2 and 3 use for fp16. The scale is a Python double and changes by a
+// factor of 2. It is updated before gradients are unscaled.
 #include "experiments/policy/scaler/keys.hpp"
 #include "experiments/policy/scaler/scaler.hpp"
 #include "experiments/policy/scaler/torch.hpp"
@@ -52,8 +52,8 @@ class ZeroScaler final : public LossScaler {
     }
 
   private:
-    /// The hysteresis is compared with 1 by equality, as in DeepSpeed. If it starts at 0, the count becomes negative
-    /// and the scale never backs off. Only clean steps refill the hysteresis.
+    /// Handles a step with an Inf or NaN. Like DeepSpeed, tests whether the hysteresis equals 1. If the hysteresis
+    /// starts at 0, it becomes negative and the scale never backs off. Only clean steps refill the hysteresis.
     void overflow() {
         if (delayed_shift_ != 1 && hysteresis_ != 1) {
             --hysteresis_;

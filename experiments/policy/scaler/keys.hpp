@@ -11,7 +11,7 @@
 
 namespace macheps::policy::scaler_key {
 
-/// A scale that fp32 cannot represent would multiply the loss by Inf or 0 from the start.
+/// Accepts scales in the range of fp32. Any other scale would multiply the loss by Inf or 0 from the start.
 constexpr bool is_positive_fp32(double x) { return x >= 0x1p-149 && x <= 0x1.fffffep127; }
 constexpr bool is_count(double x) { return x >= 1 && x <= std::numeric_limits<int>::max(); }
 constexpr bool is_count_or_zero(double x) { return x >= 0 && x <= std::numeric_limits<int>::max(); }
@@ -65,8 +65,9 @@ inline constexpr ScalerKey growth_step_half_grad{.name = "growth_step_half_grad"
                                                  .type = ScalerValue::flag,
                                                  .initial = 1,
                                                  .summary =
-                                                     "true: a step after which the scale grows is unscaled with the "
-                                                     "grown scale, as in DeepSpeed: its gradients are halved"};
+                                                     "true: if the scale grows after a step, the gradients of this "
+                                                     "step are unscaled with the new scale, which halves them, as in "
+                                                     "DeepSpeed"};
 inline constexpr ScalerKey deepspeed_version{
     .name = "version",
     .type = ScalerValue::version,
@@ -89,7 +90,7 @@ constexpr ScalerKey in_fp32(ScalerKey key) {
     return key;
 }
 
-/// Returns whether a saved state has this many numbers, and all except the first are whole.
+/// Returns whether a saved state has `count` numbers, of which all except the first are integers.
 inline bool is_state(std::span<const double> state, std::size_t count) {
     const auto is_whole = [](double x) { return std::abs(x) <= 0x1p53 && std::trunc(x) == x; };
     return state.size() == count && std::all_of(state.begin() + 1, state.end(), is_whole);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The DynamicGradScaler of Megatron-LM. Scale, floor and both factors are fp32 tensors, so a product is rounded once,
-// and a factor such as 1.1 is rounded to fp32.
+// The DynamicGradScaler of Megatron-LM. The scale, its lower limit and both factors are fp32 tensors. A factor such as
+// 1.1 is therefore rounded to fp32, and each product is rounded once.
 #include "experiments/policy/scaler/keys.hpp"
 #include "experiments/policy/scaler/scaler.hpp"
 #include "experiments/policy/scaler/torch.hpp"
@@ -28,7 +28,7 @@ class MegatronScaler final : public LossScaler {
     void update(bool found_inf) override {
         if (found_inf) {
             growth_tracker_ = 0;
-            // Once the hysteresis has run out, every Inf backs off until the scale grows again.
+            // Once the hysteresis is used up, every Inf or NaN reduces the scale until the scale grows again.
             if (--hysteresis_ <= 0) scale_ = std::max(scale_ * backoff_, min_scale_);
         } else if (++growth_tracker_ == interval_) {
             growth_tracker_ = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The settings of a scaler, by the keys of its kind.
+// Reads, checks and prints the settings of a loss scaler. The keys of its kind define which settings it has.
 #include "experiments/policy/scaler/scaler.hpp"
 
 #include "core/error.hpp"
@@ -24,7 +24,7 @@ std::size_t index_of(const ScalerKind& kind, std::string_view key) {
 /// Upper bound (exclusive) of each part of a version, so that the parts fit into one number.
 constexpr std::int64_t version_step = 1000;
 
-/// Returns the text as a number of this type, or nothing if a part of the text is not read.
+/// Parses a number. Returns nothing if the text contains anything else.
 template <class Number>
 std::optional<Number> number_in(std::string_view text) {
     Number value{};

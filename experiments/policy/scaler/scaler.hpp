@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loss scalers: the number by which a framework multiplies the loss so that fp16 gradients do not underflow, and when
-// it changes that number. A kind of scaler is a row (ScalerKind) and a state machine (LossScaler). The parser, JSON,
-// printed text, diff and `macheps policy words` read the rows. A checkpoint keeps the result of state(). To add a kind,
-// write a file next to torch.cpp and add its row to rows.cpp.
+// Loss scalers. A framework multiplies the loss by a scale so that fp16 gradients do not underflow. The loss scaler
+// decides when the scale changes. Each kind of scaler has a row (ScalerKind) and a state machine (LossScaler). The
+// parser, JSON, printed text, diff and `macheps policy words` read the rows. A checkpoint stores the result of state().
+// To add a kind, write a file next to torch.cpp and add its row to rows.cpp.
 #pragma once
 #include "core/error.hpp"
 
@@ -21,7 +21,8 @@ namespace macheps::policy {
 class LossScaler;
 struct LossScalerConfig;
 
-/// Type of the value of a key of [loss_scaler], in TOML, in JSON and in print. All values are kept as fp64.
+/// Type of the value of a [loss_scaler] key, in TOML, in JSON and in printed text. In memory, every value is an fp64
+/// number.
 enum class ScalerValue : std::uint8_t {
     fp32,     ///< a number, rounded to fp32 when it is read: most frameworks keep the scale in an fp32 tensor
     number,   ///< an fp64 number
@@ -36,13 +37,13 @@ struct ScalerKey {
     ScalerValue type = ScalerValue::number;
     std::optional<double> initial{};    ///< value unless a policy sets another; none: no value
     bool (*is_good)(double) = nullptr;  ///< accepts the values that a policy may set; null: any
-    std::string_view wanted{};          ///< `more than 1`: what is_good accepts; errors print it after "give"
+    std::string_view wanted{};          ///< such as `more than 1`: describes what is_good accepts, for errors
     std::string_view summary{};
 };
 
 /// A kind of loss scaler, with everything that the policy language needs to know about it.
 struct ScalerKind {
-    std::string_view name;                        ///< `torch`: the value of `kind`
+    std::string_view name;                        ///< value of `kind`, such as `torch`
     std::span<const std::string_view> aliases{};  ///< other accepted values of `kind`
     std::span<const ScalerKey> keys{};            ///< the other keys, in the order in which they are printed
     std::span<const ScalerKey> ignored{};         ///< keys that are read and checked but have no effect
@@ -56,15 +57,15 @@ struct ScalerKind {
 /// The kind `none`, which a policy without [loss_scaler] has.
 extern const ScalerKind no_scaler;
 
-/// Returns every kind, in the order of lists.
+/// Returns all kinds, in the order in which users see them.
 std::span<const ScalerKind* const> scaler_kinds();
-/// Returns the kind of that name or alias, or nullptr.
+/// Returns the kind with this name or alias, or nullptr.
 const ScalerKind* find_scaler(std::string_view name);
 
 /// The contents of [loss_scaler]: a kind and its settings.
 struct LossScalerConfig {
     const ScalerKind* kind = &no_scaler;
-    std::vector<std::optional<double>> settings;  ///< one for each of kind->keys, in their order
+    std::vector<std::optional<double>> settings;  ///< values of kind->keys, in the same order
 
     LossScalerConfig() = default;
     /// Creates the kind with its initial settings, except those in `given`.
@@ -83,13 +84,13 @@ struct LossScalerConfig {
 
 /// Returns a text such as "65536", "true" or "0.16.5", or "none" without a value.
 std::string to_string(const ScalerKey& key, std::optional<double> value);
-/// Returns the kind's line with the values of its keys: "static 1024, skip true".
+/// Returns ScalerKind::line with the values of the keys filled in, such as "static 1024, skip true".
 std::string to_string(const LossScalerConfig& config);
-/// Returns the table of a policy file, with every key that has a value: `[loss_scaler]` and its lines.
+/// Returns the table [loss_scaler] as it would be written in a policy file, with every key that has a value.
 std::string to_toml(const LossScalerConfig& config);
 
-/// Returns 16005 for "0.16.5", so that versions compare as numbers. "0.17" is 0.17.0. Returns nothing if the text is
-/// not a version.
+/// Converts a version to a number, so that versions can be compared: "0.16.5" to 16005. "0.17" is 0.17.0. Returns
+/// nothing if the text is not a version.
 std::optional<double> version_number(std::string_view text);
 /// Returns the value that a text (of an option or a policy) gives to a key. Throws Error (`what`, `fix`) if the text is
 /// not a value of the key's type, or if is_good refuses it.
@@ -108,19 +109,19 @@ struct Unscaling {
     double scale = 1;
 };
 
-/// The framework ends the run. Some frameworks do so when the scale would fall below its floor.
+/// Thrown if the framework would end the run. Some frameworks end it when the scale would fall below its lower limit.
 class ScalerRaised : public Error {
   public:
     using Error::Error;
 };
 
-/// The scaler as one optimiser uses it. A step multiplies the loss by scale(), checks the gradients, unscales them as
+/// The loss scaler of one optimiser. A step multiplies the loss by scale(), checks the gradients, unscales them as
 /// unscaling() says, skips the update if a gradient was not finite and skips() is true, and ends with update().
 class LossScaler {
   public:
     virtual ~LossScaler() = default;
-    /// Returns the scale in the type that the framework keeps it in: an fp32 tensor or a Python double. The loss is
-    /// multiplied by its fp32 value.
+    /// Returns the scale in the precision in which the framework stores it (an fp32 tensor or a Python double). The
+    /// loss is multiplied by the scale rounded to fp32.
     virtual double scale() const = 0;
     /// Called once per step, after the gradients are checked and before they are unscaled. If the framework updates the
     /// scale before it unscales, this function updates it and returns the new scale. Throws ScalerRaised like update().
@@ -130,10 +131,10 @@ class LossScaler {
     virtual bool checks_sums() const { return false; }
     /// Returns whether a non-finite gradient skips the step (false for `none`).
     virtual bool skips() const { return true; }
-    /// Ends the step. Throws ScalerRaised if the framework raises. The state is then that of the previous step.
+    /// Ends the step. Throws ScalerRaised if the framework would raise, and then keeps the state of the previous step.
     virtual void update(bool found_inf) = 0;
-    /// Returns the number of clean steps since the scale last changed or, if the framework counts so, since the last
-    /// Inf or NaN. For the log. Returns 0 if the scaler does not count them.
+    /// Returns the number of clean steps since the scale last changed, for the log. If the framework counts from the
+    /// last Inf or NaN instead, so does this function. Returns 0 if the scaler does not count clean steps.
     virtual std::int64_t growth_tracker() const { return 0; }
     /// Returns the number of Infs or NaNs until the scale backs off, including the one that backs off. Returns nothing
     /// if the first one always backs off.

@@ -26,7 +26,8 @@ void update_scale(const TorchSettings& settings, float& scale, std::int64_t& gro
         growth_tracker = 0;
         return;
     }
-    // Equality, not >=: a tracker that is loaded at or above the interval is only reset by the next overflow.
+    // Like torch, this tests for equality, not >=. If a loaded tracker is already at or above the interval, only the
+    // next overflow resets it.
     if (++growth_tracker != settings.growth_interval) return;
     const auto grown = static_cast<float>(double{scale} * settings.growth_factor);
     if (std::isfinite(grown)) scale = grown;
@@ -178,7 +179,8 @@ void GradScaler::load(const std::optional<State>& state) {
 
 namespace {
 
-/// GradScaler for one optimiser whose calls come in order: the scale, the tracker, and the kernel that updates both.
+/// GradScaler for one optimiser that makes all calls in the right order. It needs only the scale and the growth
+/// tracker, which update_scale() changes.
 class TorchScaler final : public LossScaler {
   public:
     explicit TorchScaler(const LossScalerConfig& config)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The complete torch.amp.GradScaler: several optimisers, their stages, fused optimisers, saved states. A training run
-// has one optimiser and uses the short form, the kind `torch` in torch.cpp. Both change their scale with update_scale.
-// Source: pytorch torch/amp/grad_scaler.py, aten/src/ATen/native/cuda/AmpKernels.cu,
+// The complete torch.amp.GradScaler, with several optimisers, the stage of each, fused optimisers and saved states. A
+// training run has one optimiser and uses the shorter scaler of kind `torch` in torch.cpp. Both scalers change their
+// scale with update_scale(). Source: pytorch torch/amp/grad_scaler.py, aten/src/ATen/native/cuda/AmpKernels.cu,
 // native/cpu/AmpGradScalerKernels.cpp (2.7).
 #pragma once
 #include "core/format.hpp"
@@ -25,19 +25,19 @@ struct TorchSettings {
 /// Returns the settings of a policy whose kind has torch's keys.
 TorchSettings torch_settings(const LossScalerConfig& config);
 
-/// Does the same as the kernel of GradScaler.update. Backs off on `found_inf`. Grows when the number of clean steps
-/// *equals* the interval and the grown scale is finite. Products are computed in double and stored as float. There is
-/// no lower bound.
+/// Updates the scale like the kernel of GradScaler.update. Backs off if `found_inf`. Grows when the number of clean
+/// steps *equals* the interval and the grown scale is finite. Products are computed in double and stored as float. The
+/// scale has no lower limit.
 void update_scale(const TorchSettings& settings, float& scale, std::int64_t& growth_tracker, bool found_inf);
 
-/// Returns the factor of the gradients: float32(1 / double(scale)).
+/// Returns the factor that unscales the gradients: float32(1 / double(scale)).
 float inverse_scale(double scale);
 
-/// Unscales as a fused optimiser does: with one division by double(scale). Unless the scale is a power of two, the bits
-/// can differ from those of a product with inverse_scale.
+/// Unscales a gradient like a fused optimiser, with one division by double(scale). Unless the scale is a power of two,
+/// the result can differ from a product with inverse_scale().
 float fused_unscale(float gradient, float scale);
 
-/// Returns how GradScaler unscales or, if `divides`, how a fused optimiser under it does.
+/// Returns how GradScaler unscales gradients. With `divides`, returns how a fused optimiser unscales them instead.
 Unscaling torch_unscaling(float scale, bool divides);
 
 class GradScaler {
@@ -45,7 +45,7 @@ class GradScaler {
     enum class Device { cpu, cuda };
     /// FSDP's ShardedGradScaler accepts fp16 gradients and returns a loss in the format of its input.
     enum class Sharding { none, fsdp };
-    /// Some gradients of one optimiser: fp32 values on the grid of `format`, which is the format of the parameters.
+    /// Some gradients of one optimiser. The values are numbers of `format`, the format of the parameters.
     struct Gradient {
         std::span<float> values;
         Format format = fp32;
@@ -57,7 +57,7 @@ class GradScaler {
     };
     using OptimizerId = int;
 
-    /// Throws Error unless growth_factor > 1 and backoff_factor < 1 (only if enabled).
+    /// If enabled, throws Error unless growth_factor > 1 and backoff_factor < 1.
     explicit GradScaler(const TorchSettings& settings, bool enabled = true, Device device = Device::cuda,
                         Sharding sharding = Sharding::none);
 
@@ -66,11 +66,11 @@ class GradScaler {
     float scale(float loss, Format format = fp32, int dimensions = 0);
     /// Multiplies the gradients by the inverse scale in place, once per step, and records whether one was not finite.
     void unscale(OptimizerId optimizer, std::span<const Gradient> gradients);
-    /// Unscales unless that is done already, then calls `apply` unless an Inf or NaN was found in these gradients.
-    /// Returns whether `apply` was called.
+    /// Unscales the gradients unless unscale() was called before. Then calls `apply` unless an Inf or NaN was found in
+    /// these gradients. Returns whether `apply` was called.
     bool step(OptimizerId optimizer, std::span<const Gradient> gradients, const std::function<void()>& apply);
-    /// For a fused optimiser: always calls `apply(scale to divide by, found_inf)`. The kernel itself skips. The scale
-    /// is 1 if the gradients were unscaled before.
+    /// Steps a fused optimiser: always calls `apply(scale, found_inf)`. The optimiser's kernel divides by this scale,
+    /// and skips the update itself if `found_inf`. The scale is 1 if the gradients were unscaled before.
     void step_fused(OptimizerId optimizer, std::span<const Gradient> gradients,
                     const std::function<void(float, bool)>& apply);
     /// Throws Error if enabled, because torch refuses a closure.
@@ -84,7 +84,7 @@ class GradScaler {
     std::int64_t growth_tracker() const { return growth_tracker_; }
     /// Returns nothing if disabled.
     std::optional<State> state() const;
-    /// Restores a state. Throws Error if an enabled scaler gets nothing, which a disabled scaler has saved.
+    /// Restores a state. An enabled scaler throws Error if the state is empty, because a disabled scaler saved it.
     void load(const std::optional<State>& state);
 
   private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ShardedGradScaler of torch's first FSDP. On one rank, it differs from GradScaler only in its update on a CPU.
-// GradScaler::Sharding describes what it does with fp16 losses and gradients.
+// ShardedGradScaler of torch's first FSDP. On one rank, it differs from GradScaler in two ways: it updates the scale
+// differently on a CPU, and it treats fp16 losses and gradients as described at GradScaler::Sharding.
 #include "experiments/policy/scaler/keys.hpp"
 #include "experiments/policy/scaler/scaler.hpp"
 #include "experiments/policy/scaler/torch.hpp"
@@ -35,8 +35,8 @@ class ShardedScaler final : public LossScaler {
     }
 
   private:
-    /// Updates in Python: a tensor times a number first rounds the number to fp32, and nothing checks that the scale is
-    /// finite.
+    /// Updates the scale like torch's Python code for a CPU tensor. A product of an fp32 tensor and a number first
+    /// rounds the number to fp32. Nothing checks that the scale stays finite.
     void update_on_cpu(bool found_inf) {
         const bool grows = !found_inf && growth_tracker_ + 1 == settings_.growth_interval;
         if (found_inf) scale_ *= static_cast<float>(settings_.backoff_factor);

@@ -13,8 +13,8 @@ struct End {
     bool is_open = false;
 };
 
-/// Returns the product of two ends, rounded outwards. Zero times an unbounded end is zero: a zero factor always gives
-/// zero.
+/// Returns the product of two ends of spans, rounded outwards. The product of zero and an infinite end is zero, because
+/// zero times any number of the other span is zero.
 End corner(const Arf& x, bool is_x_open, const Arf& y, bool is_y_open, arf_rnd_t outwards, slong bits) {
     End out;
     if (x.is_zero() || y.is_zero()) {
@@ -31,7 +31,7 @@ End corner(const Arf& x, bool is_x_open, const Arf& y, bool is_y_open, arf_rnd_t
 
 Span span_of(const Fraction& x, slong bits) {
     Span out;
-    // Most numbers are integers or have a power of two as the denominator.
+    // Most numbers are integers or have a power of two as the denominator. The first division is then exact.
     out.is_lo_open = arf_fmpz_div_fmpz(out.lo.get(), x.above(), x.below(), bits, ARF_RND_FLOOR) != 0;
     out.is_hi_open = out.is_lo_open;
     if (out.is_lo_open) {

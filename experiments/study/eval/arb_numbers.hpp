@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Owners of Arb's and FLINT's numbers, and spans of them. Only files that are built with Arb include this header.
+// Classes that own the numbers of Arb and FLINT, and intervals of real numbers (Span). Only files that are compiled
+// with Arb include this header.
 #pragma once
-// FLINT 3 includes Arb. Before that, Arb was a separate library.
+// FLINT 3 includes Arb. With older versions of FLINT, Arb is a separate library.
 #if __has_include(<flint/arb.h>)
 #include <flint/arb.h>
 #include <flint/arb_hypgeom.h>
@@ -102,8 +103,9 @@ class Ball {
     arb_t x_;
 };
 
-/// All real numbers between two ends. An open end is not included. An infinite end means that there is no bound. A
-/// lower end that was rounded down is open, because the bound is below every value.
+/// Interval of all real numbers between two ends. An open end is not part of the interval. With an infinite end, the
+/// interval is unbounded on that side. An end that was rounded outwards can be open, because it lies outside all
+/// values.
 struct Span {
     Arf lo{}, hi{};
     bool is_lo_open = false, is_hi_open = false;
@@ -114,7 +116,8 @@ struct Span {
     bool is_negative() const { return hi.sign() < 0 || (hi.sign() == 0 && is_hi_open); }
 };
 
-// A result contains the value of the operation for all operands in the spans. Its ends are rounded to `bits` digits.
+// Operations on spans. The result contains the exact result for all operands in the given spans. Its ends are rounded
+// outwards to `bits` bits.
 Span span_of(const Fraction& x, slong bits);
 Span negated(Span x);
 Span magnitude_of(Span x);
@@ -129,7 +132,8 @@ Span root_of(const Span& x, slong bits);
 void set_ball(Ball& out, const Span& x, slong bits);
 Span span_of(const Ball& x, slong bits);
 
-/// Cuts `x` to the bounds of a function's range. `is_open`: the function does not reach them.
+/// Limits `x` to the range of a function, [least, greatest]. `is_open` means that the function never reaches the two
+/// bounds.
 void clamp(Span& x, double least, double greatest, bool is_open);
 
 bool is_surely_less(const Span& a, const Span& b);

@@ -14,11 +14,11 @@ namespace macheps::study {
 
 namespace {
 
-/// A magnitude to be rounded: value * 2^exponent, or a size beyond the exponents of all formats.
+/// Magnitude of a number to be rounded: value * 2^exponent, or only a flag if it is outside the range of all formats.
 struct Magnitude {
-    Fraction value{};                       ///< of a fraction: the fraction; of an Arf: its significand, an integer
+    Fraction value{};                       ///< the fraction, or the integer significand of an Arf
     slong exponent = 0;                     ///< 0 for a fraction
-    bool is_huge = false, is_tiny = false;  ///< beyond the exponents of all formats
+    bool is_huge = false, is_tiny = false;  ///< above or below the range of all formats
 };
 
 Magnitude magnitude_of(const Fraction& x) {
@@ -40,11 +40,11 @@ Magnitude magnitude_of(const Arf& x) {
     return out;
 }
 
-/// Returns floor(log2 x), and whether x is that power of two.
+/// Returns floor(log2 x). Sets `is_power` to whether x is a power of two.
 slong floor_log2(const Magnitude& x, bool& is_power) {
     const fmpz *above = x.value.above(), *below = x.value.below();
     slong top = static_cast<slong>(fmpz_bits(above)) - static_cast<slong>(fmpz_bits(below));
-    Integer left, right;  // above against below 2^top
+    Integer left, right;  // above and below * 2^top, to be compared
     fmpz_mul_2exp(left.get(), above, static_cast<flint_bitcnt_t>(top < 0 ? -top : 0));
     fmpz_mul_2exp(right.get(), below, static_cast<flint_bitcnt_t>(top > 0 ? top : 0));
     const int order = fmpz_cmp(left.get(), right.get());
@@ -52,9 +52,9 @@ slong floor_log2(const Magnitude& x, bool& is_power) {
     return top - (order < 0 ? 1 : 0) + x.exponent;
 }
 
-/// Returns `x`, or a number next to it on the side given by `nudge` (1: greater magnitude, -1: smaller), rounded.
-/// round_shift receives the last kept digit, which decides ties, the 33 digits after it, and a bit that is set if more
-/// follow.
+/// Rounds `x` to the format. With `nudge` 1 or -1, rounds a number whose magnitude is larger or smaller than `x` by an
+/// arbitrarily small amount. round_shift receives the last kept bit, which decides ties, the 33 bits after it, and one
+/// bit that is set if any lower bit is set.
 double rounded(const Format& f, Magnitude x, int nudge, bool is_negative, Round mode, RandomBits random) {
     const auto coded = [&](const Unpacked& value) {
         return decode64(f, detail::encode_unpacked(f, value, mode, Overflow::nonsaturate, random) << f.padding);
@@ -70,7 +70,7 @@ double rounded(const Format& f, Magnitude x, int nudge, bool is_negative, Round 
     if (top > max_exponent) return coded({Unpacked::Kind::finite, is_negative, 1, max_exponent});
     const slong quantum = std::max<slong>(top, f.emin()) - f.fraction_bits();
     constexpr int places = 33;
-    // n = floor(x 2^(33 - quantum)): kept digits, and 33 after them.
+    // n = floor(x 2^(33 - quantum)) consists of the kept bits and the 33 bits after them.
     Integer n, rest, divisor;
     const slong shift = places - quantum + x.exponent;
     fmpz_mul_2exp(n.get(), x.value.above(), static_cast<flint_bitcnt_t>(shift > 0 ? shift : 0));
@@ -93,10 +93,11 @@ double rounded(const Format& f, const Fraction& x, bool is_negative_zero, Round 
     return rounded(f, magnitude_of(x), 0, x.sign() < 0 || is_negative_zero, mode, random);
 }
 
-/// `side`: 1 for numbers just above the end, -1 for those just below, 0 for the end itself.
+/// Rounds an end of a span. `side` is 1 to round the numbers just above the end, -1 for the numbers just below it, and
+/// 0 for the end itself.
 double rounded(const Format& f, const Arf& x, int side, Round mode, RandomBits random) {
     const bool is_negative = x.sign() < 0 || (x.is_zero() && side < 0);
-    // An end without a bound counts as a finite number larger than any other.
+    // An infinite end counts as a finite number that is larger than any other.
     return rounded(f, magnitude_of(x), is_negative ? -side : side, is_negative, mode, random);
 }
 
@@ -104,7 +105,8 @@ double special_code(const Format& f, double x) {
     return decode64(f, encode64(f, x, Round::nearest_even, Overflow::nonsaturate));
 }
 
-/// Rounds both ends of the enclosure and returns the number if they agree. Zeros of either sign are the same number.
+/// Rounds both ends of the enclosure and returns the result if both give the same number. +0 and -0 count as the same
+/// number.
 std::optional<double> settled(const Real& x, const Format& f, Round mode, RandomBits random) {
     switch (x.kind) {
         case Real::Kind::nan:
@@ -118,12 +120,12 @@ std::optional<double> settled(const Real& x, const Format& f, Round mode, Random
     }
     const double lo = rounded(f, x.span.lo, x.span.is_lo_open ? 1 : 0, mode, random),
                  hi = rounded(f, x.span.hi, x.span.is_hi_open ? -1 : 0, mode, random);
-    if (lo != lo && hi != hi && x.sign() != 0) return lo;  // formats whose overflow is NaN
+    if (lo != lo && hi != hi && x.sign() != 0) return lo;  // in formats whose overflow gives NaN
     if (lo != hi) return std::nullopt;
     return lo == 0 && std::signbit(lo) != std::signbit(hi) ? 0.0 : lo;
 }
 
-/// Stores the value in two doubles. Returns false if the enclosure is wider than 2^-20 ulp.
+/// Stores the exact value as out.near + out.rest. Returns false if the enclosure is wider than 2^-20 ulp.
 bool set_near(const Real& x, const Format& f, FormulaReference& out) {
     if (!x.is_number()) {
         out.near = out.rounded;
@@ -155,7 +157,8 @@ bool set_near(const Real& x, const Format& f, FormulaReference& out) {
     return true;
 }
 
-/// Calls `use` with more and more digits until it returns a result.
+/// Calls `use` with 64 bits of precision and doubles them until `use` returns a result. Returns nothing if no result is
+/// found with up to `max_bits` bits, or if the work limit is reached.
 template <class Use>
 auto with_digits(int max_bits, const Use& use) -> decltype(use(std::declval<RealSystem&>())) {
     std::uint64_t work = 0;
@@ -185,7 +188,7 @@ void require_enclosures() {}
 std::optional<FormulaReference> reference_value(const Expression& expression, const Format& format, Round mode,
                                                 const std::vector<double>& inputs) {
     const std::vector<Real> numbers = reals(inputs);
-    std::optional<FormulaReference> wide;  // settled, except its distance from the result
+    std::optional<FormulaReference> wide;  // its rounded value is known, but `near` is not
     const auto settle = [&](RealSystem& system) -> std::optional<FormulaReference> {
         const Real value = Walk(system, expression).value(numbers);
         const std::optional<double> number = settled(value, format, mode, {});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exact values of formulas and functions, rounded once. Enclosures get more digits until every value in them rounds to
-// the same number. Arb computes them. In a build without Arb, these functions throw.
+// Exact values of formulas and functions, rounded once. Arb computes enclosures, which are intervals that contain the
+// exact value. Their precision is increased until all numbers in the interval round to the same result. In a build
+// without Arb, the functions that need enclosures throw Error.
 #pragma once
 #include "core/rounding.hpp"
 #include "experiments/study/eval/tree.hpp"
@@ -12,31 +13,33 @@ namespace macheps::study {
 
 /// Returns whether this build has Arb.
 bool has_enclosures();
-/// Errors: throws Error (no_device) that names the package to install.
+/// Throws Error (no_device) if this build does not have Arb. The error names the package to install.
 void require_enclosures();
 
 /// Exact value of a formula, rounded once.
 struct FormulaReference {
     double rounded = 0;  ///< a number of the format, an infinity or NaN
-    double near = 0;     ///< the exact value rounded to fp64; NaN and infinities as they are
+    double near = 0;     ///< the exact value rounded to fp64; NaN and infinities are kept
     double rest = 0;     ///< the exact value minus `near`, rounded
     bool is_nan = false;
 };
 
-/// Returns the maximum number of digits (bits) of an enclosure: eight times the exponent range of the format, and at
-/// least 2048. Differences of numbers of the format, and of their squares, cancel at most four times that range.
+/// Returns the maximum number of bits of an enclosure: eight times the exponent range of the format, and at least 2048.
+/// In a difference of two numbers of the format, or of two squares, at most four times that range of bits cancels.
 constexpr int max_enclosure_bits(const Format& f) {
     const int bits = 8 << f.exponent_bits();
     return bits < 2048 ? 2048 : bits;
 }
 
-/// Returns the exact value, rounded. Empty if the maximum digits or work of one input do not settle it. Errors: throws
-/// EndlessLoop (walk.hpp).
+/// Returns the exact value of `expression`, rounded. Returns nothing if the result is still unknown when the limit of
+/// the precision or of the work for one input is reached. Errors: throws EndlessLoop (walk.hpp).
 std::optional<FormulaReference> reference_value(const Expression& expression, const Format& format, Round mode,
                                                 const std::vector<double>& inputs);
-/// Returns whether the precondition of `expression` holds for the unrounded numbers. Empty if that is not settled.
+/// Returns whether the precondition of `expression` holds in exact arithmetic. Returns nothing if that is still unknown
+/// when a limit is reached.
 std::optional<bool> is_precondition_met(const Expression& expression, const std::vector<double>& inputs);
-/// Return the value of one function or one literal, rounded once to `format`. Empty if it is not settled.
+/// Return the value of one function or one literal, rounded once to `format`, or nothing if the result is still unknown
+/// when a limit is reached.
 std::optional<double> enclosed_call(Op op, const std::vector<double>& x, const Format& format, Round mode,
                                     RandomBits random);
 std::optional<double> enclosed_literal(const Node& node, const Format& format, Round mode, RandomBits random);

@@ -18,7 +18,7 @@ namespace macheps::study {
 
 namespace {
 
-/// The outcome for one input.
+/// The inputs of one evaluation and its outcome.
 struct Point {
     std::vector<double> inputs{};
     double result = 0;
@@ -35,7 +35,7 @@ InputRange range_of(const EvalGrid& grid, const std::string& input) {
     return {input, -HUGE_VAL, HUGE_VAL};
 }
 
-/// Returns the value of a literal, also with a minus sign. Empty for any other node.
+/// Returns the value of a literal or of a negated literal. Returns nothing for any other node.
 std::optional<double> literal_value(const Node& node) {
     if (node.kind == Node::Kind::number) return enclosed_literal(node, fp64, Round::nearest_even, {});
     if (node.kind != Node::Kind::call || node.op != Op::neg) return std::nullopt;
@@ -72,8 +72,8 @@ void narrow_range(const Node& condition, int slot, InputRange& range) {
     }
 }
 
-/// Returns the range from which an input is drawn: the requested one, narrowed by the precondition if that leaves a
-/// number.
+/// Returns the range from which an input is drawn: the requested range, narrowed by the precondition if the narrower
+/// range still contains a number of the format.
 InputRange drawn_range(const EvalGrid& grid, const Expression& expression, const Format& f, std::size_t input) {
     const InputRange asked = range_of(grid, expression.inputs[input]);
     InputRange range = asked;
@@ -87,8 +87,8 @@ struct Run {
     std::uint64_t sign = 0, first = 0, count = 0;
 };
 
-/// Returns the finite numbers of a format in a range: positive ones ascending from +0, then negative ones from -0. A
-/// range of one number contains only the zero of the same sign.
+/// Returns the finite numbers of a format in a range: first the positive numbers from +0 upwards, then the negative
+/// numbers from -0 downwards. A range that consists of a single zero contains only the zero of the same sign.
 std::vector<Run> runs_in(const Format& f, const InputRange& range) {
     const double largest = decode64(f, f.max_finite_code() << f.padding);
     const auto magnitude = [&](double x, Round mode) {
@@ -124,9 +124,9 @@ double number_at(const Format& f, const std::vector<Run>& runs, std::uint64_t in
     return 0;
 }
 
-/// Returns the numbers of each input if every combination is evaluated, else nothing. Every combination is evaluated if
-/// there is only one. If no number of points was requested, it is also evaluated if there are at most `usual_points`
-/// combinations, or for at most one input in a format of up to 16 bits.
+/// Returns all numbers of each input if every combination of them is evaluated, or nothing if inputs are drawn. Every
+/// combination is evaluated if there is only one. If no number of points was requested, this is also done for up to
+/// `usual_points` combinations, and for formulas with at most one input in formats of up to 16 bits.
 std::optional<std::vector<std::vector<Run>>> all_inputs(const EvalGrid& grid, const Expression& expression,
                                                         const Format& f) {
     std::vector<std::vector<Run>> out;
@@ -142,16 +142,17 @@ std::optional<std::vector<std::vector<Run>>> all_inputs(const EvalGrid& grid, co
     return out;
 }
 
-/// Returns the formula's own format if it has one, else the formats of the grid.
+/// Returns the format that the formula sets itself, or else the formats of the grid.
 std::vector<Format> formats_of(const EvalGrid& grid, const Expression& expression) {
     return expression.own.format ? std::vector{*expression.own.format} : grid.formats;
 }
 
-/// Upper bound of the number of draws for one point until its inputs meet the precondition.
+/// Maximum number of attempts to draw inputs for one point that meet the precondition.
 constexpr std::uint32_t max_attempts = 1000;
 
-/// Draws an input in a range. All numbers of the format are equally likely (drawn by ordinal), so most of them are
-/// tiny. If they have not met a precondition after half of the attempts, values are drawn uniformly in a bounded range.
+/// Draws an input from a range. All numbers of the format are equally likely (drawn by ordinal), so most drawn numbers
+/// are tiny. If the first half of the attempts did not meet the precondition, the later attempts draw from a uniform
+/// distribution over the range, provided that the range is bounded.
 double drawn_input(const EvalGrid& grid, const Format& f, const InputRange& range, std::uint64_t index,
                    std::uint32_t attempt) {
     const auto ordinal_at = [&](double x, bool is_least) {
@@ -171,7 +172,8 @@ double drawn_input(const EvalGrid& grid, const Format& f, const InputRange& rang
         f, from_ordinal(f, first + static_cast<std::int64_t>(word % static_cast<std::uint64_t>(last - first + 1))));
 }
 
-/// Returns the rounding mode of the references: the mode of the formula, but to nearest even if that is stochastic.
+/// Returns the rounding mode of the references. It is the mode of the formula, or nearest even if that mode is
+/// stochastic.
 Round reference_mode(const EvalGrid& grid, const Expression& expression) {
     const Round mode = expression.own.round.value_or(grid.round);
     return mode == Round::stochastic ? Round::nearest_even : mode;
@@ -187,7 +189,7 @@ void evaluate(const EvalGrid& grid, const Expression& expression, const Format& 
         point.result = Walk(system, expression).value(point.inputs);
         if (!system.is_unresolved())
             point.reference = reference_value(expression, f, reference_mode(grid, expression), point.inputs);
-    } catch (const EndlessLoop&) {  // such as steps too small to change a sum; other inputs may still have a result
+    } catch (const EndlessLoop&) {  // steps may be too small to change a sum; other inputs may have a result
         point.reference.reset();
     }
     if (!point.reference || point.reference->is_nan) return;
@@ -202,8 +204,8 @@ void evaluate(const EvalGrid& grid, const Expression& expression, const Format& 
     point.ulps = std::fabs((point.result - reference.near) - reference.rest) / ulp(f, reference.rounded);
 }
 
-/// Returns whether the precondition holds for the exact numbers: its constants are not rounded to the formula's format.
-/// Returns false if enclosures do not decide it.
+/// Returns whether the precondition holds in exact arithmetic: its constants are not rounded to the formula's format.
+/// Returns false if enclosures cannot decide it.
 bool is_accepted(const Expression& expression, const std::vector<double>& inputs) {
     return expression.precondition.empty() || is_precondition_met(expression, inputs).value_or(false);
 }

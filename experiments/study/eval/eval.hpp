@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs `macheps eval`: formulas in formats, over all inputs of a format or drawn ones, with a row for each formula.
+// Runs `macheps eval`: evaluates formulas in number formats, for all inputs of a format or for random inputs. Each
+// formula and format gives one row.
 #pragma once
 #include "core/host/thread_pool.hpp"
 #include "experiments/study/eval/format.hpp"
@@ -26,15 +27,16 @@ struct EvalGrid {
     Functions functions = Functions::correct;
     bool flushes = false;  ///< subnormal results become zeros
     std::vector<InputRange> ranges{};
-    std::int64_t points = 0;  ///< number of points to draw for each formula; 0: all points, if there are few
+    std::int64_t points = 0;  ///< points to draw for each formula; 0: all points, or usual_points
     std::int64_t seed = 0;
 };
 
-/// Number of points that are drawn if there are more and no number was requested.
+/// Number of points to draw if no number was requested and there are too many points to evaluate all.
 inline constexpr std::int64_t usual_points = 1000;
 
-/// Errors: throws Error (usage) for a format that is not supported, a range of an unknown input, a range without
-/// numbers, and a function that `--functions macheps` lacks; throws Error (no_device) in a build without Arb.
+/// Checks that the grid can be evaluated. Errors: throws Error (usage) for a format that is not supported, a range of
+/// an unknown input, a range without numbers, and a function that `--functions macheps` lacks. Throws Error (no_device)
+/// in a build without Arb.
 void require_possible(const EvalGrid& grid);
 
 /// Calls `row` for each formula and format and, if given, `point` for each input. The rows do not depend on the number

@@ -16,7 +16,8 @@ namespace {
 using boost::multiprecision::cpp_int;
 using boost::multiprecision::cpp_rational;
 
-/// Returns |x| with 62 or 63 bits, as one rounding needs it. The last bit is also set if more bits follow.
+/// Returns the leading 62 or 63 bits of |x|, which suffice for one correct rounding. The last bit is also set if any
+/// lower bit of x is set.
 Unpacked unpack_ratio(const cpp_rational& x, bool is_negative) {
     if (x == 0) return {Unpacked::Kind::finite, is_negative, 0, 0};
     cpp_int above = abs(numerator(x)), below = denominator(x);
@@ -31,7 +32,7 @@ Unpacked unpack_ratio(const cpp_rational& x, bool is_negative) {
     return {Unpacked::Kind::finite, is_negative, static_cast<std::uint64_t>(whole) | (rest != 0 ? 1u : 0u), exponent};
 }
 
-/// Returns the exponent after the digits, limited to 10^6 in magnitude, which is beyond every format.
+/// Parses the exponent of a number. Limits its magnitude to 10^6, which is beyond every format.
 std::int64_t exponent_in(std::string_view text) {
     constexpr std::int64_t most = 1000000;
     const bool is_negative = text.starts_with("-");
@@ -146,7 +147,7 @@ ExactNumber::Distance ExactNumber::distance_of(Format f, double value) const {
     }
     const Ratio error = Ratio(value) - value_;
     if (error == 0) return {};
-    // The binade is that of the number itself. Rounding it to nearest could move to the next one.
+    // The ulp is taken in the binade of the exact number. Rounding to nearest could move the number to the next binade.
     const double last_place = ulp(f, rounded(value_, Round::toward_zero));
     const double relative = value_ == 0 ? std::copysign(HUGE_VAL, rounded(error, Round::nearest_even))
                                         : rounded(error / abs(value_), Round::nearest_even);

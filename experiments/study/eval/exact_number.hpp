@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A number exactly as typed: a decimal, a fraction or a hexadecimal float. Every format, including fp64, rounds
-// it once.
+// A number exactly as typed: a decimal, a fraction or a hexadecimal float. A conversion to any format, including fp64,
+// rounds it once.
 #pragma once
 #include "core/codec.hpp"
 #include "core/rounding.hpp"
@@ -21,14 +21,16 @@ class ExactNumber {
 
     /// Encodes the exact value, as encode64 of core/codec.hpp does for a double.
     std::uint64_t encode(Format f, Round mode, Overflow overflow, RandomBits random) const;
-    /// Returns the leading bits of the number. The last one is also set if more follow. Kind and sign are exact.
+    /// Returns the leading bits of the number. The last of them is also set if any lower bit is set. Kind and sign are
+    /// exact.
     Unpacked parts() const;
     /// Returns the number rounded to fp64, to nearest even.
     double near() const;
     bool is_near() const;  ///< whether near() equals the number
 
-    /// The difference value - this, the same relative to |this|, and its size in units in the last place of the format
-    /// at this number. Each is rounded once. All are 0 if both numbers are the same infinity or NaN.
+    /// Distance of a value from this number: the difference value - this, the difference divided by |this|, and the
+    /// magnitude of the difference in units in the last place (ulps) of a format at this number. Each result is rounded
+    /// once. All are 0 if both numbers are NaN or the same infinity.
     struct Distance {
         double error = 0, relative = 0, ulps = 0;
     };
@@ -39,7 +41,7 @@ class ExactNumber {
     static double rounded(const Ratio& x, Round mode);
 
     Ratio value_{};
-    bool is_negative_ = false;         ///< also for a zero
+    bool is_negative_ = false;         ///< also set for -0
     std::optional<double> special_{};  ///< an infinity, or NaN
 };
 

@@ -37,7 +37,8 @@ bool has_own_function(Op op, const Format&) {
     return !is_elementary(op) || op == Op::exp || op == Op::log || op == Op::sin || op == Op::cos || op == Op::tanh;
 }
 
-/// Computes the function with core/math.hpp in fp32, or with core/math64.hpp for fp64, and rounds it once more.
+/// Computes the function with core/math64.hpp if the format is fp64, and otherwise in fp32 with core/math.hpp. Then
+/// rounds the result to the format.
 double FormatSystem::own(Op op, double x) {
     const auto narrow = static_cast<float>(x);
     double y = 0;
@@ -74,16 +75,16 @@ double FormatSystem::apply(Op op, const std::vector<double>& x) {
                 return std::isfinite(each) && decode64(format_, code_of(format_, each)) != each;
             });
         if (!has_others) return done_in(format_, mode_, next());
-        // Rounding to odd in fp64, which has at least two more digits than the format, and then to the format gives the
-        // same as a single rounding of the exact result.
+        // The result is rounded to odd in fp64 and then rounded to the format. Because fp64 has at least two more bits
+        // than the format, this equals a single rounding of the exact result.
         return decode64(format_,
                         encode64(format_, done_in(fp64, Round::to_odd, {}), mode_, Overflow::nonsaturate, next()));
     };
-    // Used for results that are exact if the operand is a number of this format. Numbers of other formats are rounded.
+    // For results that need no rounding if the operand has this format. Operands of other formats are rounded.
     const auto exact = [&](double value) { return is_mixed_ ? cast(value) : value; };
     const auto coded = [&](double value) {
         const double same = decode64(format_, code_of(format_, value));
-        // The next integer above a fraction may be outside the format: 16 in a format that ends at 15.5.
+        // An operand that is rounded up to an integer may leave the format: 16 if the largest number is 15.5.
         return is_mixed_ || (std::isfinite(value) && same != value) ? cast(value) : same;
     };
     const double a = x[0];

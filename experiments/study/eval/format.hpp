@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Evaluates formulas in a format. Every operator rounds its exact result once. So does every function, unless
-// Functions::macheps selects those of core/math.hpp.
+// Evaluates formulas in a format. Every operator and every function rounds its exact result once. The exception is
+// Functions::macheps, which selects the functions of core/math.hpp.
 #pragma once
 #include "core/codec.hpp"
 #include "core/rng.hpp"
@@ -14,8 +14,8 @@ namespace macheps::study {
 
 enum class Functions : std::uint8_t { correct, macheps };
 
-/// The System of a Walk (walk.hpp) over the numbers of a format, held as doubles. In a context with another format,
-/// operands may be numbers of either format, and every operation rounds its exact result once.
+/// Arithmetic of a format, which Walk (walk.hpp) uses as its System. Numbers are stored as doubles. In a context with
+/// another format, operands may be numbers of either format, and every operation rounds its exact result once.
 class FormatSystem {
   public:
     using Number = double;
@@ -29,7 +29,7 @@ class FormatSystem {
     double cast(double x);
     void enter(const RoundingContext& context);
     void leave();
-    /// Returns whether the enclosures of a function did not settle its value. There is then no result.
+    /// Returns whether the correctly rounded value of some function or literal is unknown. There is then no result.
     bool is_unresolved() const { return is_unresolved_; }
 
   private:
@@ -46,7 +46,7 @@ class FormatSystem {
     Format format_;
     Round mode_, literal_mode_ = Round::nearest_even;
     std::vector<Surroundings> outside_{};  ///< settings outside each context that was entered
-    bool is_mixed_ = false;                ///< a context was entered, so that there may be numbers of several formats
+    bool is_mixed_ = false;                ///< a context was entered, so operands may have several formats
     Functions functions_;
     bool flushes_;
     RngKey key_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads FPCore 2.0 (S-expressions) into trees. FPCores that need arrays, or anything else that is not supported, are
-// reported as skipped.
+// Reads FPCore 2.0 (S-expressions) into trees. FPCores that use an unsupported feature, such as arrays, are reported as
+// skipped.
 #include "core/error.hpp"
 #include "core/text/shown.hpp"
 #include "experiments/study/eval/read.hpp"
@@ -14,7 +14,7 @@ namespace macheps::study {
 
 namespace {
 
-/// A symbol, a string, or a list.
+/// An S-expression: a symbol, a string or a list.
 struct Form {
     enum class Kind : std::uint8_t { symbol, string, list };
     Kind kind = Kind::symbol;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The elementary functions over spans. They use Arb's balls and known facts about each function: where it increases,
-// and its range.
+// Elementary functions over spans (intervals). They combine Arb's ball arithmetic with known facts about each function:
+// its range, and whether it increases or decreases.
 #include "experiments/study/eval/real_system.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr double unbounded = HUGE_VAL;
 
-/// Returns an enclosure of a function at one number.
+/// Type of functions that return an enclosure of an elementary function at `x`.
 using At = Span (*)(const Arf& x, slong bits);
 
 template <void (*function)(arb_t, const arb_t, slong)>
@@ -37,8 +37,8 @@ void cube_root(arb_t out, const arb_t x, slong bits) {
     if (is_negative != 0) arb_neg(out, out);
 }
 
-/// Returns 2^n for the integer n next to `x`, on the side away from infinity. Very long exponents are cut, which gives
-/// a weaker but valid bound.
+/// Returns 2^n, where n is `x` rounded toward zero. The result therefore lies between 1 and 2^x. Very large magnitudes
+/// of n are reduced, which gives a weaker but valid bound.
 Arf power_of_two_towards_one(const Arf& x) {
     constexpr slong max_exponent_bits = 4096;
     Integer n;
@@ -54,8 +54,8 @@ Arf power_of_two_towards_one(const Arf& x) {
     return out;
 }
 
-/// Returns whether `bits` digits do not suffice to place `x` between integer multiples of ln 2. The bounds are then
-/// powers of two: e^x > 2^x for positive x, and e^x < 2^x for negative x.
+/// Returns whether `x` is too large in magnitude to be reduced modulo ln 2 with `bits` bits. The caller then bounds e^x
+/// by a power of two: e^x > 2^x for positive x, and e^x < 2^x for negative x.
 bool is_far(const Arf& x, slong bits) { return arf_cmpabs_2exp_si(x.get(), std::max<slong>(64, bits)) >= 0; }
 
 Span at_exp(const Arf& x, slong bits) {
@@ -71,7 +71,7 @@ Span at_exp(const Arf& x, slong bits) {
     return out;
 }
 
-/// Returns an enclosure of 2^x, from the fraction of x, which is exact, and its whole part.
+/// Returns an enclosure of 2^x. Splits x exactly into an integer n and a fraction f, and computes 2^f * 2^n.
 Span at_exp2(const Arf& x, slong bits) {
     if (is_far(x, 4096)) return at_exp(x, 64);
     Arf whole, fraction;
@@ -146,8 +146,8 @@ constexpr MonotoneRow monotone[] = {
     {Op::erfc, at<arb_hypgeom_erfc>, true, -unbounded, unbounded, false, 0, 2, true},
 };
 
-/// Evaluates the function at the ends of the span. If an end is infinite, or if Arb has no finite ball there, the
-/// result is unbounded on that side, and the caller cuts it to the function's range.
+/// Evaluates a monotone function at the ends of the span. If an end is infinite, or if Arb has no finite ball there,
+/// the result is unbounded on that side. The caller then limits it to the function's range.
 Span over_ends(At function, bool falls, const Span& x, slong bits) {
     Span all;
     arf_neg_inf(all.lo.get());
@@ -188,11 +188,11 @@ Span over_ball(void (*function)(arb_t, const arb_t, slong), const Span& x, slong
 
 Span over_cosh(const Span& x, slong bits, bool is_exact) {
     Span out = over_ends(at_cosh, false, magnitude_of(x), bits);
-    clamp(out, 1, unbounded, is_exact);  // zero is the only rational number that gives 1, and it is a special case
+    clamp(out, 1, unbounded, is_exact);  // cosh reaches 1 only at zero, which special_result() handles
     return out;
 }
 
-/// sin and cos of a rational number other than zero are never -1 or 1.
+/// Returns an enclosure of sin or cos. Their values at a rational number other than zero are never -1 or 1.
 Span over_wave(void (*function)(arb_t, const arb_t, slong), const Span& x, slong bits, bool is_exact) {
     Span out{Arf(-1.0), Arf(1.0), is_exact, is_exact};
     if (!x.is_bounded()) return out;
@@ -212,7 +212,7 @@ Span over_gamma(const Span& x, slong bits) {
             arb_gamma(ball.get(), ball.get(), bits);
             if (arb_is_finite(ball.get()) != 0) return span_of(ball, bits);
         }
-        // It exceeds 2^x there.
+        // For these x, gamma(x) exceeds 2^x.
         Span out;
         out.lo = power_of_two_towards_one(x.lo);
         arf_pos_inf(out.hi.get());
@@ -221,7 +221,7 @@ Span over_gamma(const Span& x, slong bits) {
     return over_ball(arb_gamma, x, bits);
 }
 
-/// Computes ln |gamma(x)|. Below zero, it is ln pi - ln |sin(pi x)| - ln gamma(1 - x).
+/// Computes ln |gamma(x)|. For negative x, uses ln pi - ln |sin(pi x)| - ln gamma(1 - x).
 void log_gamma(arb_t out, const arb_t x, slong bits) {
     if (arb_is_positive(x) != 0) {
         arb_lgamma(out, x, bits);

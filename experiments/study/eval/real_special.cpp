@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Results that no enclosure can settle: at NaN, infinities, zeros and poles, rational results, and constants.
+// Results that enclosures cannot give: results at NaN, infinities, zeros and poles, and exact rational results. Also
+// the values of literals and constants.
 #include "core/codec.hpp"
 #include "experiments/study/eval/real_system.hpp"
 
@@ -33,7 +34,8 @@ struct LibraryRow {
     Op op;
     double (*function)(Doubles);
 };
-/// Used only for results that C's Annex F prescribes: NaN, infinities, zeros and integers.
+/// Functions of the C library. They are used only for results that Annex F of the C standard prescribes (NaN,
+/// infinities, zeros and integers) and to recognise multiples of pi / 4.
 constexpr LibraryRow library[] = {{Op::add, [](Doubles x) { return x[0] + x[1]; }},
                                   {Op::mul, [](Doubles x) { return x[0] * x[1]; }},
                                   {Op::div, [](Doubles x) { return x[0] / x[1]; }},
@@ -88,7 +90,7 @@ double stand_in(const Real& x, bool is_exponent, bool needs_sign) {
         if (is_surely_less(span, one)) {
             size = 0.5;
         } else if (!is_surely_less(one, span)) {
-            return std::numeric_limits<double>::signaling_NaN();  // unknown: see special_result
+            return std::numeric_limits<double>::signaling_NaN();  // size unknown, see special_result
         }
     }
     return sign < 0 ? -size : size;
@@ -124,7 +126,7 @@ bool rational_logarithm(const Fraction& x, ulong base, Real& out) {
     return true;
 }
 
-/// Computes x^(1/n) if it is rational.
+/// Computes x^(1/n) and returns true if the root is rational.
 bool rational_root(const Fraction& x, slong n, Fraction& out) {
     if (x.sign() < 0 && n % 2 == 0) return false;
     return fmpz_root(fmpq_numref(out.get()), x.above(), n) != 0 && fmpz_root(fmpq_denref(out.get()), x.below(), n) != 0;
@@ -139,7 +141,7 @@ bool rational_power(const Fraction& base, const Fraction& exponent, Real& out) {
     if (degree > 1 && !rational_root(base, degree, root)) return false;
     slong above = 0, below = 0;
     if (find_exponent(root.above(), 2, above) && find_exponent(root.below(), 2, below)) {
-        // A power of two is recognised at any size.
+        // A power of two is exact at any size. If it is too large for a fraction, it becomes a span of one number.
         out = {};
         out.kind = Real::Kind::span;
         arf_one(out.span.lo.get());
@@ -161,7 +163,7 @@ bool rational_power(const Fraction& base, const Fraction& exponent, Real& out) {
     return true;
 }
 
-/// Reads decimal digits, hexadecimal digits with a `p` exponent, or a ratio.
+/// Parses a decimal number, a hexadecimal number with a `p` exponent, or a ratio of two numbers.
 Fraction number_of(std::string_view text) {
     Fraction out;
     if (const std::size_t slash = text.find('/'); slash != std::string_view::npos) {
@@ -255,13 +257,13 @@ bool special_result(Op op, const std::vector<Real>& x, slong bits, Real& out) {
         stand_ins.push_back(
             is_pole ? -1 : stand_in(x[i], op == Op::pow && i == 1, is_binary && op != Op::add && op != Op::hypot));
     }
-    // An unknown size matters only for x^inf.
+    // Whether |x| is below or above 1 matters only for x^inf. In all other cases, only the sign of x matters.
     for (std::size_t i = 0; i < x.size(); ++i) {
         if (stand_ins[i] == stand_ins[i] || x[i].kind == Real::Kind::nan) continue;
         if (op == Op::pow && i == 0 && x[1].kind == Real::Kind::infinite) throw Undecided{};
         stand_ins[i] = x[i].sign() < 0 ? -1.5 : 1.5;
     }
-    // 0^y and inf^y depend on whether y is an odd integer, which an enclosure does not show.
+    // With the base -0 or -inf, the result depends on whether y is an odd integer, which an enclosure cannot show.
     if (op == Op::pow && x[1].kind == Real::Kind::span && (x[0].is_negative || x[0].sign() < 0)) throw Undecided{};
     const double result = row->function(stand_ins);
     const bool is_angle = op == Op::asin || op == Op::acos || op == Op::atan || op == Op::atan2;

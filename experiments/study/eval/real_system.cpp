@@ -48,13 +48,14 @@ Fraction whole_of(Op op, const Fraction& x) {
     return out;
 }
 
-/// Rounds the end of a span in the same way. `nudge` gives the side of an open end on which the values lie.
+/// Rounds an end of a span to an integer, as `op` does. If the end is open, `nudge` is 1 if the values of the span lie
+/// above the end, and -1 if they lie below it. If the end is closed, `nudge` is 0.
 Arf whole_of(Op op, const Arf& x, int nudge) {
     if (!x.is_finite()) return x;
     if (arf_cmpabs_2exp_si(x.get(), 70) >= 0 && arf_is_int(x.get()) != 0) return x;
     Fraction value;
     if (!x.is_zero() && arf_cmpabs_2exp_si(x.get(), -8) < 0) {
-        // Far from every step of these functions, except at zero.
+        // These functions are constant between 0 and 1/2, so 1/256 has the same result as any tiny number.
         fmpq_set_si(value.get(), x.sign(), 256);
     } else {
         arf_get_fmpq(value.get(), x.get());
@@ -106,13 +107,14 @@ void RealSystem::spend(const std::vector<Real>& x, bool is_function) {
     for (const Real& each : x) {
         if (each.is_exact()) most = std::max(most, each.exact.bits());
     }
-    // For n times the digits, functions take more than n times the time.
+    // The time of a function grows faster than the number of digits.
     const auto words = static_cast<std::uint64_t>(most / 64);
     work_ += is_function ? words * (16 + words / 8) : words;
     if (work_ > max_work) throw Exhausted{};
 }
 
-/// Returns a span, as an exact fraction if it is a single number of usual size.
+/// Returns the span as a Real. If it contains only one number, and this number is not too large or small, returns an
+/// exact fraction.
 Real RealSystem::settled(Span x) const {
     if (!x.is_point() || arf_bits(x.lo.get()) > max_fraction_bits / 2 ||
         arf_cmpabs_2exp_si(x.lo.get(), max_fraction_bits / 2) > 0 ||
@@ -170,7 +172,7 @@ Real RealSystem::magnitude(const Real& x) const {
     return out;
 }
 
-/// If one operand is NaN, the other operand is the result.
+/// Returns the minimum of the operands. If one operand is NaN, returns the other operand.
 Real RealSystem::least(const Real& a, const Real& b) {
     if (a.kind == Real::Kind::nan) return b;
     if (b.kind == Real::Kind::nan) return a;
@@ -218,7 +220,7 @@ Real RealSystem::whole(Op op, const Real& x) const {
     return settled_value;
 }
 
-/// fmod truncates the quotient; remainder rounds it to the nearest integer, ties to even. The result is exact.
+/// Computes fmod, which truncates the quotient, or remainder, which rounds it to the nearest integer with ties to even.
 Real RealSystem::remainder(Op op, const Real& a, const Real& b) {
     if (!a.is_number() || b.kind == Real::Kind::nan || b.is_zero()) return {};
     if (b.kind == Real::Kind::infinite || a.is_zero()) return a;
@@ -237,7 +239,7 @@ Real RealSystem::power(const Real& a, const Real& b) {
     if (a.sign() < 0) {
         if (!b.is_exact()) throw Undecided{};
         if (!is_whole) return {};
-        Real out = apply(Op::pow, {magnitude(a), b});  // this may be rational
+        Real out = apply(Op::pow, {magnitude(a), b});  // the power may be rational
         return fmpz_is_odd(b.exact.above()) != 0 ? negative(std::move(out)) : out;
     }
     Span base = span(a);
@@ -372,7 +374,7 @@ bool RealSystem::test(Op op, const Real& x) {
             return x.is_number();
         case Op::is_normal:
             if (x.kind == Real::Kind::span && x.sign() == 0) throw Undecided{};
-            return x.is_number() && !x.is_zero();  // the exponent of a real number is unbounded
+            return x.is_number() && !x.is_zero();  // a real number is never subnormal
         default:
             if (!x.is_number() || x.is_zero()) return x.is_negative;
             if (x.sign() == 0 && x.span.lo.sign() < 0) throw Undecided{};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Evaluates a formula over the real numbers, as enclosures. Only files that are built with Arb include this header.
+// Evaluates a formula over the real numbers, with exact fractions and with enclosures (intervals that contain the exact
+// value). Only files that are compiled with Arb include this header.
 #pragma once
 #include "experiments/study/eval/arb_numbers.hpp"
 #include "experiments/study/eval/tree.hpp"
@@ -8,16 +9,16 @@
 
 namespace macheps::study {
 
-/// Thrown if the digits do not suffice. More digits may.
+/// Thrown if the current number of digits does not decide the result. More digits may decide it.
 struct Undecided {};
-/// Thrown if the work of one input exceeds its limit. More digits would take longer.
+/// Thrown if the work for one input exceeds max_work. The caller gives up, because more digits would take even longer.
 struct Exhausted {};
 
 /// A real number (an exact fraction or an enclosure), or one of the special values of IEEE 754.
 struct Real {
     enum class Kind : std::uint8_t { nan, infinite, exact, span };
     Kind kind = Kind::nan;
-    bool is_negative = false;  ///< for an infinity or an exact zero
+    bool is_negative = false;  ///< sign of an infinity or of an exact zero
     Fraction exact{};
     Span span{};
 
@@ -34,23 +35,25 @@ struct Real {
 Real real_of(double x);
 Real exact_real(Fraction x, bool is_negative_zero = false);
 
-/// Computes an exact result that no enclosure can settle: at NaN, infinities, zeros, ones and poles (as in C's Annex
-/// F), and rational roots, powers and logarithms. Returns false if there is no such result.
+/// Computes a result at NaN, infinities, zeros, ones or poles, as Annex F of the C standard prescribes. Enclosures
+/// cannot give these results. Returns false if no operand has such a value.
 bool special_result(Op op, const std::vector<Real>& x, slong bits, Real& out);
+/// Computes a root, power, logarithm or gamma function that is rational. Returns false if it is not known to be
+/// rational.
 bool rational_result(Op op, const std::vector<Real>& x, Real& out);
 
-/// Returns the values of a function over the span of its operand. `is_exact`: the operand is one rational number.
-/// Errors: throws Undecided if the span contains a pole or lies partly outside the domain.
+/// Returns an enclosure of a function whose operand lies in the span `x`. `is_exact` means that the operand is a single
+/// rational number. Errors: throws Undecided if the span contains a pole or lies partly outside the domain.
 Real function_over(Op op, const Span& x, bool is_exact, slong bits);
 
-/// Numbers larger than this are no longer kept as fractions.
+/// Maximum size of a fraction: bits of the numerator plus bits of the denominator. Larger numbers become spans.
 inline constexpr slong max_fraction_bits = 20000;
 
-/// The work of one input: arithmetic on 64 digits counts 1, a function on 64 digits counts 16. A time limit would give
-/// different rows on different machines.
+/// Maximum work for one input. An arithmetic operation with 64 bits counts 1, and a function with 64 bits counts 16. A
+/// time limit would give different rows on different machines.
 inline constexpr std::uint64_t max_work = 4000000;
 
-/// The System of a Walk (walk.hpp). Errors: throws Undecided and Exhausted.
+/// Exact real arithmetic, which Walk (walk.hpp) uses as its System. Errors: throws Undecided and Exhausted.
 class RealSystem {
   public:
     using Number = Real;

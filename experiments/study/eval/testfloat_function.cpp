@@ -89,7 +89,7 @@ std::optional<TestFloatFunction> parse_operation(std::string_view name) {
     return std::nullopt;
 }
 
-/// Returns TestFloat's five flag bits.
+/// Returns the flags as TestFloat encodes them, in five bits.
 unsigned flag_bits(Flags f) {
     return (f.inexact ? 1u : 0u) | (f.underflow ? 2u : 0u) | (f.overflow ? 4u : 0u) | (f.divide_by_zero ? 8u : 0u) |
            (f.invalid ? 16u : 0u);
@@ -103,8 +103,8 @@ std::optional<std::uint64_t> parse_hex(std::string_view text, int digits) {
     return value;
 }
 
-/// Returns a mask of the bits that a value of a type may set. For example, fp6 does not use the two highest bits of its
-/// two digits, and the low 13 bits of tf32 are zero.
+/// Returns a mask of the bits that a value of the type may set. For example, fp6 does not use the two highest bits of
+/// its two hexadecimal digits, and the low 13 bits of tf32 are zero.
 std::uint64_t allowed(const TestFloatType& type) {
     if (type.kind == Kind::boolean) return 1;
     if (type.kind == Kind::number)

@@ -14,15 +14,15 @@ namespace macheps::study {
 /// Type of an operand or a result.
 struct TestFloatType {
     enum class Kind : std::uint8_t { number, signed_integer, unsigned_integer, boolean } kind = Kind::number;
-    Format format{};  ///< of a number
-    int width = 0;    ///< bits of an integer
+    Format format{};  ///< format of a number
+    int width = 0;    ///< width of an integer in bits
 
     int digits() const;  ///< number of hexadecimal digits
 };
 
 struct TestFloatFunction {
     enum class Does : std::uint8_t { arithmetic, remainder, round_to_integral, compare, convert } does;
-    Operation operation{};  ///< of arithmetic
+    Operation operation{};  ///< only for arithmetic
     enum class Relates : std::uint8_t { equal, less_equal, less } relates{};
     bool signaling = false;           ///< the comparison raises invalid for quiet NaNs
     bool always_toward_zero = false;  ///< conversions named `_r_minMag`
@@ -60,8 +60,8 @@ std::optional<TestFloatCase> parse_testfloat_line(const TestFloatFunction& funct
 std::string testfloat_line(const TestFloatFunction& function, const std::array<std::uint64_t, 3>& operands,
                            Rounded result);
 
-/// Returns the operands with number `index` of a stream that mixes special values, neighbours of powers of two and
-/// random bits. Level 2 draws fewer special values and more of their neighbours.
+/// Returns the operands of test case `index` in a stream of cases. The stream mixes special values, neighbours of
+/// powers of two and random bits. Level 2 draws fewer special values and more of their neighbours.
 std::array<std::uint64_t, 3> testfloat_operands(const TestFloatFunction& function, int level, std::uint64_t seed,
                                                 std::uint64_t index);
 

@@ -112,7 +112,8 @@ std::string context_text(const RoundingContext& context) {
     return text;
 }
 
-/// `names` has a name for each slot. Bindings are named t and the number of their slot.
+/// Returns a node as FPCore text. `names` has a name for each slot. A binding is named `t` followed by the number of
+/// its slot.
 std::string node_text(const Expression& expression, const Node& node, std::vector<std::string>& names) {
     const auto child = [&](std::size_t i) { return node_text(expression, node.children[i], names); };
     std::string out;

@@ -33,7 +33,7 @@ enum class Op : std::uint8_t {
     trunc,
     round,
     nearbyint,
-    // Elementary functions, up to `remainder`. Each is correctly rounded, or is that of core/math.hpp.
+    // Elementary functions, up to `remainder`. Each is either correctly rounded or computed by core/math.hpp.
     exp,
     exp2,
     expm1,
@@ -84,26 +84,26 @@ constexpr bool is_truth(Op op) { return op >= Op::less; }
 
 struct OpRow {
     Op op;
-    std::string_view name;  ///< in FPCore
+    std::string_view name;  ///< name in FPCore
     int arguments;          ///< -1: one or more
 };
 /// Returns all supported operators of FPCore. `neg` is the unary minus.
 std::span<const OpRow> op_rows();
 
 struct Node {
-    /// context: children are rounded as Expression::contexts says. cast: one more rounding.
+    /// `context` sets the format and rounding of its child (see Expression::contexts). `cast` rounds its child again.
     enum class Kind : std::uint8_t { number, constant, variable, call, choice, let, loop, context, cast };
     Kind kind = Kind::number;
     Op op = Op::add;
-    bool is_sequential = false;  ///< let*, while*: a binding can use the ones before it
+    bool is_sequential = false;  ///< let*, while*: a binding can use earlier bindings
     int slot = 0;                ///< slot of a variable, or index of a context
-    std::string text{};          ///< a number's digits, a constant's or a variable's name
+    std::string text{};          ///< digits of a number, or name of a constant or variable
     std::vector<int> slots{};    ///< slots of the bindings
     std::vector<Node>
         children{};  ///< let: values, body; loop: condition, first values, updates, result; choice: if, then, else
 };
 
-/// Values of FPCore's `:precision` and `:round`. The surrounding context provides those that are absent.
+/// Values of FPCore's `:precision` and `:round`. An absent value is inherited from the surrounding context.
 struct RoundingContext {
     std::optional<Format> format{};
     std::optional<Round> round{};
@@ -129,7 +129,7 @@ struct SkippedCore {
 };
 struct Cores {
     std::vector<Expression> expressions{};
-    std::vector<SkippedCore> skipped{};  ///< those with unsupported features, such as arrays
+    std::vector<SkippedCore> skipped{};  ///< FPCores with unsupported features, such as arrays
 };
 /// Parses all FPCores of a text. `where` names the text in errors. With `keeps_precision`, contexts and casts are kept,
 /// otherwise they are dropped. Errors: throws Error (bad_input) with the line.

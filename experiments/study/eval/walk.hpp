@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Evaluates a tree once, over the numbers of a format or over enclosures of real numbers.
+// Evaluates the tree of a formula, either in a number format or with enclosures of real numbers.
 #pragma once
 #include "core/error.hpp"
 #include "experiments/study/eval/tree.hpp"
@@ -8,7 +8,7 @@
 
 namespace macheps::study {
 
-/// Upper bound of the iterations of all loops in one evaluation. A loop that exceeds it counts as endless.
+/// Maximum number of iterations of all loops together in one evaluation. A loop that exceeds it counts as endless.
 inline constexpr int max_loop_turns = 100000;
 
 /// Thrown if the loops of an evaluation exceed max_loop_turns.
@@ -16,9 +16,9 @@ struct EndlessLoop : Error {
     using Error::Error;
 };
 
-/// Evaluates an expression with a System. A System has a type Number and the functions literal, apply, compare and
-/// test. One that rounds to a format also has enter, leave and cast. With other Systems, contexts and casts change
-/// nothing.
+/// Evaluates an expression. System provides the arithmetic: a type Number and the functions literal, apply, compare and
+/// test. A System that rounds to a format also has enter, leave and cast. If a System does not have these functions,
+/// contexts and casts change nothing.
 template <class System>
 class Walk {
   public:
@@ -92,8 +92,8 @@ class Walk {
             return use();
         }
     }
-    /// Evaluates the children from `first` on and binds the values to slots: each at once if `is_sequential`, else all
-    /// at the end.
+    /// Evaluates one child for each slot, starting with child `first`, and stores the values in the slots. If
+    /// `is_sequential`, stores each value before the next child is evaluated. Otherwise stores all values at the end.
     void bind(const Node& node, std::size_t first, bool is_sequential) {
         std::vector<Number> values;
         for (std::size_t i = 0; i < node.slots.size(); ++i) {
@@ -110,7 +110,7 @@ class Walk {
         std::vector<Number> arguments;
         for (const Node& child : node.children) arguments.push_back(number(child));
         if (node.op != Op::add && node.op != Op::mul) return system_.apply(node.op, arguments);
-        // + and * take any number of operands, from the left.
+        // + and * take any number of operands and are evaluated from left to right.
         Number out = arguments.front();
         for (std::size_t i = 1; i < arguments.size(); ++i) out = system_.apply(node.op, {out, arguments[i]});
         return out;
@@ -143,7 +143,7 @@ class Walk {
         std::vector<Number> arguments;
         for (const Node& child : node.children) arguments.push_back(number(child));
         for (std::size_t i = 0; i < arguments.size(); ++i) {
-            // != compares all pairs. The other operators compare neighbours.
+            // != compares all pairs of operands. The other operators compare neighbouring operands.
             const std::size_t last = node.op == Op::unequal ? arguments.size() : std::min(i + 2, arguments.size());
             for (std::size_t j = i + 1; j < last; ++j) {
                 if (!system_.compare(node.op, arguments[i], arguments[j])) return false;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One recorded result of a conversion instruction, and the result of its codec profile for the same operand.
+// One recorded result of a conversion instruction, together with the result that macheps computes for the same operand
+// with the codec profile of the instruction.
 #pragma once
 #include "core/format.hpp"
 #include "core/text/json.hpp"
@@ -18,12 +19,13 @@ struct ConversionLine {
     std::uint64_t result = 0;  ///< result of the profile
 };
 
-/// Parses the line of a conversion instruction. Returns nothing if the line has another instruction. `qual` is k1.d.a,
-/// for vcvtps2ph followed by the rounding (`rne`, `down`, `up`, `zero`). Errors: throws Error that names `where`, the
-/// key, and what was expected.
+/// Parses the line of a conversion instruction. Returns nothing if the line has another instruction. The key `qual` is
+/// "k1", the format of d and the format of a, joined by dots. For vcvtps2ph, the rounding (`rne`, `down`, `up`, `zero`)
+/// follows. Errors: throws Error that names `where`, the key and the expected value.
 std::optional<ConversionLine> parse_conversion_line(const Json& line, std::string_view where);
 
-/// Returns `arch instr qual` of a line whose sums are integers, which no machine models. Empty for other lines.
+/// Returns the text `arch instr qual` if the instruction of the line adds integers, which no machine emulates. Returns
+/// an empty text for other lines.
 std::string integer_instruction(const Json& line, std::string_view where);
 
 }  // namespace macheps::study

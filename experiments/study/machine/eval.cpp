@@ -15,7 +15,8 @@ namespace macheps::study {
 
 namespace {
 
-/// Evaluates the instruction alone, and as each element of a matrix that is wider than a panel of the kernels.
+/// Evaluates the instruction once by itself, and again as every element of a matrix that is wider than a panel of the
+/// kernels. Returns all results.
 template <Simd level>
 std::vector<std::uint64_t> run_on(const Instruction& instruction, const InstructionOperands& operands) {
     constexpr std::size_t rows = 3, columns = 67;
@@ -70,7 +71,7 @@ void MachineEvaluation::add(std::size_t number, const MachineLine& line, std::si
         bool agreed = true;
         for (const std::uint64_t d : engines[e]->run(line.instruction, line.operands)) {
             const auto match = line.matches(d);
-            // Engines must also agree with each other.
+            // All engines must match the same entry of the line.
             if (match && (took.empty() || *match == took)) {
                 took = *match;
                 continue;

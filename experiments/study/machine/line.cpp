@@ -140,7 +140,7 @@ MachineLine machine_line_of(const Json& line, std::string_view where) {
         if (!alt->is_object()) bad("\"alt\" is not an object", where, "write {\"name\": \"bits\", ...}");
         for (const auto& [name, value] : alt->items())
             out.alternatives.push_back({name, expected(value, machine.result, "alt." + name, where)});
-        // The first match is reported, so the order must not depend on the order in the line.
+        // The first match is reported. Sorting by name makes it independent of the order in the line.
         std::sort(out.alternatives.begin(), out.alternatives.end(),
                   [](const auto& a, const auto& b) { return a.name < b.name; });
     }

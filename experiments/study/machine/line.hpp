@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One recorded result of a matrix unit: a line of JSON.
+// Parses one recorded result of a matrix unit, which is a line of JSON.
 #pragma once
 #include "core/text/json.hpp"
 #include "emulation/machine/instruction.hpp"
@@ -40,12 +40,12 @@ Json parse_line_object(std::string_view text, std::string_view where);
 /// Returns the text of a key of a line. Errors: throws Error that names `where` and the key.
 std::string line_text(const Json& line, const char* key, std::string_view where);
 
-/// Parses a code. `name` is its name in errors. Errors: as above.
+/// Parses a number's code in hexadecimal. `name` names the code in errors. Errors: throws Error that names `where`.
 std::uint64_t line_bits(const Json& value, const Format& format, const std::string& name, std::string_view where);
 
-/// Reads a line. It has the keys arch, instr, qual, a, b, c and d, and sa and sb with block scales. The keys cls,
-/// status and alt are optional, and others are ignored. Errors: throws Error that names `where`, the key, and what was
-/// expected.
+/// Read a line, given as text or as a JSON object. The line has the keys arch, instr, qual, a, b, c and d, and with
+/// block scales also sa and sb. The keys cls, status and alt are optional, and all other keys are ignored. Errors:
+/// throw Error that names `where`, the key and the expected value.
 MachineLine parse_machine_line(std::string_view text, std::string_view where);
 MachineLine machine_line_of(const Json& line, std::string_view where);
 

@@ -10,11 +10,12 @@ namespace {
 
 double parts(std::int64_t k, std::int64_t each) { return static_cast<double>((k + each - 1) / each); }
 
-/// Returns half of the smallest subnormal number, the largest error of rounding to nearest below the normal numbers.
+/// Returns half of the smallest subnormal number. This is the largest error if a number below the normal range is
+/// rounded to nearest.
 double half_min(const Format& format) { return Format::power_of_two(format.emin() - format.precision); }
 
-/// Adds the errors of blocks of k: those of the longest chain, and an addition for each further block and lane and for
-/// the bias.
+/// Adds the errors of a sum that the rule splits into blocks of k. These are the errors of the longest chain, and one
+/// addition for each further block, for each further lane, and for a bias that is added first.
 void add_blocks(ErrorBound& bound, const MatmulRule& rule, std::int64_t k) {
     std::int64_t longest = 0, blocks = 0;
     for (std::int64_t p = 0; p < k; ++blocks) {
@@ -28,7 +29,8 @@ void add_blocks(ErrorBound& bound, const MatmulRule& rule, std::int64_t k) {
     bound.add({joins, fp32.unit_roundoff()});
 }
 
-/// Adds the errors of one slice: its chains, promoted if the rule says so. Underflows count for all `slices` slices.
+/// Adds the errors of one slice: the errors of its chains, and of promotion if the rule has it. Underflows are counted
+/// for all `slices` slices.
 void add_slice(ErrorBound& bound, const MatmulRule& rule, std::int64_t k, double slices) {
     if (rule.has_blocks()) return add_blocks(bound, rule, k);
     const Machine& machine = *rule.machine;
@@ -46,7 +48,7 @@ void add_slice(ErrorBound& bound, const MatmulRule& rule, std::int64_t k, double
     bound.add({blocks, single});
 }
 
-/// Adds the errors of joining the sums of slices.
+/// Adds the errors of adding up the sums of the slices.
 void add_join(ErrorBound& bound, const MatmulRule& rule, const Format& output) {
     const double slices = rule.slices, single = fp32.unit_roundoff(), out = output.unit_roundoff();
     bound.add({slices, single});
@@ -67,7 +69,8 @@ void add_join(ErrorBound& bound, const MatmulRule& rule, const Format& output) {
     }
 }
 
-/// Adds the errors between a sum of format `before` and the output: `factors` multiplications in fp32, and a rounding.
+/// Adds the errors of turning a sum in format `before` into the output: `factors` multiplications in fp32, and a
+/// rounding to the output format.
 void add_output(ErrorBound& bound, const Format& before, const Format& output, int factors) {
     if (factors > 0) {
         bound.add({static_cast<double>(factors), fp32.unit_roundoff()});
@@ -132,7 +135,7 @@ ErrorBound error_bound(const MatmulRule& rule, std::int64_t k, const Format& out
         add_slice(bound, rule, std::min(length, k), rule.slices);
         add_join(bound, rule, output);
     }
-    // Promoted, joined or scaled sums are fp32, whatever the result format of the machine.
+    // Sums that are promoted, joined or scaled are fp32, even if the machine has another result format.
     const bool is_single = rule.promotion != Promotion::none || rule.slices > 1 || rule.has_blocks();
     add_output(bound, is_single ? fp32 : rule.machine->result, output, factors);
     return bound;

@@ -16,7 +16,7 @@ ExactAccumulator::Parts ExactAccumulator::split(float x) {
 }
 
 WideValue fixed_point_value(std::span<std::int64_t> digits, int lowest) {
-    // Carry first, so that every digit except the top one lies in [0, 2^32), and the top one has the sign.
+    // Carries first. Then every digit except the top digit lies in [0, 2^32), and the top digit has the sign.
     const int words = static_cast<int>(digits.size());
     std::int64_t* const d = digits.data();
     const auto carry = [&] {
@@ -39,8 +39,9 @@ WideValue fixed_point_value(std::span<std::int64_t> digits, int lowest) {
     const auto bit = [&](int i) {
         return i < 0 || i > leading ? 0u : static_cast<unsigned>((d[i / 32] >> (i % 32)) & 1);
     };
-    // The bits down to `last`, the last bit of fp64 at this magnitude, are rounded here and not by adding two parts,
-    // which may underflow. `rest` has the next 53 bits. Its last bit is also set if any lower bit is.
+    // `last` is the lowest bit that fp64 can hold at this magnitude. The number is rounded at this bit with integers,
+    // because adding two fp64 parts could underflow. `rest` has the next 53 bits. Its last bit is also set if any lower
+    // bit is set.
     const int last = std::max(leading - 52, -1074 - lowest);
     std::uint64_t bits = 0, rest = 0;
     for (int i = leading; i >= last; --i) bits = bits << 1 | bit(i);
@@ -60,7 +61,7 @@ WideValue ExactAccumulator::value() const {
 }
 
 WideValue sum(const WideValue& x, const WideValue& y) {
-    // Knuth's two-sum. Its error joins the low parts, and then the result is normalised again.
+    // Knuth's two-sum. Its error is added to the low parts, and the result is normalised again.
     const double high = x.high + y.high, back = high - x.high;
     const double low = (x.high - (high - back)) + (y.high - back) + (x.low + y.low);
     const double top = high + low;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exact sums of products of fp32 numbers, as fixed-point integers: the reference for the errors of the emulated
-// machines. It shares no code with emulation/.
+// Exact sums of products of fp32 numbers, computed with fixed-point integers. They are the reference for the errors of
+// the emulated machines. This file shares no code with emulation/.
 #pragma once
 #include "core/host/thread_pool.hpp"
 
@@ -12,17 +12,17 @@
 namespace macheps::study {
 
 /// `high` is the value rounded to nearest, ties to even. high + low is the value with a relative error of at most
-/// 2^-105, exact if 105 bits suffice. If `low` is subnormal, the error is at most 2^-1075.
+/// 2^-105. It is the exact value if 105 bits suffice. If `low` is subnormal, the error is at most 2^-1075.
 struct WideValue {
     double high = 0, low = 0;
 };
 
-/// Returns the value of a fixed-point number whose digit i counts 2^(32 i + lowest). Digits may exceed 32 bits and have
-/// signs. The last one must have room for all carries.
+/// Returns the value of a fixed-point number whose digit i has the weight 2^(32 i + lowest). Digits have signs and may
+/// exceed 32 bits. The last digit must be able to hold all carries.
 WideValue fixed_point_value(std::span<std::int64_t> digits, int lowest);
 
-/// A sum of products of finite floats without any rounding: an integer of 640 bits with unit 2^-298, the smallest
-/// product of two fp32 numbers. It has room for 2^30 products.
+/// Exact sum of products of finite fp32 numbers. It is an integer of 640 bits in units of 2^-298, the smallest nonzero
+/// product of two fp32 numbers, and can hold the sum of 2^30 products.
 class ExactAccumulator {
   public:
     /// One operand, split into significand * 2^exponent, with the magnitude of the significand below 2^24.
@@ -49,7 +49,7 @@ class ExactAccumulator {
 
   private:
     static constexpr int lowest = -298;
-    /// Word i counts 2^(32 i - 298). The largest product ends below bit 554; words above hold carries.
+    /// Word i has the weight 2^(32 i - 298). The largest product ends below bit 554. The words above it hold carries.
     static constexpr int words = 20;
     std::array<std::int64_t, words> digits_{};
 };

@@ -19,7 +19,7 @@ namespace macheps::study {
 
 namespace {
 
-/// Operands as a machine gets them, and the outputs that it should have.
+/// Operands as a machine receives them, with the exact outputs and their sizes.
 struct Prepared {
     RoundedOperand a{}, b{};
     float out_scale = 1;
@@ -52,18 +52,18 @@ Prepared prepare(Backend& backend, ThreadPool& pool, const GemmData& data) {
     return p;
 }
 
-/// Outputs of a machine or an order.
+/// Outputs of a machine or of an order of summation.
 struct Outputs {
     std::vector<float> values{};
-    std::vector<unsigned char> saturated{};  ///< 1: finite, although something overflowed on the way
+    std::vector<unsigned char> saturated{};  ///< 1: finite, although a sum or cast overflowed
     bool is_judged = true;  ///< false: a partial sum may have saturated unseen, so that no bound is certain
 
     /// Returns whether an output is finite and has no hidden overflow. Only such outputs count in the figures.
     bool counts(std::size_t i) const { return std::isfinite(values[i]) && saturated[i] == 0; }
 };
 
-/// Sets the figures that come from the outputs and their bounds. The bounds of the row are the largest of all outputs
-/// and, like the errors, relative to the magnitudes.
+/// Compares the outputs with their bounds and sets the bounds and counts of the row. The bounds of the row are the
+/// maxima over all outputs. Like the errors, they are relative to the magnitudes.
 void compare(reports::GemmRow& row, const Outputs& outputs, const Prepared& operands, const ErrorBound& bound,
              double lambda) {
     row.lambda = lambda;
@@ -87,7 +87,7 @@ void compare(reports::GemmRow& row, const Outputs& outputs, const Prepared& oper
         largest = std::max(largest, certain / size.magnitudes);
         largest_probable = std::max(largest_probable, probable / size.magnitudes);
     }
-    // No sum of rounded terms has such a large error, so a larger figure means that no bound is known.
+    // No sum of rounded terms has such a large relative error. A larger bound means that no bound is known.
     const auto known = [](double x) { return x > 0x1p20 ? std::nullopt : std::optional(x); };
     row.unit = known(bound.relative() / static_cast<double>(row.k));
     row.bound = known(largest);
@@ -97,7 +97,7 @@ void compare(reports::GemmRow& row, const Outputs& outputs, const Prepared& oper
 }
 
 /// Computes the outputs of an order of summation: sums in its format, a multiplication by the scale, and a rounding to
-/// the output.
+/// the output format.
 Outputs order_outputs(ThreadPool& pool, const SumOrder& order, const GemmData& data, const Prepared& p,
                       const Format& output, std::string_view name) {
     const RngKey stream{static_cast<std::uint64_t>(data.seed), 0, site_id(name)};
@@ -148,7 +148,8 @@ Outputs machine_outputs(Backend& backend, const MatmulRule& rule, const GemmData
     Outputs out{.values = rule_outputs(backend, rule, data, operands, output),
                 .saturated = std::vector<unsigned char>(operands.exact.size())};
     if (!hides_overflow(output, Round::nearest_even)) return out;
-    // The machine's sums are fp32 and become Inf if they overflow. Only the cast to such an output hides the overflow.
+    // The machine's sums are fp32 and become Inf if they overflow. Only the cast to the output format hides an
+    // overflow.
     const bool rounds_slices =
         rule.slices > 1 && (rule.join == SliceJoin::rounded_workspace || rule.join == SliceJoin::serial);
     out.is_judged = !rounds_slices;
@@ -177,7 +178,7 @@ reports::GemmRow product_row(Backend& backend, ThreadPool& pool, const GemmGrid&
                          .n = data.n,
                          .k = data.k};
     measure<float>(row, out.values, operands.exact, output, out.saturated);
-    // One scale for the whole product is one multiplication. Scales of rows and columns are two.
+    // One scale for the whole product needs one multiplication. Scales of rows and columns need two.
     const int factors = data.scaling == OperandScaling::row ? 2 : operands.out_scale != 1 ? 1 : 0;
     const ErrorBound bound = spelled.order ? error_bound(*spelled.order, data.k, output, factors)
                                            : error_bound(spelled.rule, data.k, output, factors);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The error of matrix products on machines, compared with exact sums, over a grid of shapes, formats and data.
+// Measures the errors of matrix products on machines against exact sums, over a grid of shapes, formats and data.
 #pragma once
 #include "core/host/thread_pool.hpp"
 #include "emulation/backend.hpp"
@@ -14,7 +14,7 @@
 
 namespace macheps::study {
 
-/// Every combination of the elements of the lists, machines innermost.
+/// Grid of matrix products: every combination of the elements of these lists. The machine varies fastest.
 struct GemmGrid {
     std::vector<SpelledRule> machines{};
     std::vector<FormatPair> formats{};
@@ -22,7 +22,7 @@ struct GemmGrid {
     std::vector<OperandScaling> scalings{OperandScaling::none};
     std::vector<double> scales{1};
     std::vector<std::int64_t> seeds{0}, m{16}, n{16}, k{4096};
-    std::optional<Format> output{};  ///< absent: the machine's own result
+    std::optional<Format> output{};  ///< absent: the result format of the machine
     double lambda = 4;
 };
 
@@ -35,13 +35,13 @@ std::vector<GemmData> all_data(const GemmGrid& grid);
 
 struct GemmProgress {
     std::size_t done = 0, rows = 0;  ///< number of products measured so far, and in total
-    std::string_view machine{};      ///< the next one
+    std::string_view machine{};      ///< machine of the next product
     GemmData data{};
 };
 
-/// Runs the grid. Machines that do not take a pair of formats or its scales are skipped for that pair. `row` receives
-/// the row of each product, `progress` what comes next. Rows have the same bits for every number of threads. Errors:
-/// throws Error (usage) if no machine takes any of the operands.
+/// Runs the grid. A machine is skipped for operands whose formats or scales it does not accept. `row` receives the row
+/// of each product. `progress` is called before each product. Rows have the same bits for every number of threads.
+/// Errors: throws Error (usage) if no machine accepts any of the operands.
 void run_gemm(Backend& backend, ThreadPool& pool, const GemmGrid& grid,
               const std::function<void(const reports::GemmRow&)>& row,
               const std::function<void(const GemmProgress&)>& progress = {});

@@ -7,7 +7,7 @@ namespace macheps::study {
 
 namespace {
 
-/// Scaling of a and b, by the names of emulation/scaling/rules.hpp.
+/// Scaling of the operands a and b: their granularities and the rule, from the tables of emulation/scaling/rules.hpp.
 struct Recipe {
     OperandScaling scaling;
     const Granularity *a, *b;
@@ -18,7 +18,7 @@ constexpr Recipe recipe(OperandScaling scaling, std::string_view a, std::string_
     return {scaling, find_granularity(a), find_granularity(b), find_scale_rule(rule)};
 }
 
-/// In the order of OperandScaling.
+/// Recipes in the order of OperandScaling.
 constexpr Recipe recipes[] = {
     recipe(OperandScaling::none, "none", "none", "ao_fp8"),
     recipe(OperandScaling::tensor, "tensor", "tensor", "te_current"),
@@ -60,7 +60,7 @@ bool takes(const MatmulRule& rule, const FormatPair& formats, OperandScaling sca
     const Machine& machine = *rule.machine;
     const bool scales_partial_sums = rule.promotion == Promotion::fma_joint || rule.promotion == Promotion::fma_left;
     if (!takes(machine, formats)) return false;
-    if (machine.reads_values && scaling != OperandScaling::none) return false;  // operands here are codes
+    if (machine.reads_values && scaling != OperandScaling::none) return false;  // scaled operands are codes with scales
     const ScaleLayout scales = scale_layout(*recipe_of(scaling).a);
     if (scales.kind == ScaleLayout::Kind::outer) return !machine.has_scales();
     if (scales.kind != ScaleLayout::Kind::blocks) return true;
@@ -102,7 +102,7 @@ RoundedOperand rounded_operand(Backend& backend, Operand which, const GemmData& 
             r.scales = result.scales;
             const std::int64_t along = how.granularity->k;
             r.k_block = along == 0 ? data.k : along;
-            if (along == 0) r.scales.k_stride = 0;  // one scale for all of k
+            if (along == 0) r.scales.k_stride = 0;  // one scale for the whole k axis
             std::vector<float> host(static_cast<std::size_t>(r.scale_memory.count()));
             backend.download(r.scale_memory, host);
             OperandScales there = r.scales;

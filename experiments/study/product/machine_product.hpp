@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes the narrow products that make up a wide product, on a machine, and counts elements that are not the exact
-// integers.
+// Computes narrow matrix products on an emulated machine. A wide product is made from them (narrow_product.hpp). For
+// integer matrices, counts the elements that differ from the exact integers.
 #pragma once
 #include "experiments/study/product/narrow_product.hpp"
 
@@ -10,7 +10,8 @@
 
 namespace macheps::study {
 
-/// Computes a b on the machine. The operands hold numbers of `format`, in the layout of the wide operands.
+/// Computes the matrix product a b on the machine. The operands hold numbers of `format` and have the shapes and layout
+/// of the wide operands `x`.
 class MachineProduct {
   public:
     MachineProduct(Backend& backend, const MatmulRule& rule, const WideOperands& x, const Format& format)
@@ -45,20 +46,21 @@ class MachineProduct {
     std::vector<float> host_;
 };
 
-/// Computes a b of integer matrices, on the machine or the integer unit, and compares it with 64-bit integers.
+/// Computes the product a b of integer matrices on the machine or on the integer unit (exact_int32). Compares each
+/// element with the exact sum in 64-bit integers.
 class IntegerProduct {
   public:
     IntegerProduct(Backend& backend, const MatmulRule& rule, const WideOperands& x, const Format& format);
 
     const std::vector<double>& operator()(const std::vector<float>& a, const std::vector<float>& b);
-    /// Returns the number of elements of all products so far that are not the exact integers.
+    /// Returns the number of elements, over all products so far, that differ from the exact integers.
     std::uint64_t inexact() const { return inexact_; }
 
   private:
     const WideOperands& x_;
-    std::optional<MachineProduct> machine_{};  ///< none: the integer unit
+    std::optional<MachineProduct> machine_{};  ///< absent for the integer unit
     std::vector<double> got_;
-    std::vector<std::int64_t> sums_;  ///< those of one row
+    std::vector<std::int64_t> sums_;  ///< exact sums of one row
     std::uint64_t inexact_ = 0;
 };
 

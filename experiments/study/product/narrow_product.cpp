@@ -30,18 +30,18 @@ constexpr ViaRow ways[] = {
 };
 
 constexpr int max_slices = 64, max_digit_bits = 25, max_auto_slices = 24;
-constexpr int max_integer_bits = 7;  ///< a digit of 8 bits may be 128, which int8 does not have
+constexpr int max_integer_bits = 7;  ///< a digit of 8 bits can be 128, which int8 cannot hold
 
 int log2_up(std::int64_t k) { return std::bit_width(static_cast<std::uint64_t>(k) - 1); }
 
-/// One operand as integers: element (outer, p) is the sum over t of digits[t] 2^(exponent[outer] - (bits - 1) - bits
-/// t).
+/// One operand, split into slices of integer digits. Element (outer, p) is the sum over t of slices[t]
+/// 2^(exponents[outer] - (bits - 1) - bits t).
 struct Digits {
     std::vector<int> exponents{};
-    std::vector<std::vector<float>> slices{};  ///< in the layout of the operand
+    std::vector<std::vector<float>> slices{};  ///< each in the layout of the operand
 };
 
-/// Splits an operand with `outer` rows (of a) or columns (of b).
+/// Splits an operand into digits. `outer` is the number of rows of a or of columns of b.
 template <class At>
 Digits split_operand(std::int64_t outer, std::int64_t k, std::size_t size, const At& at, std::span<const double> x,
                      int bits, int slices) {
@@ -51,7 +51,7 @@ Digits split_operand(std::int64_t outer, std::int64_t k, std::size_t size, const
         double most = 0;
         for (std::int64_t p = 0; p < k; ++p) most = std::max(most, std::fabs(x[at(i, p)]));
         int& exponent = d.exponents[static_cast<std::size_t>(i)];
-        std::frexp(most, &exponent);  // 2^exponent > most, minimal
+        std::frexp(most, &exponent);  // the smallest exponent with 2^exponent > most
         for (std::int64_t p = 0; p < k; ++p) {
             double y = std::ldexp(x[at(i, p)], bits - 1 - exponent);
             for (int t = 0; t < slices; ++t) {
@@ -64,8 +64,8 @@ Digits split_operand(std::int64_t outer, std::int64_t k, std::size_t size, const
     return d;
 }
 
-/// Sums the products of digits in fp64 with one rounding for each, or in 334 digits with one rounding to fp64 at the
-/// end.
+/// Adds the products of digits. Either rounds to fp64 after each addition, or adds with 334 bits of precision and
+/// rounds to fp64 once at the end.
 class Combination {
   public:
     using Exact = boost::multiprecision::cpp_bin_float_100;
@@ -91,8 +91,8 @@ class Combination {
     std::vector<Exact> exact_;
 };
 
-/// Returns the largest distance, in binades, from the largest magnitude of a row to its median. Wide rows need that
-/// many bits in addition to 55.
+/// Returns the number of binades between the largest and the median magnitude of a row, for the row where this number
+/// is largest. Such a row needs that many bits in addition to 55.
 template <class At>
 int widest_row(std::int64_t outer, std::int64_t k, const At& at, std::span<const double> x) {
     int widest = 0;
@@ -147,7 +147,8 @@ NarrowProduct ozaki_product(Backend& backend, const ViaPlan& plan, const WideOpe
     return result;
 }
 
-/// Splits fp32 numbers into parts: each is the rest, rounded to the format.
+/// Splits each fp32 number into `count` parts. Each part is the remainder after the earlier parts, rounded to the
+/// format.
 std::vector<std::vector<float>> parts_of(std::span<const double> x, const Format& format, int count) {
     std::vector<std::vector<float>> parts(static_cast<std::size_t>(count), std::vector<float>(x.size()));
     for (std::size_t i = 0; i < x.size(); ++i) {

@@ -8,13 +8,13 @@ namespace macheps::study {
 
 namespace {
 
-/// Returns |x|, but the smallest normal number if x is subnormal.
+/// Returns |x|, or the smallest normal number if x is subnormal.
 double lifted(double x, double min_normal) { return x == 0 ? 0 : std::max(std::fabs(x), min_normal); }
 
-/// One operand as [outer, k] magnitudes.
+/// Magnitudes of the elements of one operand, [outer, k].
 struct Magnitudes {
     std::vector<float> values{};
-    std::vector<double> factors{};  ///< [outer, blocks], lifted if the machine applies them
+    std::vector<double> factors{};  ///< block scales, [outer, blocks]; subnormal scales are lifted as well
     double min_normal = 0;
     bool has_subnormals = false;
 };
@@ -48,7 +48,7 @@ std::vector<OutputSize> output_sizes(const GemmData& data, const RoundedOperand&
                      y = magnitudes(b, data.formats.b, scale, data.n, data.k, true);
     const double out_scale = std::fabs(product_scale(a.scale, b.scale));
     const std::int64_t block = a.k_block > 0 ? a.k_block : data.k, blocks = (data.k + block - 1) / block;
-    const double rounding = 1 + static_cast<double>(data.k) * 0x1p-52;  // of the sums of magnitudes in fp64
+    const double rounding = 1 + static_cast<double>(data.k) * 0x1p-52;  // covers the rounding of fp64 sums of k terms
     std::vector<OutputSize> sizes(exact.size());
     pool.run(static_cast<std::int64_t>(sizes.size()), [&](std::int64_t element) {
         const std::int64_t i = element / data.n, j = element % data.n;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes the magnitudes to which the errors of each output are relative, from the operands.
+// Computes the OutputSize of each output of a product, that is, the magnitudes to which its errors are relative.
 #pragma once
 #include "experiments/study/product/error_bound.hpp"
 #include "experiments/study/product/exact_product.hpp"
@@ -10,8 +10,8 @@
 
 namespace macheps::study {
 
-/// Returns the sizes of the [m,n] outputs of `a` times `b`, which rounded_operand made. `exact` has the exact sums, in
-/// the output's units.
+/// Returns the OutputSize of each of the [m,n] outputs of a b. Both operands come from rounded_operand. `exact` holds
+/// the exact outputs, after all decode scales.
 std::vector<OutputSize> output_sizes(const GemmData& data, const RoundedOperand& a, const RoundedOperand& b,
                                      std::span<const ExactOutput> exact, ThreadPool& pool);
 

@@ -26,13 +26,14 @@ Integer product_of(const std::vector<int>& moduli) {
     return product;
 }
 
-/// Returns the residue in [-m / 2, m / 2), of magnitude at most 128.
+/// Returns the residue of x modulo m that lies in [-m / 2, m / 2). Its magnitude is at most 128.
 int residue(std::int64_t x, int m) {
     const auto r = static_cast<int>(x % m), up = (m + 1) / 2;
     return r >= up ? r - m : r < up - m ? r + m : r;
 }
 
-/// One operand: element (outer, p) is about integers[at(outer, p)] 2^(exponents[outer] - t).
+/// One operand, rounded to integers. Element (outer, p) is approximately q 2^(e - t), where q = integers[at(outer, p)]
+/// and e = exponents[outer].
 struct WholeOperand {
     std::vector<std::int64_t> integers{};
     std::vector<int> exponents{};
@@ -59,7 +60,8 @@ struct WholeOperand {
     }
 };
 
-/// Returns w with w = 1 modulo m and w = 0 modulo the other moduli, whose product is `rest`.
+/// Returns the number that is 1 modulo m and 0 modulo each of the other moduli. `rest` is the product of the other
+/// moduli.
 Integer weight_of(const Integer& rest, int m) {
     const auto r = static_cast<int>(rest % m);
     int inverse = 1;
@@ -88,7 +90,7 @@ int residue_integer_bits(int moduli, std::int64_t k) {
 
 bool has_exact_residues(const SpelledRule& machine, std::int64_t k) {
     if (is_integer_unit(*machine.rule.machine)) return k < 1 << (31 - 2 * residue_bits);
-    // The same rule as for digits of 8 bits, whose magnitudes are also at most 2^7.
+    // Residues are exact if digits of 8 bits are, because the magnitudes of both are at most 2^7.
     return exact_digit_bits(machine, k) >= residue_bits + 1;
 }
 

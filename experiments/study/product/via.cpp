@@ -36,7 +36,7 @@ std::vector<ExactOutput> wide_product(const WideOperands& x, ThreadPool* pool) {
     return exact;
 }
 
-/// Computes one fma per term in Real, with k ascending.
+/// Computes each output as a chain of fma in Real, with one fma per term and k ascending.
 template <class Real>
 std::vector<double> fma_chain(const WideOperands& x) {
     std::vector<double> out;

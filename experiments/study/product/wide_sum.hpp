@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exact sums of products of fp64 numbers, as fixed-point integers. They are the reference of `gemm --via`, exact under
-// any cancellation.
+// Exact sums of products of fp64 numbers, as fixed-point integers. They are the reference results of `gemm --via`. They
+// are exact under any cancellation.
 #pragma once
 #include "core/codec.hpp"
 #include "experiments/study/product/exact_product.hpp"
@@ -10,8 +10,8 @@
 
 namespace macheps::study {
 
-/// A sum of up to 2^30 products of finite doubles without any rounding, with unit 2^-2148, the square of the smallest
-/// fp64 number.
+/// Sum of up to 2^30 products of finite doubles, computed without rounding. Its unit is 2^-2148, the square of the
+/// smallest positive fp64 number.
 class WideSum {
   public:
     void add_product(double a, double b) {
@@ -29,7 +29,7 @@ class WideSum {
     }
 
   private:
-    /// Adds 64 bits. Shifted by at most 31, they cover three digits.
+    /// Adds sign * bits * 2^place, in units of 2^lowest. After the shift, the bits cover up to three digits.
     void add(std::int64_t sign, std::uint64_t bits, int place) {
         const auto word = static_cast<std::size_t>(place / 32);
         const int shift = place % 32;
@@ -39,7 +39,7 @@ class WideSum {
         digits_[word + 2] += sign * static_cast<std::int64_t>(high >> 32);
     }
 
-    /// The largest product ends below 2^2048, which is bit 4196; digits above hold carries.
+    /// All products are below 2^2048, which is bit 4196. The digits above hold carries.
     static constexpr int lowest = -2148, words = 136;
     std::array<std::int64_t, words> digits_{};
 };

@@ -76,7 +76,8 @@ std::vector<ScaleTraceStep> trace_of_history(const ScaleQuestion& question, cons
     return steps;
 }
 
-/// Returns the scale of the whole tensor whose blocks have the amaxes of the question.
+/// Returns the scale of a tensor whose blocks have the given amaxes, or a neutral scale if the rule does not scale
+/// whole tensors.
 definition::GroupScale tensor_scale(const ScaleQuestion& question, const ScaleRule& rule) {
     if (rule.tensor == nullptr) return {};
     float amax = 0;
@@ -96,7 +97,7 @@ std::vector<ScaleTraceStep> trace_of_groups(const ScaleQuestion& question, const
     return steps;
 }
 
-/// Throws if the question sets an option that the rule does not read.
+/// Throws if the input sets an option that the rule does not use.
 void refuse_unread(const ScaleQuestion& question, const ScaleRule& rule) {
     const auto refuse = [&](const char* field, bool is_said, bool (*reads)(const ScaleRule&)) {
         if (!is_said || reads(rule)) return;

@@ -63,8 +63,8 @@ void check_format(const Format& format, const Granularity& granularity) {
                      "use the format e2m1fn");
 }
 
-/// Returns whether the contraction runs along the last axis. It does for a scale per row, which spans all columns. It
-/// does not for a scale per column, which spans all rows.
+/// Returns whether the contraction runs along the last axis. With one scale per row, it does, because each scale spans
+/// all columns. With one scale per column, it runs along the first axis.
 bool k_is_last(const Granularity& granularity, std::optional<int> axis) {
     if (granularity.operand.empty()) return axis.value_or(1) == 1;
     const int own = granularity.operand == "a" ? 1 : 0;
@@ -87,8 +87,8 @@ void check_blocks(const Granularity& granularity, bool last, std::int64_t rows, 
     check(rows, last ? granularity.outer : granularity.k, "rows");
 }
 
-/// Sets `decoded` to NaN where the scaled value was NaN and the format of the codes has no NaN. The code there is
-/// arbitrary. Rules that ignore NaN elements saturate them instead.
+/// Sets an element of `decoded` to NaN if its scaled value was NaN but the format of the codes has no NaN. The code of
+/// such an element is arbitrary. Does nothing for rules that ignore NaN elements, because these rules saturate them.
 void restore_nan(const ScaledCast& how, const ScaledArray& made, std::span<const float> values, std::int64_t columns,
                  std::vector<float>& decoded) {
     const Format& format = how.cast.format;

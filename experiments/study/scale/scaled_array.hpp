@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A matrix of numbers as codes and scales, made by the scaled cast of training, and the values that they represent.
+// Converts a matrix to codes and scales with the scaled cast that training uses, and returns the values that they
+// represent.
 #pragma once
 #include "emulation/backend.hpp"
 #include "emulation/scaling/scaling.hpp"
@@ -12,7 +13,7 @@
 
 namespace macheps::study {
 
-/// Selects a cast, in the words of a policy.
+/// Selects a scaled cast. Names are written as in policies.
 struct ScaledArrayChoice {
     Format format{};
     std::string granularity, scale_rule{};  ///< `scale_rule` empty: the usual rule of the granularity
@@ -22,20 +23,21 @@ struct ScaledArrayChoice {
 };
 
 struct ScaledArray {
-    std::vector<std::uint32_t> codes;  ///< containers, in the shape of the matrix
+    std::vector<std::uint32_t> codes;  ///< one code per element, in the shape of the matrix
     ScaleGrid grid{};
-    std::vector<float> scales;                ///< decode scales of the groups, without that of the tensor
-    std::vector<std::uint8_t> scale_codes{};  ///< the scales as stored, if that is a byte: e8m0, e4m3
+    std::vector<float> scales;                ///< decode scales of the groups, without the tensor's scale
+    std::vector<std::uint8_t> scale_codes{};  ///< codes of the scales, if they are bytes (e8m0, e4m3)
     std::optional<float> tensor_scale{};      ///< decode scale of an NVFP4 tensor
     std::vector<float> decoded;               ///< fl32(fl32(value(code) scale) tensor_scale)
 };
 
-/// Returns the cast that `choice` selects for a matrix of this shape. Errors: throws FieldError (usage) with the
-/// nearest name for unknown words, for a rule that does not make such scales, for an axis that contradicts the
-/// granularity, and for blocks of MX and NVFP4 that do not divide their axis, which the libraries refuse as well.
+/// Returns the cast that `choice` selects for a matrix of this shape. Errors: throws FieldError (usage) for an unknown
+/// name (the message suggests the nearest name), for a rule that cannot make scales of this granularity, and for an
+/// axis that contradicts the granularity. It also throws if blocks of MX or NVFP4 do not divide their axis, which
+/// libraries refuse as well.
 ScaledCast scaled_cast_of(const ScaledArrayChoice& choice, std::int64_t rows, std::int64_t columns);
 
-/// Casts `values`, which are row-major, rows x columns.
+/// Casts `values`, a row-major matrix of rows x columns.
 ScaledArray scale_array(Backend& backend, const ScaledCast& how, std::span<const float> values, std::int64_t rows,
                         std::int64_t columns);
 

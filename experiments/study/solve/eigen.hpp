@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linear systems in any format for programs that keep their matrices in Eigen. Optional: no other file of macheps
-// includes it. Eigen is only the storage. Factors and solutions come from lu.hpp, cholesky.hpp and qr.hpp, whose order
-// of operations is fixed. Eigen's own decompositions also run on Float<F>, but their order of additions depends on
-// Eigen's version and block sizes.
+// Solves linear systems in any format for programs that keep their matrices in Eigen. This header is optional: no other
+// file of macheps includes it. Eigen is used only for storage. Factors and solutions come from lu.hpp, cholesky.hpp and
+// qr.hpp, whose order of operations is fixed. Eigen's own decompositions also run on Float<F>, but their order of
+// additions depends on Eigen's version and block sizes.
 #pragma once
 #include "core/types/eigen.hpp"
 #include "experiments/study/arithmetic.hpp"
@@ -22,8 +22,8 @@ using FloatMatrix = Eigen::Matrix<Float<F>, Eigen::Dynamic, Eigen::Dynamic, Eige
 template <Format F>
 using FloatVector = Eigen::Matrix<Float<F>, Eigen::Dynamic, 1>;
 
-/// Returns the factors of a square matrix, in its own format: those of P A = L U, A = L L' or A = Q R (factors.hpp).
-/// Errors: throws Error (usage) if `a` is not square.
+/// Factors a square matrix in the format of its elements: P A = L U, A = L L' or A = Q R (factors.hpp). Errors: throws
+/// Error (usage) if `a` is not square.
 template <Format F>
 Factors factor(const Eigen::Ref<const FloatMatrix<F>>& a, Factorisation kind = Factorisation::lu, int threads = 1) {
     require_square(a.rows(), a.cols());
@@ -37,7 +37,7 @@ Factors factor(const Eigen::Ref<const FloatMatrix<F>>& a, Factorisation kind = F
     return factor_lu(numbers, {.format = F}, pool);
 }
 
-/// Returns L and U, or the factors of the other kinds, as a matrix of the format.
+/// Returns the factors as one matrix in the format F, with the layout of Factors::lu.
 template <Format F>
 FloatMatrix<F> numbers_of(const Factors& factors) {
     FloatMatrix<F> lu(factors.lu.n, factors.lu.n);
@@ -47,8 +47,8 @@ FloatMatrix<F> numbers_of(const Factors& factors) {
     return lu;
 }
 
-/// Returns x with A x = b, by substitution in the format, where every operation rounds once. If the factors are not
-/// regular, every element of x is NaN. Errors: throws Error (usage) if b has another size.
+/// Solves A x = b by substitution in the format F and returns x. Every operation rounds once. If the factors are not
+/// regular, every element of x is NaN. Errors: throws Error (usage) if the size of b differs from that of A.
 template <Format F>
 FloatVector<F> solve(const Factors& factors, const Eigen::Ref<const FloatVector<F>>& b) {
     require_rows(b.size(), factors.lu.n);

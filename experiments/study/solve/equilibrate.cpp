@@ -10,7 +10,7 @@ namespace {
 
 double largest_of(const Format& format) { return decode64(format, format.max_finite_code() << format.padding); }
 
-/// Returns e with x = m 2^e and m in [1/2, 1), or 0 for 0.
+/// Returns the exponent e for which x = m 2^e with |m| in [1/2, 1), or 0 if x is 0.
 int exponent_of(double x) {
     int exponent = 0;
     std::frexp(x, &exponent);
@@ -19,7 +19,7 @@ int exponent_of(double x) {
 
 int floor_half(int x) { return x >= 0 ? x / 2 : -((1 - x) / 2); }
 
-/// Returns the largest magnitude of each row, or of each column, of R A C.
+/// Returns the largest magnitude in each row, or in each column, of the scaled matrix R A C.
 std::vector<double> largest_in(const Matrix& a, const Equilibration& scaling, bool of_columns) {
     std::vector<double> most(static_cast<std::size_t>(a.n));
     for (std::int64_t i = 0; i < a.n; ++i) {
@@ -38,7 +38,7 @@ std::vector<int> negated_exponents(const std::vector<double>& values, bool halve
     return exponents;
 }
 
-/// Returns whether a row or a column of `rounded` is zero and the same one of `a` is not.
+/// Returns whether a row or column of `a` that is not zero became zero in `rounded`.
 bool has_emptied_line(const Matrix& a, const Matrix& rounded) {
     for (std::int64_t i = 0; i < a.n; ++i) {
         bool had_row = false, had_column = false, has_row = false, has_column = false;
@@ -90,7 +90,7 @@ Matrix cast_matrix(const Matrix& a, const Equilibration& scaling, const Format& 
     Matrix rounded(a.n);
     const double largest = largest_of(format), min_normal = Format::power_of_two(format.emin());
     const double half_place =
-        ulp(format, largest) / 2;  // numbers up to this far beyond `largest` round to it and are not clipped
+        ulp(format, largest) / 2;  // numbers that exceed `largest` by less than this round to `largest`
     for (std::int64_t i = 0; i < a.n; ++i) {
         for (std::int64_t j = 0; j < a.n; ++j) {
             const double x = std::ldexp(a(i, j), scaling.mu + scaling.row(i) + scaling.column(j));

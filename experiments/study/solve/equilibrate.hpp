@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scales a matrix before it is rounded to a narrow format: A_f = fl(mu R A C). Every factor is a power of two, so that
-// scaling itself rounds nothing (after Higham, Pranesh, Zounon 2019).
+// Scales a matrix before it is rounded to a narrow format: A_f = fl(mu R A C). R, C and mu are powers of two, so the
+// scaling itself does not round (after Higham, Pranesh, Zounon 2019).
 #pragma once
 #include "core/format.hpp"
 #include "experiments/study/solve/matrix.hpp"
@@ -15,8 +15,8 @@ namespace macheps::study {
 enum class Scale : std::uint8_t {
     none,
     scalar,     ///< only mu
-    two_sided,  ///< rows, then columns of the result, then mu
-    symmetric,  ///< the same factors for row i and column i, then mu: a symmetric matrix stays symmetric
+    two_sided,  ///< scales the rows, then the columns of the result, then all by mu
+    symmetric,  ///< the same factor for row i and column i, then mu; keeps the matrix symmetric
 };
 
 struct ScaleName {
@@ -29,7 +29,7 @@ inline constexpr ScaleName scale_names[] = {
 std::string_view to_string(Scale scale);
 std::optional<Scale> find_scale(std::string_view name);
 
-/// Exponents of the factors.
+/// Exponents of the scale factors: R (rows), C (columns) and mu.
 struct Equilibration {
     std::vector<int> rows{}, columns{};  ///< empty: all 0
     int mu = 0;
@@ -38,15 +38,15 @@ struct Equilibration {
     int column(std::int64_t j) const { return columns.empty() ? 0 : columns[static_cast<std::size_t>(j)]; }
 };
 
-/// Returns whether a format needs scaling. One whose largest number is 10^6 or more has enough range and is never
-/// scaled.
+/// Returns whether matrices are scaled for the format. A format whose largest number is 10^6 or more has enough range
+/// and needs no scaling.
 bool is_scaled(const Format& format);
 Equilibration equilibrate(const Matrix& a, const Format& format, Scale scale);
 
-/// Effects of rounding A. Counts are over elements that are not zero.
+/// Effects of rounding A. The counts include only elements that are not zero before rounding.
 struct CastCounts {
     std::int64_t underflow = 0, to_subnormal = 0, overflow = 0;
-    bool leaves_range = false;  ///< an element became Inf or NaN, or was clipped in a format without them
+    bool leaves_range = false;  ///< an element became Inf or NaN, or was clipped because the format has neither
     bool empties_line = false;  ///< a row or a column that was not zero became zero
 };
 

@@ -59,8 +59,8 @@ Matrix moler_matrix(std::int64_t n, std::uint64_t, Numbers) {
         n, [](std::int64_t i, std::int64_t j) { return static_cast<double>(i == j ? i + 1 : std::min(i, j) - 1); });
 }
 
-/// Makes Kahan's upper triangular matrix: row i is s^i times 1, -c, -c, ... with s and c the sine and cosine of the
-/// angle.
+/// Makes Kahan's upper triangular matrix. From the diagonal on, row i is s^i times (1, -c, -c, ...), where s and c are
+/// the sine and cosine of the angle.
 Matrix kahan_matrix(std::int64_t n, std::uint64_t, Numbers numbers) {
     const double s = math::sin(numbers[0]), c = math::cos(numbers[0]);
     Matrix a(n);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Test matrices by name, in fp64: `randsvd:1e3`, `hilbert`, `tridiag:-1,2,-1`, `file:a.mtx`. The same name, size and
-// seed give the same bits everywhere.
+// seed give the same bits on every computer.
 #pragma once
 #include "experiments/study/operands.hpp"
 #include "experiments/study/solve/matrix.hpp"
@@ -14,14 +14,14 @@
 
 namespace macheps::study {
 
-/// Selects a matrix: a row of the gallery and its numbers, or a file.
+/// Selects a matrix: either a row of the gallery with its numbers, or a file.
 struct MatrixChoice {
-    std::string text{};  ///< as requested
-    std::string name{};  ///< before the colon
+    std::string text{};  ///< the whole text, as the user wrote it
+    std::string name{};  ///< the part of `text` before the colon
     std::vector<double> numbers{};
     std::string path{};  ///< for `file:`
 
-    /// Returns the condition number that randsvd was given, if any.
+    /// Returns the condition number that the user gave for randsvd, if any.
     std::optional<double> asked_condition() const;
 };
 
@@ -33,24 +33,25 @@ struct GalleryRow {
 };
 std::span<const GalleryRow> gallery();
 
-/// Reads `NAME[:NUMBER,...]`. `randsvd` without numbers takes its condition number from `condition`, if that is given.
-/// Errors: throws Error (usage).
+/// Parses `NAME[:NUMBER,...]` or `file:PATH`. If `randsvd` has no numbers, `condition` is its condition number. Errors:
+/// throws Error (usage) for an unknown name or unsuitable numbers.
 MatrixChoice parse_matrix(std::string_view text, std::optional<double> condition = {});
 
-/// Makes a matrix. A matrix from a file has the size of the file, and `n` is ignored. Errors: throws Error (bad input)
-/// for a file that does not hold a square matrix of finite numbers with at most `max_stored_size` rows.
+/// Makes a matrix. A matrix from a file has the size stored there, and `n` is ignored. Errors: throws Error (bad input)
+/// if the file does not contain a square matrix of finite numbers with at most `max_stored_size` rows.
 Matrix make_matrix(const MatrixChoice& choice, std::int64_t n, std::uint64_t seed);
 inline constexpr std::int64_t max_stored_size = 4096;
 
-/// Returns the 53 random bits of an element as a number in [0, 1): the draw of experiments/study/operands.hpp, not
-/// rounded to fp32.
+/// Returns a random number in [0, 1) with 53 bits for element (outer, p) of an operand. It equals the element of
+/// Distribution::positive with scale 1 (operands.hpp), before that is rounded to fp32.
 double unit_draw(Operand operand, std::uint64_t seed, std::int64_t outer, std::int64_t p);
 
 /// Returns b with b_i = 2 unit_draw(b, seed, 0, i) - 1.
 std::vector<double> right_hand_side(std::int64_t n, std::uint64_t seed);
 
-/// Returns an orthogonal times a diagonal times an orthogonal matrix, with singular values from 1 to 1 / condition.
-/// Modes: 1, one large; 2, one small; 3, geometric; 4, arithmetic.
+/// Returns a random matrix with singular values from 1 to 1 / condition: the product of an orthogonal, a diagonal and
+/// another orthogonal matrix. `mode` selects the distribution of the singular values: 1, one large; 2, one small; 3,
+/// geometric; 4, arithmetic.
 Matrix random_singular_values(std::int64_t n, std::uint64_t seed, double condition, int mode);
 
 }  // namespace macheps::study

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GMRES that starts from zero, without restarts (Saad, Schultz 1986, with modified Gram-Schmidt and Givens rotations).
-// It is left-preconditioned by low-precision factors, or not at all. Products with A and the preconditioner use one
-// arithmetic, everything else another.
+// GMRES without restarts, starting from zero (Saad, Schultz 1986, with modified Gram-Schmidt and Givens rotations). The
+// left preconditioner is made from low-precision factors, or it is the identity. Products with A and with the
+// preconditioner use one arithmetic. All other operations use another arithmetic.
 #pragma once
 #include "experiments/study/solve/equilibrate.hpp"
 #include "experiments/study/solve/factor/triangular.hpp"
@@ -15,12 +15,12 @@ namespace macheps::study {
 struct GmresResult {
     std::vector<double> d{};
     std::int64_t inner = 0;
-    double residual = 0;     ///< |g| / beta at the end
-    bool is_finite = false;  ///< false: beta or an intermediate result was not finite
+    double residual = 0;     ///< final residual norm divided by the initial one
+    bool is_finite = false;  ///< false: an intermediate result was not finite
 };
 
-/// The matrix A and the preconditioner C U^-1 L^-1 P R (the identity if not `preconditions`), in the arithmetic of the
-/// products.
+/// The matrix A and the preconditioner C U^-1 L^-1 P R, in the arithmetic of the products. If `preconditions` is false,
+/// the preconditioner is the identity.
 template <class Products>
 class Preconditioner {
   public:
@@ -40,7 +40,7 @@ class Preconditioner {
         for (const double x : v) z.push_back(in_.from(x));
         return solved(std::move(z));
     }
-    /// Applies the preconditioner to A v, which is not rounded to double before.
+    /// Computes A v and applies the preconditioner to it. A v is not rounded to double in between.
     std::vector<double> apply_to_product(const std::vector<double>& v) const {
         const std::size_t n = v.size();
         std::vector<Number> x, z(n);
@@ -78,8 +78,8 @@ class Preconditioner {
     bool preconditions_;
 };
 
-/// Returns the correction d for a residual r: solves C U^-1 L^-1 P R A d = C U^-1 L^-1 P R r until the residual has
-/// fallen by the factor `tolerance`.
+/// Returns the correction d for a residual r. Solves C U^-1 L^-1 P R A d = C U^-1 L^-1 P R r until the norm of the
+/// residual is at most `tolerance` times its initial value.
 template <class Rest, class Products>
 GmresResult gmres(const Rest& in, const Preconditioner<Products>& system, const std::vector<double>& r,
                   double tolerance) {

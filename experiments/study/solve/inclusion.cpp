@@ -10,17 +10,17 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double tiny = std::numeric_limits<double>::denorm_min();
 
-/// Returns an upper bound of a sum or product of nonnegative numbers from its fp64 value after `operations` roundings.
-/// Each rounding loses at most a share of 2^-53, or 2^-1075 if it underflows. The factor and the sum below are rounded
-/// as well.
+/// Returns an upper bound on a sum or product of nonnegative numbers. `value` is the result in fp64 after `operations`
+/// roundings. Each rounding has a relative error of at most 2^-53, or an absolute error of at most 2^-1075 if it
+/// underflows. The bound also covers the roundings in this function.
 double above(double value, std::int64_t operations) {
     const auto count = static_cast<double>(operations + 4);
     return value * (1 + count * 0x1p-52) + count * tiny;
 }
 
-/// Any positive weights are valid. These are the row sums of |A| after its columns were scaled, so that neither the
-/// scaling of the rows nor that of the columns makes alpha large. Empty if a row or a column of A is zero or outside
-/// the range of fp64.
+/// Returns the weights v. The bounds are valid for any positive weights. These weights are the row sums of |A| after
+/// its columns are scaled. With them, badly scaled rows or columns of A do not make alpha large. Returns an empty
+/// vector if a row or a column of A is zero or outside the range of fp64.
 std::vector<double> weights_of(const Matrix& a) {
     const std::int64_t n = a.n;
     std::vector<double> largest(static_cast<std::size_t>(n)), weights(static_cast<std::size_t>(n));
@@ -39,10 +39,10 @@ std::vector<double> weights_of(const Matrix& a) {
     return weights;
 }
 
-/// Number of columns of Y, and of the computed F = I - A Y, in a block.
+/// Number of columns of Y, and of the computed F = I - A Y, that are processed together.
 constexpr std::int64_t block_width = 16;
 
-/// Contribution of the columns of one block to |Y| v and to |F| v.
+/// Contribution of the columns of one block to |Y| v (`reached`) and to |F| v (`left`).
 struct BlockSums {
     std::vector<double> reached{}, left{};
 };
@@ -81,9 +81,9 @@ BlockSums block_sums(const Matrix& a, const std::vector<Number>& inverse, std::i
     return sums;
 }
 
-/// Computes the bounds. The computed F satisfies |F - E| <= gamma (I + |A| |Y|) with
-/// gamma = (n + 1) u / (1 - (n + 1) u), because it consists of sums of n + 1 terms (Higham 2002, 3.1). A product that
-/// underflows adds at most 2^-1074.
+/// Computes the bounds. F is the computed value of E = I - A Y. It satisfies |F - E| <= gamma (I + |A| |Y|) with gamma
+/// = (n + 1) u / (1 - (n + 1) u), because its elements are sums of n + 1 terms (Higham 2002, 3.1). Each product that
+/// underflows adds an error of at most 2^-1074.
 template <class Number>
 Contraction contraction_of(const Matrix& a, const std::vector<Number>& inverse, ThreadPool& pool) {
     const std::int64_t n = a.n;
@@ -113,7 +113,7 @@ Contraction contraction_of(const Matrix& a, const std::vector<Number>& inverse, 
         for (std::int64_t j = 0; j < n; ++j) product += std::fabs(a(i, j)) * reached[static_cast<std::size_t>(j)];
         const double rounding = gamma * above(product, 2 * n) + static_cast<double>(n) * tiny * above(total, n);
         const double share = above(left[at] + above(rounding, 5), 1) / known.weights[at];
-        if (!(share <= alpha)) alpha = share;  // also if it is NaN
+        if (!(share <= alpha)) alpha = share;  // also true if `share` is NaN
         if (!(alpha < infinity)) return known;
     }
     known.alpha = above(alpha, 1);
@@ -184,8 +184,8 @@ double error_bound(const Matrix& a, std::span<const double> b, const std::vector
     const std::vector<Oct> r = wide_residual(a, b, x, pool);
     std::vector<double> sizes(x.size());
     std::transform(x.begin(), x.end(), sizes.begin(), [](const Oct& each) { return magnitude_above(each); });
-    // The computed r has an error of (n + 1) u / (1 - (n + 1) u) times the terms, u = 2^-237. An underflow is below
-    // 2^-1074.
+    // The error of the computed r is at most (n + 1) u / (1 - (n + 1) u) times the sum of the magnitudes of its terms,
+    // with u = 2^-237. An underflow adds less than 2^-1074.
     const double gamma = static_cast<double>(a.n + 2) * 0x1p-237;
     double rho = 0;
     for (std::int64_t i = 0; i < a.n; ++i) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Proven bounds on the error of a solution of A x = b, by an approximate inverse (Krawczyk 1969, Rump 1980).
+// Proves bounds on the error of a solution of A x = b, with an approximate inverse of A (Krawczyk 1969, Rump 1980).
 //
-// Let Y be any matrix, E = I - A Y, and v > 0 a vector with |E| v <= alpha v, alpha < 1. Then I - E is regular, so A
-// and Y are, and the inverse of A is Y (I - E)^-1. For a residual r = b - A x with |r| <= rho v this gives
-// |inverse r| <= |Y| v rho / (1 - alpha), which bounds the error of x. The computed bounds contain their own rounding
-// errors.
+// Let Y be any matrix and E = I - A Y. Let v > 0 be a vector with |E| v <= alpha v and alpha < 1. Then I - E is
+// regular, so A and Y are also regular, and the inverse of A is Y (I - E)^-1. The error of x is the inverse of A times
+// the residual r = b - A x. If |r| <= rho v, then the error is at most |Y| v rho / (1 - alpha). The computed bounds
+// include their own rounding errors.
 #pragma once
 #include "core/host/thread_pool.hpp"
 #include "experiments/study/solve/factor/factors.hpp"
@@ -16,21 +16,21 @@
 
 namespace macheps::study {
 
-/// Numbers of 237 digits, used for the residuals of a proof.
+/// Numbers with 237 digits. They are used for the residuals in a proof.
 using Oct = boost::multiprecision::cpp_bin_float_oct;
 
-/// The bounds that an approximate inverse Y proves for a matrix.
+/// Bounds for a matrix A that are computed from an approximate inverse Y.
 struct Contraction {
     double alpha = std::numeric_limits<double>::infinity();  ///< |I - A Y| v <= alpha v
     double reach = std::numeric_limits<double>::infinity();  ///< max (|Y| v)
     std::vector<double> weights{};                           ///< v
 
-    /// Returns true if the bounds prove that A is regular. False proves nothing.
+    /// Returns whether the bounds prove that A is regular. If not, A may still be regular.
     bool holds() const { return alpha < 1 && reach < std::numeric_limits<double>::infinity(); }
 };
 
-/// Returns the bounds that Y proves. `inverse` is Y, column by column. The products A Y are computed with the digits of
-/// Y.
+/// Returns the bounds for `a`. `inverse` is Y, stored column by column. The product A Y is computed in the number type
+/// of Y.
 Contraction contraction(const Matrix& a, const std::vector<double>& inverse, ThreadPool& pool);
 Contraction contraction(const Matrix& a, const std::vector<Quad>& inverse, ThreadPool& pool);
 
@@ -40,7 +40,7 @@ std::vector<double> native_inverse(const Factors& factors, ThreadPool& pool);
 /// Returns b - A x, computed with 237 digits.
 std::vector<Oct> wide_residual(const Matrix& a, std::span<const double> b, const std::vector<Oct>& x, ThreadPool& pool);
 
-/// Returns an upper bound on max |x_i - exact_i|, or infinity if `known` does not hold.
+/// Returns an upper bound on max |x_i - exact_i|, or infinity if known.holds() is false.
 double error_bound(const Matrix& a, std::span<const double> b, const std::vector<Oct>& x, const Contraction& known,
                    ThreadPool& pool);
 

@@ -31,7 +31,7 @@ inline double max_norm(std::span<const double> x) {
     return most;
 }
 
-/// Returns the largest sum of the magnitudes of a row.
+/// Returns the largest row sum of magnitudes.
 inline double row_sum_norm(const Matrix& a) {
     double most = 0;
     for (std::int64_t i = 0; i < a.n; ++i) {
@@ -43,7 +43,7 @@ inline double row_sum_norm(const Matrix& a) {
 }
 
 inline bool all_finite(std::span<const double> x) {
-    // An Inf or NaN has an exponent of only ones. Adding one carries into the sign.
+    // The exponent bits of Inf and NaN are all ones. Adding one to the exponent carries into the sign bit.
     constexpr std::uint64_t exponent = 0x7ff0000000000000, one = 0x0010000000000000;
     std::uint64_t carried = 0;
     for (const double each : x) carried |= (std::bit_cast<std::uint64_t>(each) & exponent) + one;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic with 113 digits in software, for references and for the format `fp128` of residuals. Inside the range of
-// IEEE binary128 it has the same bits, with every compiler.
+// Software arithmetic with 113 digits, for reference solutions and for residuals in the format `fp128`. Within the
+// range of IEEE binary128, the results have the same bits as binary128, with every compiler.
 #pragma once
 #include "experiments/study/arithmetic.hpp"
 
@@ -21,8 +21,8 @@ struct QuadArithmetic {
     static Quad sqrt(const Quad& a) { return boost::multiprecision::sqrt(a); }
 };
 
-/// Rounds a number of 113 digits once to fp64, or to a format that has at least two digits less. In the second case it
-/// is first rounded to odd in fp64.
+/// Rounds a number of 113 digits to fp64, or to a format with at least two digits fewer than fp64. In the second case,
+/// the number is first rounded to odd in fp64, so that the result is the same as with a single rounding.
 inline double rounded_quad(const Quad& x, const Format& format) {
     double near = static_cast<double>(x);
     if (format == fp64 || !std::isfinite(near)) return near;

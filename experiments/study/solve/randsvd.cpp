@@ -7,7 +7,8 @@ namespace macheps::study {
 
 namespace {
 
-/// Returns n singular values from 1 to 1 / condition, each rounded once from 100 decimal digits (334 bits).
+/// Returns n singular values from 1 to 1 / condition. Each is computed with 100 decimal digits (334 bits) and rounded
+/// once to fp64.
 std::vector<double> singular_values(std::int64_t n, double condition, int mode) {
     using Wide = boost::multiprecision::cpp_bin_float_100;
     std::vector<double> values(static_cast<std::size_t>(n), 1);
@@ -33,8 +34,8 @@ std::vector<double> singular_values(std::int64_t n, double condition, int mode) 
     return values;
 }
 
-/// Applies Householder reflections of growing length to the last rows of every column. The inner loops run over the
-/// columns, which are contiguous in a row.
+/// Multiplies `a` from the left by random Householder reflections. For m = 2 to n, a reflection changes the last m
+/// rows. The inner loops run over the columns, because the elements of a row are contiguous.
 void reflect_rows(Matrix& a, std::uint64_t seed, std::int64_t stream) {
     std::vector<double> v, t(static_cast<std::size_t>(a.n));
     for (std::int64_t m = 2; m <= a.n; ++m) {

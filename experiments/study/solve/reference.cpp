@@ -15,7 +15,7 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// Factors of P A = L U with 113 digits.
+/// The factors of P A = L U, computed with 113 digits.
 struct QuadFactors {
     std::int64_t n = 0;
     std::vector<Quad> lu{};
@@ -57,7 +57,7 @@ QuadFactors factor_in_quad(const Matrix& a, ThreadPool& pool) {
 
 std::vector<Quad> solve_in_quad(const QuadFactors& f, const std::vector<Quad>& z) {
     std::vector<Quad> y(static_cast<std::size_t>(f.n));
-    std::int64_t first = f.n;  // the elements of y before it are zero; columns of the inverse have many zeros
+    std::int64_t first = f.n;  // y[0, first) is zero; columns of the inverse have many zeros
     for (std::int64_t i = 0; i < f.n; ++i) {
         Quad s = z[static_cast<std::size_t>(f.rows[static_cast<std::size_t>(i)])];
         for (std::int64_t j = first; j < i; ++j) s -= f.at(i, j) * y[static_cast<std::size_t>(j)];
@@ -93,7 +93,7 @@ std::vector<Quad> quad_inverse(const QuadFactors& f, ThreadPool& pool) {
     return inverse;
 }
 
-/// Measures the sensitivity by the row sums of |inverse| and |inverse| |A|.
+/// Sets the condition numbers of `reference`, from the row sums of |inverse|, |inverse| |A| and |inverse| |A| |x|.
 void measure_by_inverse(const Matrix& a, const std::vector<Quad>& inverse, Reference& reference) {
     const std::int64_t n = a.n;
     std::vector<double> ax(static_cast<std::size_t>(n)), row_sums(static_cast<std::size_t>(n));
@@ -155,8 +155,8 @@ std::vector<double> solve_native(const Factors& f, const std::vector<double>& z,
     return y;
 }
 
-/// Returns a lower estimate of the largest row sum of |inverse|, which is the 1-norm of the inverse's transpose (Hager
-/// 1984, with Higham's alternating vector, 1988).
+/// Returns an estimate from below of the largest row sum of |inverse|. This is the 1-norm of the transposed inverse
+/// (Hager 1984, with Higham's alternating vector, 1988).
 double inverse_norm_estimate(const Factors& f) {
     const std::int64_t n = f.lu.n;
     const auto size = static_cast<std::size_t>(n);
@@ -195,8 +195,8 @@ void estimate_condition(const Matrix& a, const Factors& native, Reference& refer
     reference.kappa_kind = "estimate";
 }
 
-/// Returns the solution: starts with x = 0 and corrects it until a correction is negligible. Empty if the corrections
-/// do not shrink.
+/// Returns the solution of A x = b. Starts with x = 0 and adds corrections until a correction is negligible. Returns an
+/// empty vector if the corrections stop shrinking.
 std::vector<Oct> refined_solution(const Matrix& a, std::span<const double> b, ThreadPool& pool,
                                   const std::function<std::vector<Oct>(const std::vector<Oct>& r)>& correction) {
     std::vector<Oct> x(b.size());
@@ -227,7 +227,8 @@ std::vector<Oct> solution_by(const QuadFactors& f, const Matrix& a, std::span<co
     });
 }
 
-/// Returns the solution. The residual is scaled by a power of two so that it and the correction fit in fp64.
+/// Returns the solution of A x = b, refined with fp64 factors. The residual is scaled by a power of two, so that the
+/// residual and the correction fit in fp64.
 std::vector<Oct> solution_by(const Factors& f, const Matrix& a, std::span<const double> b, ThreadPool& pool) {
     return refined_solution(a, b, pool, [&](const std::vector<Oct>& r) {
         Oct most = 0;
@@ -243,7 +244,7 @@ std::vector<Oct> solution_by(const Factors& f, const Matrix& a, std::span<const 
     });
 }
 
-/// Accepts x with its bound and the quality `word` if the bound is small enough.
+/// Stores x, its error bound and the quality `word` in `reference`, if the bound is proven and small enough.
 void certify(const Matrix& a, std::span<const double> b, const std::vector<Oct>& x, const Contraction& known,
              std::string_view word, ThreadPool& pool, Reference& reference) {
     double size = 0;
@@ -261,7 +262,8 @@ void certify(const Matrix& a, std::span<const double> b, const std::vector<Oct>&
     }
 }
 
-/// Proves the solution with an inverse rounded to fp64. If that fails, uses the inverse of 113 digits.
+/// Proves the solution with an approximate inverse. If `tries_fp64` is true, first tries the inverse rounded to fp64.
+/// If that does not suffice, uses the inverse with 113 digits.
 void solve_by_quad_inverse(const Matrix& a, std::span<const double> b, const std::vector<Oct>& x, const QuadFactors& f,
                            bool tries_fp64, ThreadPool& pool, Reference& reference) {
     const std::vector<Quad> inverse = quad_inverse(f, pool);

@@ -12,7 +12,8 @@ namespace macheps::study {
 
 namespace {
 
-/// Computes s = b_i and then s = s - a_ij x_j in u_r, j ascending, and rounds s once to u.
+/// Returns the residual b - A x. For each row, s = b_i and then s = s - a_ij x_j in precision u_r, with j ascending.
+/// Each s is then rounded once to precision u.
 std::vector<double> working_residual(const Matrix& a, std::span<const double> b, std::span<const double> x,
                                      const RefinePlan& plan) {
     std::vector<double> r(x.size());
@@ -37,7 +38,7 @@ std::vector<double> working_residual(const Matrix& a, std::span<const double> b,
     return r;
 }
 
-/// One system with its factors, and the operations that a refinement needs.
+/// A linear system with its factors, and the operations that a refinement needs.
 class System {
   public:
     System(const Matrix& a, const Factors& factors, const Equilibration& scaling, const RefinePlan& plan)
@@ -54,7 +55,7 @@ class System {
         });
     }
 
-    /// Returns mu C U^-1 L^-1 P R z, with the substitutions in u_s.
+    /// Returns mu C U^-1 L^-1 P R z. The substitutions are computed in precision u_s.
     std::vector<double> solve(std::span<const double> z) const {
         return with_arithmetic(plan_.substitution, [&](const auto& in) {
             std::vector<double> scaled(z.size());
@@ -71,7 +72,7 @@ class System {
         });
     }
 
-    /// Returns the exponent of the power of two t that brings the largest |R r| t into [1, 2).
+    /// Returns the exponent of the power of two t for which the largest element of |R r| t is in [1, 2).
     int residual_exponent(std::span<const double> r) const {
         double most = 0;
         for (std::int64_t i = 0; i < a_.n; ++i) {
@@ -96,7 +97,8 @@ class Iterate {
     Iterate(const Matrix& a, std::span<const double> b, const RefinePlan& plan, const Reference& reference)
         : a_(a), b_(b), plan_(plan), reference_(reference), norm_(row_sum_norm(a)) {}
 
-    /// Computes the residual as the method does, and the errors of x. Returns false if x or the residual is not finite.
+    /// Computes the residual in the precision of the method, and the errors of x. Returns false if x or the residual is
+    /// not finite.
     bool look(const std::vector<double>& x) {
         errors_ = {HUGE_VAL, HUGE_VAL, HUGE_VAL};
         if (!all_finite(x)) return false;
@@ -127,8 +129,8 @@ class Iterate {
     SolutionErrors errors_{};
 };
 
-/// Returns t d, where d is the correction of x for the residual r and t = 2^exponent, and stores the results of GMRES
-/// in `next`. Empty if the result of GMRES is not finite.
+/// Returns t d, where d is the correction of x for the residual r, and t = 2^exponent. Stores the statistics of GMRES
+/// in `next`. Returns an empty vector if the result of GMRES is not finite.
 std::vector<double> correction_of(const System& system, const std::vector<double>& r, int exponent,
                                   const RefinePlan& plan, RefineStep& next) {
     std::vector<double> scaled(r.size());
@@ -140,7 +142,8 @@ std::vector<double> correction_of(const System& system, const std::vector<double
     return result.is_finite ? std::move(result.d) : std::vector<double>{};
 }
 
-/// Adds fl(fl(d_i) / t) to x_i in u, with t = 2^exponent. Returns the magnitude of the largest correction.
+/// Adds fl(fl(d_i) / t) to x_i in the format `work`, with t = 2^exponent. Returns the magnitude of the largest
+/// correction.
 double add_correction(std::vector<double>& x, const std::vector<double>& d, int exponent, const Format& work) {
     double most = 0;
     with_arithmetic(work, [&](const auto& in) {
@@ -220,7 +223,7 @@ Refined refine(const Matrix& a, std::span<const double> b, const Factors& factor
         next.correction = add_correction(refined.x, d, exponent, plan.work);
         now = next;
     }
-    // The test needs a forward error, which is unknown.
+    // Stop::oracle needs the forward error, which is unknown here.
     if (plan.stop == Stop::oracle && !refined.errors.forward) refined.verdict = Verdict::no_reference;
     return refined;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Iterative refinement: a low-precision factorisation, corrected by residuals of a higher precision. Each correction
-// comes from the factors themselves (LU-IR, three precisions), from GMRES preconditioned by them (GMRES-IR, five), or
-// from GMRES without a preconditioner.
+// Iterative refinement: a system is solved with low-precision factors, and residuals of higher precision correct the
+// solution. Each correction comes from the factors (LU-IR, three precisions), from GMRES preconditioned with the
+// factors (GMRES-IR, five precisions), or from GMRES without a preconditioner.
 #pragma once
 #include "experiments/study/solve/equilibrate.hpp"
 #include "experiments/study/solve/factor/factors.hpp"
@@ -18,9 +18,9 @@ namespace macheps::study {
 
 enum class Method : std::uint8_t {
     lu,        ///< no refinement
-    ir,        ///< corrections by the factors
-    gmres_ir,  ///< by GMRES, preconditioned by the factors
-    gmres,     ///< by GMRES without preconditioner: the factors give only the first x
+    ir,        ///< corrections from the factors
+    gmres_ir,  ///< corrections from GMRES, preconditioned with the factors
+    gmres,     ///< corrections from GMRES without preconditioner; the factors give only the first x
 };
 
 struct MethodName {
@@ -32,7 +32,8 @@ inline constexpr MethodName method_names[] = {
 
 constexpr bool uses_gmres(Method method) { return method == Method::gmres_ir || method == Method::gmres; }
 
-/// NaN in a comparison never leads to `converged`: the tests for numbers that are not finite come first.
+/// Result of a refinement. A NaN never leads to `converged`, because numbers are tested for Inf and NaN before they are
+/// compared.
 using Verdict = reports::SolveVerdict;
 
 enum class Stop : std::uint8_t {
@@ -46,8 +47,8 @@ std::string_view to_string(Method method);
 struct RefinePlan {
     Method method = Method::ir;
     Format substitution{};    ///< u_s: both triangular solves with the factors
-    Format work = fp64;       ///< u: x, and the residual after its one rounding
-    Format residual = fp128;  ///< u_r: b - A x
+    Format work = fp64;       ///< u: x, and the residual after it is rounded once
+    Format residual = fp128;  ///< u_r: the computation of b - A x
     Format gmres = fp64;      ///< u_g: GMRES except for its products
     Format precond = fp128;   ///< u_p: products with A and the preconditioner
     Stop stop = Stop::residual;
@@ -55,22 +56,22 @@ struct RefinePlan {
     double gmres_tolerance = 1e-4;
 };
 
-/// One x. Step 0 is the x from the factors alone.
+/// One iterate x of a refinement. Step 0 is the x that comes from the factors alone.
 struct RefineStep {
     std::int64_t step = 0;
     SolutionErrors errors{};
-    double residual = 0;                     ///< max |r_i|, as the method computes it
+    double residual = 0;                     ///< max |r_i|, computed in the precision of the method
     std::optional<double> correction{};      ///< max |d_i| that led to this x
-    std::optional<std::int64_t> inner{};     ///< steps of GMRES for it
-    std::optional<double> gmres_residual{};  ///< final residual of GMRES relative to its first one
+    std::optional<std::int64_t> inner{};     ///< GMRES steps for this correction
+    std::optional<double> gmres_residual{};  ///< final residual norm of GMRES divided by its initial one
 };
 
 struct Refined {
     Verdict verdict = Verdict::stagnated;
     std::vector<double> x{};
-    std::vector<RefineStep> history{};  ///< one for each finite x
+    std::vector<RefineStep> history{};  ///< one step for each finite x
     std::int64_t steps = 0, inner = 0;
-    SolutionErrors errors{};  ///< those of the last x
+    SolutionErrors errors{};  ///< errors of the last x
 };
 
 /// Solves A x = b with the factors of fl(mu R A C). `a` and `b` hold numbers of the format `work`. The verdict covers
@@ -78,9 +79,9 @@ struct Refined {
 Refined refine(const Matrix& a, std::span<const double> b, const Factors& factors, const Equilibration& scaling,
                const RefinePlan& plan, const Reference& reference);
 
-/// Returns the condition number up to which theory promises convergence: 1/u_f for LU-IR (Carson, Higham 2018); for
-/// GMRES-IR u^-1/2 / u_f with a preconditioner of twice the digits, else (u u_f^2)^-1/3 (Amestoy et al. 2024); for
-/// GMRES alone 1/u.
+/// Returns the condition number up to which theory promises convergence, where u_f is the unit roundoff of `factor`.
+/// For LU-IR it is 1/u_f (Carson, Higham 2018). For GMRES-IR it is u^-1/2 / u_f if the preconditioner has at least
+/// twice the digits of u, else (u u_f^2)^-1/3 (Amestoy et al. 2024). For GMRES alone it is 1/u.
 double convergence_limit(const RefinePlan& plan, const Format& factor);
 
 }  // namespace macheps::study

@@ -18,7 +18,7 @@ namespace macheps::study {
 
 namespace {
 
-/// Settings of one factorisation. Each method adds a row.
+/// Settings of one factorisation. Each refinement method that uses it adds one row to the results.
 struct Cell {
     Format factor{};
     Factorisation kind{};
@@ -26,7 +26,8 @@ struct Cell {
     Scale scale{};
 };
 
-/// A factorisation, its number of operations divided by n^3, and that of a solution with its factors divided by n^2.
+/// One kind of factorisation. `flops` is its number of operations divided by n^3. `solve_flops` is the number of
+/// operations of a solution with its factors, divided by n^2.
 struct FactorisationRow {
     Factorisation kind;
     Factors (*factor)(const Matrix& low, const LuPlan& plan, ThreadPool& pool);
@@ -59,8 +60,8 @@ std::vector<Cell> cells_of(const SolveGrid& grid) {
     return cells;
 }
 
-/// Returns the operand format of a machine that holds the factor's numbers best: that of the factor, or the one with
-/// the most digits.
+/// Returns the operand format in which the machine reads the factors. It is the factors' format if the machine accepts
+/// that, else the operand format with the most digits.
 Format machine_operands(const Machine& machine, const Format& factor) {
     if (machine.operands.contains(factor)) return factor;
     Format best = factor;
@@ -108,7 +109,7 @@ std::string lu_words(const SolveGrid& grid, const Cell& cell, const LuPlan& plan
     return words + (grid.fused ? "+fused" : "") + (grid.pivots ? "" : "+unpivoted");
 }
 
-/// One matrix with its right-hand side, in the working format.
+/// A matrix and its right-hand side in the working format, with their reference solution.
 struct Problem {
     const MatrixChoice* choice = nullptr;
     std::int64_t seed = 0;
@@ -139,7 +140,7 @@ Problem problem_of(const SolveGrid& grid, const MatrixChoice& choice, std::int64
     return p;
 }
 
-/// Rows of one cell: one factorisation, and a row for each method.
+/// Result rows of one factorisation: `rows` has one row per method, and `steps` one row per iterate.
 struct CellRows {
     std::vector<reports::SolveRow> rows{};
     std::vector<reports::SolveStepRow> steps{};
@@ -160,7 +161,8 @@ void add_costs(reports::SolveRow& row, const Refined& refined, Method method, Fa
     }
 }
 
-/// The cast comes before the factorisation, so a loss in the cast is the first cause.
+/// Returns the final verdict. The cast comes before the factorisation, so a loss in the cast is the first cause of a
+/// failure.
 Verdict verdict_after_cast(Verdict verdict, const CastCounts& counts) {
     if (verdict != Verdict::converged && counts.leaves_range) return Verdict::cast_overflow;
     if (verdict == Verdict::singular && counts.empties_line) return Verdict::cast_underflow;
@@ -281,7 +283,8 @@ std::string solver_format_name(const Format& format) {
 
 namespace {
 
-/// Throws if the grid has options that only LU supports, or a scaling that destroys symmetry for Cholesky.
+/// Throws if a factorisation other than LU has options that only LU supports, or if Cholesky has a scaling that
+/// destroys symmetry.
 void require_of_kind(const SolveGrid& grid, const Cell& cell) {
     if (cell.kind == Factorisation::lu) return;
     const std::string where = fmt::format("--factorisation {}", to_string(cell.kind));
@@ -345,8 +348,8 @@ SolveCost cost_of(const SolveGrid& grid, int threads) {
             largest = std::max(largest, n);
         }
     }
-    // A, its factors and copies in fp64, and for each thread the matrix and its factors with 113 digits and the basis
-    // of GMRES.
+    // The memory for A, its factors and copies in fp64. In addition, each thread needs the matrix and its factors with
+    // 113 digits, and the basis of GMRES.
     cost.bytes = static_cast<double>(largest) * static_cast<double>(largest) * (8 * 6 + 80.0 * threads);
     return cost;
 }
@@ -364,8 +367,8 @@ void run_solve(ThreadPool& pool, const SolveGrid& grid, const std::function<void
                     before(choice.text + (n > 0 ? fmt::format(", n = {}", n) : "") + fmt::format(", seed {}", seed));
                 const Problem problem = problem_of(grid, choice, n, seed, pool);
                 std::vector<CellRows> results(cells.size());
-                // A single cell uses all threads itself. Several cells are distributed over the threads, and nested
-                // calls of the pool run serially.
+                // A single cell uses all threads for its factorisation. Several cells are distributed over the threads,
+                // and nested calls of the pool run serially.
                 pool.run(static_cast<std::int64_t>(cells.size()), [&](std::int64_t i) {
                     results[static_cast<std::size_t>(i)] =
                         run_cell(grid, problem, cells[static_cast<std::size_t>(i)], pool);

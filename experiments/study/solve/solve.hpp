@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Linear systems over a grid of matrices, sizes, seeds, factor formats, machines, scalings and methods, with a row for
-// each.
+// Solves linear systems for every combination of matrices, sizes, seeds, factor formats, machines, scalings and
+// methods. Each combination gives one result row.
 #pragma once
 #include "core/host/thread_pool.hpp"
 #include "emulation/matmul/machine_spelling.hpp"
@@ -15,7 +15,7 @@
 
 namespace macheps::study {
 
-/// Every combination of the elements of the lists, methods innermost.
+/// Settings of run_solve, which computes every combination of the elements of the lists. The methods vary fastest.
 struct SolveGrid {
     std::vector<MatrixChoice> matrices{};
     std::vector<std::int64_t> sizes{100}, seeds{0};
@@ -24,27 +24,28 @@ struct SolveGrid {
     std::vector<std::optional<SpelledRule>> machines{std::nullopt};  ///< for blocked updates
     std::vector<Scale> scales{};                                     ///< empty: two_sided, or symmetric for Cholesky
     std::vector<Method> methods{};
-    std::optional<Format> substitution{};  ///< absent: that of the factor
+    std::optional<Format> substitution{};  ///< absent: the format of the factors
     Format work = fp64;
-    /// Defaults if absent, with u = `work`: fp128, u and fp128 if u is fp64, else fp64, u and fp64.
+    /// Defaults: `gmres` is `work`. `residual` and `precond` are fp128 if `work` is fp64, and fp64 otherwise.
     std::optional<Format> residual{}, gmres{}, precond{};
-    std::int64_t block = 0;  ///< columns of a panel; 0: right-looking
+    std::int64_t block = 0;  ///< columns per panel; 0: right-looking
     std::optional<Format> operands{},
-        accumulator{};  ///< for blocked updates without a machine; absent: the factor's, and fp32 (fp64 for fp64)
+        accumulator{};  ///< for blocked updates; `accumulator` absent: fp32, or fp64 if the factors are fp64
     bool pivots = true, fused = false;
-    double shift = 0;  ///< for Cholesky: each diagonal element grows by this many unit roundoffs of the factor's format
+    double shift = 0;  ///< for Cholesky: multiplies diagonal elements by 1 + shift u (u: unit roundoff of the factors)
     Stop stop = Stop::residual;
     int max_steps = 30;
     double gmres_tolerance = 1e-4;
 };
 
-/// Returns a format by name; fp128 only if `is_wide`. Errors: throws Error (usage), also for formats that these
-/// algorithms do not round to: those without sign and fraction, and those of more than 25 digits other than fp64.
+/// Returns the format with this name. fp128 is accepted only if `is_wide` is true. Errors: throws Error (usage) for an
+/// unknown name, and for a format to which these algorithms cannot round (is_rounded_here): a format without sign or
+/// fraction, or with more than 25 digits, except fp64.
 Format solver_format(std::string_view name, std::string_view option, bool is_wide = false);
 std::string solver_format_name(const Format& format);
 
-/// Throws Error (usage) if a combination of the grid is meaningless: for example, a machine that does not take the
-/// operands, factors that the substitution cannot hold, or residuals narrower than x.
+/// Throws Error (usage) if a combination of the grid is impossible. Examples: the machine does not accept the operands,
+/// the format of the substitution cannot hold the factors, or residuals are narrower than x.
 void require_possible(const SolveGrid& grid);
 
 struct SolveCost {
@@ -54,8 +55,9 @@ struct SolveCost {
 };
 SolveCost cost_of(const SolveGrid& grid, int threads);
 
-/// Runs the grid in its order. `row` receives the row of each system. If given, `steps` receives each x of a system
-/// before its row, and `before` a description of the next system. Rows are the same for every number of threads.
+/// Computes all combinations of the grid, in order. `row` receives each result row. If given, `steps` receives a row
+/// for each iterate, before the result row. If given, `before` receives a description of each matrix before it is
+/// solved. Rows are the same for every number of threads.
 void run_solve(ThreadPool& pool, const SolveGrid& grid, const std::function<void(const reports::SolveRow&)>& row,
                const std::function<void(const reports::SolveStepRow&)>& steps = {},
                const std::function<void(const std::string&)>& before = {});

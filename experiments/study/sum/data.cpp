@@ -18,8 +18,8 @@ double rounded_once(const Format& format, double x) {
     return decode64(format, encode64(format, x, Round::nearest_even, Overflow::nonsaturate));
 }
 
-/// Returns a drawn term. Formats that fp32 contains use the operands of `macheps gemm`, which are fp32. Other formats
-/// keep every digit that was drawn.
+/// Returns a random term, rounded to the format. If fp32 contains the format, the term is first rounded to fp32, as the
+/// operands of `macheps gemm` are. For other formats, every drawn digit is kept.
 double drawn_term(const Format& format, Distribution distribution, Operand operand, std::uint64_t seed,
                   std::int64_t i) {
     const bool is_wide = format.precision > fp32.precision || format.emin() < fp32.emin();
@@ -27,7 +27,7 @@ double drawn_term(const Format& format, Distribution distribution, Operand opera
     return rounded_once(format, is_wide ? drawn : double{static_cast<float>(drawn)});
 }
 
-/// Returns the 53 random bits from which the distributions of operands.hpp are made, as a number in [0, 1).
+/// Returns a random number in [0, 1) with 53 bits. The distributions of operands.hpp are made from the same bits.
 double drawn_uniform(const char* site, std::uint64_t seed, std::uint64_t p) {
     const PhiloxBlock random = random_block({.seed = seed, .site = site_id(site)}, p);
     const std::uint64_t first = std::uint64_t{random.word[1]} << 32 | random.word[0];
@@ -37,8 +37,8 @@ double drawn_uniform(const char* site, std::uint64_t seed, std::uint64_t p) {
 /// Returns 1 / (i + 1), rounded once.
 double harmonic_term(const Format& format, std::int64_t i) {
     const double quotient = 1 / static_cast<double>(i + 1), rest = std::fma(-quotient, static_cast<double>(i + 1), 1.0);
-    // The fp64 quotient is first made odd if it is inexact. Rounding it to fewer digits then gives the same as rounding
-    // the exact quotient.
+    // If the fp64 quotient is inexact, its last bit is made 1 (rounding to odd). Rounding it to fewer digits then gives
+    // the same result as rounding the exact quotient.
     if (format == fp64 || rest == 0 || (bit_cast<std::uint64_t>(quotient) & 1) != 0)
         return rounded_once(format, quotient);
     return rounded_once(format, std::nextafter(quotient, rest > 0 ? 2.0 : 0.0));
@@ -113,7 +113,8 @@ SumVectors sum_vectors(const SumData& data, const Format& format, std::uint64_t 
 
 ProductUnderflows product_underflows(const Format& format, const SumVectors& vectors) {
     ProductUnderflows count;
-    // The last place of a product of two numbers of p digits is at least 2^(ex + ey - 2p + 2).
+    // The last digit of a product of two numbers with p digits and exponents ex and ey has a weight of at least 2^(ex +
+    // ey - 2p + 2).
     const int least = format.emin() - format.precision + 1;
     for (std::size_t i = 0; i < vectors.y.size(); ++i) {
         const double x = vectors.x[i], y = vectors.y[i];

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The vectors that `macheps sum` adds: drawn or given by a formula, and rounded once to the format.
+// The vectors that `macheps sum` adds. Their elements are random or given by a formula, and are rounded once to the
+// format.
 #pragma once
 #include "core/format.hpp"
 #include "experiments/study/operands.hpp"
@@ -20,21 +21,23 @@ struct SumData {
     std::string name{};   ///< name in rows: `cancel:16`
 };
 
-/// Reads a distribution of `macheps gemm`, `harmonic`, `cancel` or `cancel:C`. Errors: throws Error (usage).
+/// Parses the name of a distribution of `macheps gemm`, `harmonic`, `cancel` or `cancel:C`. Errors: throws Error
+/// (usage) for any other text.
 SumData parse_sum_data(std::string_view text);
 SumData with_c(SumData data, std::int64_t c);
 
-/// Both vectors, as doubles that are numbers of the format. y is empty unless a dot product is computed. The terms are
-/// rounded to nearest even, whatever the rounding of the sums. `cancel` is made for dot products with an even n. Its
-/// sums are those of x.
+/// The vectors x and y. Their elements are numbers of the format, stored as doubles. y is empty unless a dot product is
+/// computed. The elements are rounded to nearest even, whatever the rounding mode of the sums. The data `cancel` are
+/// designed for dot products with an even n. A plain sum of `cancel` adds the elements of x.
 struct SumVectors {
     std::vector<double> x{}, y{};
 };
 SumVectors sum_vectors(const SumData& data, const Format& format, std::uint64_t seed, std::int64_t n, bool is_dot);
 
-/// Counts of products x_i y_i that underflow: those that may not be multiples of the format's smallest number, and
-/// those of them that may be below its normal numbers. Rounding such a product, or its rounding error, has an error of
-/// up to half of that number, however small the product is.
+/// Counts of products x_i y_i that may underflow. `fine` counts products that may not be multiples of the format's
+/// smallest positive number. `below` counts those of them that may also be below the smallest normal number. If such a
+/// product, or its rounding error, is rounded, the error can be half of the smallest positive number, however small the
+/// product is.
 struct ProductUnderflows {
     std::int64_t fine = 0, below = 0;
 };

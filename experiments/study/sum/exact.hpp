@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exact sums of doubles and of their products, and distances of numbers from them.
+// Exact sums of doubles or of products of doubles, and the error of a number compared with such a sum.
 #pragma once
 #include "core/overflow.hpp"
 #include "emulation/machine/exact_sum.hpp"
@@ -9,7 +9,7 @@
 
 namespace macheps::study {
 
-/// An exact sum. If a term is infinite or NaN, so is the sum.
+/// An exact sum. If a term is infinite or NaN, the sum is infinite or NaN.
 class ExactTotal {
   public:
     void add(double x) {
@@ -19,7 +19,7 @@ class ExactTotal {
         const int zeros = std::countr_zero(u.significand);
         sum_.add(u.negative, u.significand >> zeros, u.exponent + zeros);
     }
-    /// Adds the exact product, as two numbers if one cannot hold it.
+    /// Adds the exact product x y, as two doubles if one double cannot hold it.
     void add_product(double x, double y) {
         const double p = x * y;
         add(p);
@@ -34,7 +34,7 @@ class ExactTotal {
         }
         return decode64(format, code);
     }
-    /// Returns true if `rounded` is finite although the sum overflows.
+    /// Returns whether rounded() is finite although the sum overflows.
     bool saturates(const Format& format, Round mode, RandomBits random) const {
         return special_ == 0 && hides_overflow(format, mode) && overflows(format, sum_.value(), mode, random) &&
                std::isfinite(rounded(format, mode, random));

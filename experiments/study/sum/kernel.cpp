@@ -13,7 +13,7 @@ namespace macheps::study {
 
 namespace {
 
-/// The orders of summation, by the formulas of docs/sums.md. Each call of `r` is one rounded operation.
+/// The orders of summation that docs/sums.md defines. Each call of a function of `r` is one rounded operation.
 class LaneOrders {
   public:
     LaneOrders(LaneArithmetic& arithmetic, const SumTerms& terms) : r(arithmetic), terms_(terms) {}
@@ -24,7 +24,7 @@ class LaneOrders {
         return s;
     }
 
-    /// Sums slices of `size` terms recursively, and their sums in the same way.
+    /// Adds the terms of each slice of `size` terms recursively, and then adds the sums of the slices recursively.
     LanePack slices(std::int64_t size) {
         LanePack s{};
         for (std::int64_t first = 0; first < terms_.n; first += size) {
@@ -36,8 +36,8 @@ class LaneOrders {
         return s;
     }
 
-    /// Sums by the tree that splits at the largest power of two below n. It works like a binary counter: a complete
-    /// subtree waits for one of the same size.
+    /// Sums with a binary tree that splits n terms at the largest power of two below n. Works like a binary counter:
+    /// the sum of a complete subtree waits for another subtree of the same size.
     LanePack pairwise() {
         LanePack waiting[64];
         int depth = 0;
@@ -53,8 +53,8 @@ class LaneOrders {
         return depth == 0 ? LanePack{} : waiting[0];
     }
 
-    /// Sums by the lane rule of emulation/reduce.hpp: 32 partial sums, folded by halves. Above 1024 terms, the terms
-    /// are the sums of chunks.
+    /// Sums by the lane rule of emulation/reduce.hpp: computes 32 partial sums and folds them in halves. If there are
+    /// more than 1024 terms, first sums chunks of terms in this way, and then the sums of the chunks.
     LanePack lane_rule(std::int64_t first, std::int64_t n) {
         std::int64_t width = 1;
         while ((n + width - 1) / width > chunk) width *= chunk;
@@ -71,8 +71,8 @@ class LaneOrders {
     }
 
     /// Sums as torch.sum does for contiguous numbers on a CPU, in one thread (aten/src/ATen/native/cpu/SumKernel.cpp).
-    /// Vectors of 8 go to 4 accumulators in turn. Each accumulator has 4 levels, and a full level is added to the next
-    /// one.
+    /// Vectors of 8 terms are added to 4 accumulators in turn. Each accumulator has 4 levels, and a full level is added
+    /// to the next level.
     LanePack torch_sum() {
         constexpr std::int64_t vector = 8, accumulators = 4, levels = 4;
         const std::int64_t vectors = terms_.n / vector, rows = vectors / accumulators;
@@ -87,7 +87,7 @@ class LaneOrders {
                 LanePack level[levels] = {};
                 for (std::int64_t row = 0; row < rows; ++row) {
                     level[0] = r.add(level[0], term((row * accumulators + j) * vector + lane));
-                    // The last rows do not fill a level and stay in the lower ones.
+                    // The last rows do not fill a level and stay in the lower levels.
                     for (std::int64_t l = 1; l < levels && ((row + 1) & (full << (l - 1) * power)) == 0; ++l) {
                         level[l] = r.add(level[l], level[l - 1]);
                         level[l - 1] = {};
@@ -136,7 +136,7 @@ class LaneOrders {
         }
         return r.add(s, c);
     }
-    /// Sums by SumK (Ogita, Rump, Oishi 2005).
+    /// Sums with the algorithm SumK (Ogita, Rump, Oishi 2005).
     LanePack sum_k(std::int64_t passes) {
         const std::int64_t n = terms_.n;
         if (n == 0) return {};
@@ -175,13 +175,14 @@ class LaneOrders {
         }
         return out;
     }
-    /// Computes s = s + term i for i from `first` to `end` - 1. `moved` is as in add_run, counted from `first`.
+    /// Computes s = s + term i for i from `first` to `end` - 1. `moved` is set as in add_run, with indices counted from
+    /// `first`.
     void add_terms(std::int64_t first, std::int64_t end, LanePack& s, LaneSteps& moved) {
         if (terms_.y == nullptr) {
             return r.add_run(terms_.x + first * (terms_.is_shared ? 1 : sum_lanes), terms_.is_shared, end - first, s,
                              moved);
         }
-        // Each product is followed by its addition, so random words are used in this order as well.
+        // Each product is added before the next product is computed, and random words are used in this order as well.
         for (std::int64_t i = first; i < end; ++i) {
             LaneSteps step{};
             r.add_run(term(i).lane, false, 1, s, step);

@@ -23,8 +23,8 @@ std::int64_t block_height(std::int64_t n, std::int64_t size) {
     return std::min(size, n) - 1 + quotient_up(n, size) - 1;
 }
 std::int64_t slice_height(std::int64_t n, std::int64_t slices) { return block_height(n, quotient_up(n, slices)); }
-/// Returns the height of the lane rule: the additions of the fullest lane, without the first one to +0, which is exact,
-/// and five folds.
+/// Returns the height of the lane rule, that is, the number of additions on the longest path: those in the fullest
+/// lane, plus five folds. The first addition in a lane does not count, because adding to +0 is exact.
 std::int64_t lane_height(std::int64_t n, std::int64_t parameter) {
     constexpr std::int64_t lanes = 32, chunk = 1024;
     if (n <= chunk) return quotient_up(n, lanes) - 1 + 5;
@@ -32,8 +32,9 @@ std::int64_t lane_height(std::int64_t n, std::int64_t parameter) {
     while (quotient_up(n, width) > chunk) width *= chunk;
     return lane_height(width, parameter) + quotient_up(quotient_up(n, width), lanes) - 1 + 5;
 }
-/// Returns the height of torch.sum: the additions of the levels, without the first one to +0 in each, then the fold of
-/// the levels, the remaining vectors, the fold of the accumulators, the remaining numbers, and the eight lanes.
+/// Returns the height of torch.sum: the number of additions in the levels (without the first addition to +0 in each
+/// level), plus those that add the levels, the left-over vectors, the accumulators, the left-over numbers, and the
+/// eight lanes.
 std::int64_t torch_height(std::int64_t n, std::int64_t) {
     const std::int64_t rows = n / 32, left = n / 8 % 4;
     const int power =
@@ -47,7 +48,7 @@ std::int64_t torch_height(std::int64_t n, std::int64_t) {
     return height + left + 3 + n % 8 + 7;
 }
 std::int64_t no_height(std::int64_t, std::int64_t) { return 1; }
-/// Every fma rounds, including the first one.
+/// Returns the height of a chain of fma. It is n, because every fma rounds, including the first one.
 std::int64_t fused_height(std::int64_t n, std::int64_t) { return n; }
 
 /// Returns gamma_m = m u / (1 - m u), which is defined for m u < 1.
@@ -56,14 +57,15 @@ std::optional<double> gamma(double m, double unit) {
     return m * unit / (1 - m * unit);
 }
 
-/// Knuth, The Art of Computer Programming 4.2.2, exercise 19: (2 u + 6 n u^2 + n u^3) S, for rounding to nearest and
-/// small n u.
+/// Returns the bound (2 u + 6 n u^2 + n u^3) S on the error, divided by u S (Knuth, The Art of Computer Programming
+/// 4.2.2, exercise 19). It holds for rounding to nearest and small n u.
 std::optional<double> kahan_bound(const SumSetting& s) {
     const double nu = static_cast<double>(s.n) * s.unit;
     if (!s.is_nearest || nu > 0.1) return std::nullopt;
     return 2 + 6 * nu + nu * s.unit;
 }
-/// Ogita, Rump, Oishi 2005: u |s| + gamma^2 S. gamma has n - 1 terms, for Dot2 n terms.
+/// Returns the bound u |s| + gamma_m^2 S on the error, divided by u S (Ogita, Rump, Oishi 2005). m = `terms` is n - 1
+/// for Sum2 and n for Dot2.
 std::optional<double> second_order(const SumSetting& s, double terms) {
     const std::optional<double> g = gamma(terms, s.unit);
     if (!s.is_nearest || !g) return std::nullopt;
@@ -71,7 +73,8 @@ std::optional<double> second_order(const SumSetting& s, double terms) {
 }
 std::optional<double> sum2_bound(const SumSetting& s) { return second_order(s, static_cast<double>(s.n - 1)); }
 std::optional<double> dot2_bound(const SumSetting& s) { return second_order(s, static_cast<double>(s.n)); }
-/// The same paper, Proposition 4.10: (u + 3 gamma_{n-1}^2) |s| + gamma_{2n-2}^K S.
+/// Returns the bound (u + 3 gamma_{n-1}^2) |s| + gamma_{2n-2}^K S on the error, divided by u S (Ogita, Rump, Oishi
+/// 2005, Proposition 4.10).
 std::optional<double> sum_k_bound(const SumSetting& s) {
     const double n1 = static_cast<double>(s.n - 1);
     const std::optional<double> once = gamma(n1, s.unit), twice = gamma(2 * n1, s.unit);

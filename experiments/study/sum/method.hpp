@@ -12,38 +12,39 @@
 
 namespace macheps::study {
 
-/// Inputs of a bound: the format's u, the largest error of a rounding in the mode (in u: 1 to nearest, else 2), and the
-/// data.
+/// Inputs of an error bound. u is the unit roundoff of the format, s the exact sum, and S the sum of the magnitudes of
+/// the terms.
 struct SumSetting {
     std::int64_t n = 0, parameter = 0;
-    double unit = 0;   ///< 2^-p
-    double off = 1;    ///< each rounding has an error of at most `off` u
+    double unit = 0;   ///< u = 2^-p
+    double off = 1;    ///< each rounding has a relative error of at most `off` u: 1 to nearest, else 2
     double share = 1;  ///< |s| / S
     bool is_nearest = true;
 };
 
 struct SumMethodRow {
-    std::string_view name;         ///< `blocked`; before a colon if it takes a parameter
-    std::string_view parameter{};  ///< name of the parameter after the colon; empty: none
+    std::string_view name;         ///< such as `blocked`; without the colon and the parameter
+    std::string_view parameter{};  ///< name of the parameter after the colon; empty: no parameter
     std::string_view words;
     SumMethod method;
     bool sums = true, dots = true;
-    bool sorts = false, descends = false;  ///< recursive, after a stable sort by magnitude
-    /// Number of additions on the longest path. Null if a bound needs more than that.
+    bool sorts = false, descends = false;  ///< recursive sum after a stable sort by magnitude
+    /// Returns the number of additions on the longest path. Null if the error bound does not follow from this number.
     std::int64_t (*height)(std::int64_t n, std::int64_t parameter) = nullptr;
-    /// For methods without a height: certain bound on |error| / (u S). Empty if nothing is certain.
+    /// For methods without a height: returns a certain bound on |error| / (u S), or nothing if no bound is certain.
     std::optional<double> (*bound)(const SumSetting& setting) = nullptr;
 };
 std::span<const SumMethodRow> sum_methods();
 
 struct SumChoice {
-    std::string name{};  ///< as requested
+    std::string name{};  ///< the method, as the user wrote it
     const SumMethodRow* row = nullptr;
     std::int64_t parameter = 0;
     std::optional<SpelledRule> machine{};
 };
 
-/// Reads `pairwise`, `blocked:128`, `machine:sm90.wgmma.fp16`. Errors: throws Error (usage).
+/// Parses a method such as `pairwise`, `blocked:128` or `machine:sm90.wgmma.fp16`. Errors: throws Error (usage) for an
+/// unknown method or an invalid parameter.
 SumChoice parse_sum_method(std::string_view text, bool is_dot);
 
 }  // namespace macheps::study

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rounds the exact sum of two doubles to a format, in every mode. There are no branches, so that the compiler can
-// vectorise the code. The results have the bits of op (core/arithmetic.hpp).
+// vectorise the code. The results have the same bits as those of op() in core/arithmetic.hpp.
 #pragma once
 #include "core/codec.hpp"
 #include "core/rounding.hpp"
@@ -12,7 +12,8 @@
 
 namespace macheps::study {
 
-/// A sum without error: x + y = sum + rest (Knuth), if nothing overflows.
+/// The exact sum of two doubles: x + y = sum + rest (Knuth), if nothing overflows. `rest` is the rounding error of
+/// `sum`.
 struct ExactPair {
     double sum, rest;
 };
@@ -21,7 +22,8 @@ struct ExactPair {
     return {sum, (x - of_x) + (y - of_y)};
 }
 
-/// Returns a double that rounds to 50 digits or fewer as sum + rest does: sum, made odd if there is a rest.
+/// Returns sum + rest rounded to odd. If this double is then rounded to 50 digits or fewer, the result is the same as
+/// if sum + rest were rounded directly.
 [[gnu::always_inline]] inline double odd_sum(const ExactPair& x) {
     const auto bits = bit_cast<std::uint64_t>(x.sum);
     const bool is_short = x.rest != 0 && (bits & 1) == 0;
@@ -30,8 +32,9 @@ struct ExactPair {
     return is_short && std::fabs(x.sum) <= 0x1p1000 ? odd : x.sum;
 }
 
-/// Rounds to formats of up to 25 digits whose exponents fp32 holds, in the modes that Rounder does not have. `kept` is
-/// the magnitude of the sum, cut off at the format's last place. The mode selects `kept` or the next number.
+/// Rounds to formats with up to 25 digits whose exponents fp32 can hold. Supports every rounding mode, whereas Rounder
+/// only rounds to nearest even. Truncates the magnitude of the sum to the format, which gives `kept`. The mode then
+/// selects `kept` or the next larger number.
 class ModeRounder {
   public:
     explicit ModeRounder(const Format& f, Round mode, Beyond beyond = Beyond::as_format)
@@ -50,25 +53,26 @@ class ModeRounder {
                                           : decode64(f, f.nan_code() << f.padding)),
           zero_(f.has_negative_zero() ? -0.0 : 0.0) {}
 
-    /// `word` is 32 random bits, as a number; only a stochastic rounding reads it.
+    /// `word` is a number that consists of 32 random bits. Only stochastic rounding uses it.
     [[gnu::always_inline]] double operator()(const ExactPair& x, double word) const {
         const double magnitude = std::fabs(x.sum), rest = x.sum < 0 ? -x.rest : x.rest;
-        // If the rest points toward zero, the digits are cut off just below the magnitude.
+        // If the rest points toward zero, the exact sum is smaller than `magnitude`. The truncation then starts from
+        // the next smaller double.
         const double inner = rest < 0 ? bit_cast<double>(bit_cast<std::uint64_t>(magnitude) - 1) : magnitude;
         double place = binade(inner);
         place = place < least_ ? least_ : place;
         place = place > most_ ? most_ : place;
         const double shift = place * lift_, quantum = place * last_place_;
         const double near = (inner + shift) - shift, kept = near > inner ? near - quantum : near;
-        const double cut = magnitude - kept;  // exact; the mode decides from it and the rest
+        const double cut = magnitude - kept;  // exact; the mode decides from `cut` and `rest`
         const bool is_inexact = cut != 0 || rest != 0;
-        const double beside_half = (cut - quantum / 2) + rest;  // a sum of two doubles has the right sign
+        const double beside_half = (cut - quantum / 2) + rest;  // the sign of this sum of two doubles is exact
         const bool is_odd = (kept + 2 * shift) - 2 * shift != kept;
-        // 2^32 / quantum, by exponents.
+        // 2^32 / quantum, computed from the exponent bits.
         const double scale = bit_cast<double>((std::uint64_t{2 * 1023 + 32} << 52) - bit_cast<std::uint64_t>(quantum));
         const double beside_word = (cut * scale - (0x1p32 - word)) + rest * scale;
         const bool is_negative = std::signbit(x.sum);
-        // No branches: every case is computed, and the mode selects one.
+        // To avoid branches, every case is computed, and the mode selects one.
         const bool is_beyond_half = beside_half > 0, is_tie = beside_half == 0, is_drawn = beside_word >= 0;
         const bool away = ((mode_ == Round::nearest_even) & (is_beyond_half | (is_tie & is_odd))) |
                           ((mode_ == Round::nearest_away) & (is_beyond_half | is_tie)) |
@@ -77,7 +81,7 @@ class ModeRounder {
                           ((mode_ == Round::to_odd) & is_inexact & !is_odd) | ((mode_ == Round::stochastic) & is_drawn);
         double rounded = away ? kept + quantum : kept;
         rounded = rounded > largest_ ? (is_negative ? beyond_negative_ : beyond_positive_) : rounded;
-        rounded = magnitude > 0x1p1000 ? beyond_ : rounded;  // an infinite operand, which no mode makes finite
+        rounded = magnitude > 0x1p1000 ? beyond_ : rounded;  // an operand is infinite; no mode changes that
         const double result = std::copysign(rounded, x.sum) + zero_;
         return x.sum == x.sum ? result : nan_;
     }
@@ -85,7 +89,7 @@ class ModeRounder {
   private:
     static constexpr double infinity = std::numeric_limits<double>::infinity();
 
-    /// Returns 2^floor(log2 x) for a normal number, and 0 for a smaller one.
+    /// Returns 2^floor(log2 x) if x is normal, and 0 if x is smaller.
     [[gnu::always_inline]] static double binade(double x) {
         return bit_cast<double>(bit_cast<std::uint64_t>(x) & 0x7ff0000000000000ull);
     }

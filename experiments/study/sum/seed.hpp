@@ -12,8 +12,8 @@ namespace macheps::study {
 struct SumSeed {
     SumVectors vectors{};
     ExactTotal sum{};
-    double magnitudes = 0;  ///< sum of the magnitudes, rounded once
-    double exact = 0;       ///< `sum`, rounded once
+    double magnitudes = 0;  ///< sum of the magnitudes, rounded once to fp64
+    double exact = 0;       ///< `sum`, rounded once to fp64
     ProductUnderflows underflows{};
 };
 

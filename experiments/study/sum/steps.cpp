@@ -12,9 +12,10 @@ namespace macheps::study {
 
 namespace {
 
-// Each class is the arithmetic of one lane. `word` is the random word of the operation.
+// Each of these classes is the arithmetic of one lane. `word` is the random word for the operation.
 
-/// Rounds to nearest even. Sums and products follow Figueroa's theorem. An fma goes through a sum that is made odd.
+/// Rounds to nearest even. Sums and products computed in fp64 and then rounded are correct by Figueroa's theorem
+/// (rounder.hpp). An fma first rounds to odd in fp64.
 class NearestLane {
   public:
     static constexpr bool draws = false;
@@ -36,7 +37,7 @@ class ModeLane {
         : round_(format, mode, beyond), is_down_(mode == Round::down) {}
     [[gnu::always_inline]] double add(double a, double b, double word) const {
         ExactPair x = two_sum(a, b);
-        // An exact zero sum of unlike signs is -0 when rounding down, and +0 otherwise.
+        // If two numbers of unlike signs add to exactly zero, the sum is -0 when rounding down, and +0 otherwise.
         const bool is_signed = std::copysign(1.0, a) + std::copysign(1.0, b) < 2;
         x.sum = (is_down_ & is_signed & (x.sum == 0)) ? -0.0 : x.sum;
         return round_(x, word);
@@ -49,17 +50,17 @@ class ModeLane {
     bool is_down_;
 };
 
-/// fp64 to nearest even.
+/// Arithmetic in fp64 with rounding to nearest even.
 class NativeLane {
   public:
     static constexpr bool draws = false;
-    NativeLane(const Format&, Round, Beyond) {}  // its overflow is always Inf
+    NativeLane(const Format&, Round, Beyond) {}  // an overflow always gives Inf
     [[gnu::always_inline]] double add(double a, double b, double) const { return a + b; }
     [[gnu::always_inline]] double mul(double a, double b, double) const { return a * b; }
     [[gnu::always_inline]] double fma(double a, double b, double c, double) const { return std::fma(a, b, c); }
 };
 
-/// fp64 in the other modes, computed by op (core/arithmetic.hpp).
+/// Arithmetic in fp64 with any other rounding mode, computed by op() in core/arithmetic.hpp.
 class DefinedLane {
   public:
     static constexpr bool draws = true;
@@ -82,8 +83,8 @@ class DefinedLane {
     Beyond beyond_;
 };
 
-/// Loops over lanes. The compiler vectorises them in the function into which they are inlined. The rounding is copied,
-/// so that its constants stay in registers.
+/// Loops over the lanes. They are inlined into one function per instruction set, where the compiler vectorises them.
+/// The rounder is copied so that its constants stay in registers.
 template <class Lane>
 struct LaneLoops {
     [[gnu::always_inline]] static void add(const void* rounder, const LanePack& a, const LanePack& b,
@@ -106,7 +107,8 @@ struct LaneLoops {
         const Lane lane = *static_cast<const Lane*>(rounder);
         for (int l = 0; l < sum_lanes; ++l) out.lane[l] = lane.fma(a.lane[l], b.lane[l], c.lane[l], word.lane[l]);
     }
-    /// Adds without random words. Each step waits for the one before, so all of them stay in this loop.
+    /// Adds a run of terms, without random words. Each addition has to wait for the previous one, so all of them are
+    /// done in one call.
     [[gnu::always_inline]] static void add_run(const void* rounder, const double* x, bool is_shared, std::int64_t n,
                                                LanePack& sums, LaneSteps& moved) {
         const Lane lane = *static_cast<const Lane*>(rounder);
@@ -162,8 +164,7 @@ struct LaneLoops {
     }
 }
 
-// Defines a struct with the loops, compiled for one instruction set. `attribute` names the instruction set to the
-// compiler.
+// Defines a struct with the loops, compiled for one instruction set. `attribute` selects the instruction set.
 #define MACHEPS_SUM_TARGET(name, attribute)                                                                        \
     template <class Lane>                                                                                          \
     struct name {                                                                                                  \

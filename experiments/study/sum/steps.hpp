@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic of sixteen sums at once, on vectors of the chosen width. Every lane has the bits of op
-// (core/arithmetic.hpp), whatever the width.
+// Arithmetic for sixteen sums at a time, on vectors of the chosen width. For every width, each lane has the same bits
+// as op() in core/arithmetic.hpp.
 #pragma once
 #include "core/format.hpp"
 #include "core/rng.hpp"
@@ -16,14 +16,15 @@ namespace macheps::study {
 
 inline constexpr int sum_lanes = 16;
 
-/// Has only the alignment of its numbers. GCC 12 does not keep a larger alignment for a returned temporary, and vector
-/// code that relies on it would fault.
+/// One number for each lane. The alignment is only that of a double. GCC 12 does not preserve a larger alignment for a
+/// returned temporary, and vector code that relies on a larger alignment would crash.
 struct LanePack {
     double lane[sum_lanes];
 };
 using LaneKeys = std::array<RngKey, sum_lanes>;
 
-/// Four random words of each lane, as numbers: elements 4 block .. 4 block + 3 of the lanes' streams.
+/// Four random words for each lane, stored as doubles. They are elements 4 block to 4 block + 3 of the lane's random
+/// stream.
 struct LaneWords {
     LanePack word[4];
 };
@@ -31,7 +32,7 @@ struct LaneWords {
 /// An index or a count for each lane.
 using LaneSteps = std::array<std::int64_t, sum_lanes>;
 
-/// The functions for one format, mode and instruction set. They know the type of `rounder`.
+/// The functions for one format, rounding mode and instruction set. Each function knows the actual type of `rounder`.
 struct LaneKernels {
     using Two = void (*)(const void* rounder, const LanePack& a, const LanePack& b, const LanePack& word,
                          LanePack& out);
@@ -42,10 +43,11 @@ struct LaneKernels {
     Two add = nullptr, sub = nullptr, mul = nullptr;
     Three fma = nullptr;
     Run add_run = nullptr;
-    bool draws = false;  ///< whether the random words are read
+    bool draws = false;  ///< whether the functions use the random words
 };
 
-/// Sixteen lanes of one format and mode. The format has at most 25 digits and exponents that fp32 holds, or is fp64.
+/// Arithmetic of sixteen lanes in one format and rounding mode. The format is fp64, or it has at most 25 digits and
+/// exponents that fp32 can hold.
 class LaneArithmetic {
   public:
     LaneArithmetic(Simd simd, const Format& format, Round round, const LaneKeys& keys,
@@ -60,9 +62,9 @@ class LaneArithmetic {
         return out;
     }
 
-    /// Computes sums = sums + x_i for i from 0 to n - 1, one after the other. x is [n], the same for every lane, if
-    /// `is_shared`, otherwise [n, sum_lanes]. `moved` becomes 1 plus the index of the last term that changed a lane's
-    /// sum. It is unchanged if none did.
+    /// Computes sums = sums + x_i in every lane, for i from 0 to n - 1. If `is_shared` is true, x is [n] and is the
+    /// same for every lane. Otherwise x is [n, sum_lanes]. Sets `moved` to 1 plus the index of the last term that
+    /// changed a lane's sum. If no term changed the sum, `moved` keeps its value.
     void add_run(const double* x, bool is_shared, std::int64_t n, LanePack& sums, LaneSteps& moved) {
         if (!kernels_.draws) return kernels_.add_run(rounder_.get(), x, is_shared, n, sums, moved);
         for (std::int64_t i = 0; i < n; ++i) {
@@ -83,7 +85,7 @@ class LaneArithmetic {
         kernel(rounder_.get(), a, b, next(), out);
         return out;
     }
-    /// Returns the next word of every lane. Each operation uses one, even if its result is exact.
+    /// Returns the next random word of every lane. Each operation uses one word, even if its result is exact.
     const LanePack& next() {
         if (!kernels_.draws) return words_.word[0];
         if ((element_ & 3) == 0) refill_(keys_, element_ >> 2, words_);

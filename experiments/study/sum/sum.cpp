@@ -21,7 +21,7 @@ namespace macheps::study {
 
 namespace {
 
-/// One data set in one format, for all seeds, and the results: [seed][method][round][trial].
+/// One data set in one format for all seeds, and its results, with the indices [seed][method][round][trial].
 struct SumBatch {
     const SumGrid& grid;
     const SumData& data;
@@ -30,8 +30,8 @@ struct SumBatch {
     std::vector<SumSeed> seeds{};
 
     struct Result {
-        std::vector<double> values{};            ///< of the trials that can differ
-        std::vector<unsigned char> saturated{};  ///< 1: finite, although an operation overflowed on the way to it
+        std::vector<double> values{};            ///< one for each trial that can differ
+        std::vector<unsigned char> saturated{};  ///< 1: the value is finite although an operation overflowed
         std::optional<std::int64_t> stagnated_at{};
     };
     std::vector<Result> results{};
@@ -101,7 +101,7 @@ std::vector<LaneGroup> lane_groups(const SumBatch& batch) {
     return groups;
 }
 
-/// Returns the columns as [n, sum_lanes]. Lanes without a column repeat the last one.
+/// Interleaves the columns and returns them as [n, sum_lanes]. Lanes without a column repeat the last column.
 std::vector<double> interleaved(const std::vector<const std::vector<double>*>& columns) {
     const std::size_t n = columns.front()->size();
     std::vector<double> out(n * sum_lanes);
@@ -123,8 +123,8 @@ LaneKeys keys_of(const SumBatch& batch, const LaneGroup& group) {
     return keys;
 }
 
-/// Adds sorted products: all are rounded first, then sorted in each lane, and then added with the random words that
-/// follow.
+/// Adds products in the order of their magnitudes. First computes and rounds all products, then sorts them in each
+/// lane, and then adds them. The additions use the random words that follow those of the products.
 LaneSums sorted_products(LaneArithmetic& arithmetic, const SumTerms& terms, bool descends) {
     const auto n = static_cast<std::size_t>(terms.n);
     std::vector<SumVectors> lanes(sum_lanes);
@@ -178,9 +178,9 @@ void run_lanes(SumBatch& batch, Simd simd, const LaneGroup& group) {
             terms.y = all_y.data();
         }
     }
-    // If the format or the mode can hide an overflow, the sum is first computed with Inf as the result of an overflow,
-    // because Inf stays in every later sum. If that sum is finite, no overflow occurred and it is the sum in the
-    // format.
+    // If the format or the mode can hide an overflow, the sum is first computed with Inf as the result of every
+    // overflow, because an Inf stays in every later sum. If this sum is finite, no overflow occurred, and the sum is
+    // valid. Otherwise it is computed again with the overflow rule of the format.
     const bool is_marked = hides_overflow(batch.format, round);
     LaneSums sums = lane_sums(batch, simd, group, terms, is_marked ? Beyond::infinity : Beyond::as_format);
     std::array<bool, sum_lanes> has_overflowed{};
@@ -255,11 +255,12 @@ void put_bounds(reports::SumRow& row, const SumBatch& batch, const SumChoice& ch
             batch.grid.is_dot && choice.row->method != SumMethod::chain && choice.row->method != SumMethod::exact;
         row.height = choice.row->height(batch.n, choice.parameter) + (rounds_products ? 1 : 0);
         const auto h = static_cast<double>(*row.height), u = batch.format.unit_roundoff() * off;
-        // If rounding to nearest or toward zero, the bound of a sum has no second-order term. In other modes a sum may
-        // grow with each rounding, and if products are rounded, their errors may grow. The bound is then (1 + u)^h - 1.
+        // With rounding to nearest or toward zero, the bound of a sum has no second-order term. In other modes, a sum
+        // can grow with each rounding. In dot products, the errors of rounded products can grow. In these cases the
+        // bound is (1 + u)^h - 1.
         const bool is_linear =
             !rounds_products && choice.row->method != SumMethod::chain && (is_nearest || round == Round::toward_zero);
-        // If h u > 1, that bound is useless.
+        // The bound (1 + u)^h - 1 is useless if h u > 1.
         if (is_linear || h * u <= 1) row.bound_unit = is_linear ? off * h : off * std::expm1(h * std::log1p(u)) / u;
         if (is_nearest || round == Round::stochastic) row.probable_unit = off * batch.grid.lambda * std::sqrt(h);
     } else if (choice.row->bound != nullptr && !(batch.grid.is_dot && choice.row->method != SumMethod::dot2)) {
@@ -270,14 +271,15 @@ void put_bounds(reports::SumRow& row, const SumBatch& batch, const SumChoice& ch
                                             .share = seed.magnitudes > 0 ? std::fabs(seed.exact) / seed.magnitudes : 1,
                                             .is_nearest = is_nearest});
     }
-    // The bounds do not cover an overflow that ended at the largest number.
+    // The bounds do not hold if an overflow gave the largest number of the format.
     if (row.saturated.value_or(0) > 0) {
         row.bound_unit.reset();
         row.probable_unit.reset();
         return;
     }
-    // Sums of two numbers of the format do not underflow, but products and their errors do. Later roundings let each of
-    // these grow by at most 1 + u. The exact sum underflows once.
+    // The sum of two numbers of the format cannot underflow, but a product and its rounding error can. Each later
+    // rounding increases the error of such an underflow by a factor of at most 1 + u. The method `exact` underflows at
+    // most once.
     const bool is_exact = choice.row->method == SumMethod::exact;
     const bool rounds_products = choice.row->height != nullptr && choice.row->method != SumMethod::chain && !is_exact;
     const std::int64_t fine = is_exact ? std::min<std::int64_t>(seed.underflows.fine, 1) : seed.underflows.fine;
@@ -394,7 +396,8 @@ SumCost cost_of(const SumGrid& grid) {
                 }
                 cost.rows += rows * grid.seeds.size();
                 cost.terms += sums * static_cast<double>(n) * static_cast<double>(grid.seeds.size());
-                // The vectors of every seed, the interleaved copies of one thread, and sumK's copy.
+                // Memory for the vectors of every seed, for the interleaved copies of one thread, and for the copy that
+                // sumK makes.
                 cost.bytes = std::max(cost.bytes, static_cast<double>(n) * 8 *
                                                       (2 * static_cast<double>(grid.seeds.size()) + 3 * sum_lanes));
             }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs `macheps sum`: methods in formats, on data, with rounding modes, with a row for each.
+// Runs `macheps sum`. Every combination of data, format, size, seed, method and rounding mode gives one result row.
 #pragma once
 #include "core/host/thread_pool.hpp"
 #include "emulation/cpu/simd/simd.hpp"
@@ -30,8 +30,8 @@ struct SumCost {
 };
 SumCost cost_of(const SumGrid& grid);
 
-/// Errors: throws Error (usage) for an unsupported format, for `cancel` without its c or with an odd n, and for a
-/// machine that takes none of the formats.
+/// Checks the grid. Errors: throws Error (usage) for an unsupported format, for `cancel` without a value of c or with
+/// an odd n, and for a machine that accepts none of the formats.
 void require_possible(const SumGrid& grid);
 
 /// Runs the grid. Rows are in the order data, format, n, seed, method, rounding. They depend neither on `simd` nor on

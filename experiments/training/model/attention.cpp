@@ -47,7 +47,7 @@ Attention::Attention(Backend& backend, Rounder& rounder, const policy::ResolvedP
 
 namespace {
 
-/// Returns the columns of x [B,T,W] from `first` on: heads side by side in rows of all channels.
+/// Returns a view of x [B,T,W] that begins at column `first`. Each row contains all heads, one after the other.
 template <class Viewed>
 Viewed joined(Viewed x, std::int64_t first) {
     return {x.data + first, x.shape};
@@ -59,7 +59,8 @@ bool all_keep_zero(std::initializer_list<const Slot*> slots) {
 
 }  // namespace
 
-/// Computes out = op(a) op(b) for every pair of matrices. All are [B, heads, rows, columns], or joined [B, T, W].
+/// Computes out = op(a) op(b) for every pair of matrices, where op transposes or does nothing. Each tensor is [B,
+/// heads, rows, columns] or joined, that is, [B, T, W] with all heads in each row.
 Format Attention::product(Rounder& rounder, const Product& how, Value a, bool a_transposed, Value b, bool b_transposed,
                           View out) {
     const auto rows = [](const Shape& s) { return s.rank() == 3 ? s[1] : s[2]; };
@@ -91,25 +92,28 @@ Format Attention::product(Rounder& rounder, const Product& how, Value a, bool a_
     return rounder.matmul(how.out_slot, args, out.shape);
 }
 
-/// Computes out = in * scale, rounded as `slot` says. in == out is allowed. Returns the grid that `out` lies on.
+/// Computes out = in * scale, rounded as `slot` specifies. in == out is allowed. Returns the format on whose grid the
+/// results lie.
 Format Attention::scale_scores(Rounder& rounder, const Slot& slot, ConstView in, View out) {
     if (rounder.counting() || slot.rule.has_scale() || slot.rule.is_identity()) {
         backend_.scale(in, scale_, out);
         return rounder.apply_in_place(slot, out, fp32);
     }
-    // A cast with a scale multiplies before it rounds: the same two roundings in one pass.
+    // A cast with a scale multiplies before it rounds. This computes the same two roundings in one pass.
     Cast cast = rounder.cast_for(slot);
     cast.encode_scale = scale_;
     backend_.cast(in, out, cast);
     return slot.rule.format;
 }
 
-/// Returns `triangle` if each row of scores belongs to one query and the slots on the way keep the zeros of the mask.
+/// Returns `triangle` if the engine may rely on the zeros of the causal mask, else Triangle::none. This requires that
+/// query heads do not share key heads, and that the slots `on_the_way` keep zeros.
 Triangle Attention::promise(Triangle triangle, std::initializer_list<const Slot*> on_the_way) const {
     return key_heads_ == heads_ && all_keep_zero(on_the_way) ? triangle : Triangle::none;
 }
 
-/// Returns the sum of the gradients of query heads that share a key head, or `per_head` itself if no heads share one.
+/// Adds the gradients of the query heads that share a key head, and returns the sums. Returns `per_head` itself if no
+/// heads share a key head.
 Value Attention::group_sum(Rounder& rounder, const Slot& slot, Value per_head, Tensor& sum_tensor) {
     if (key_heads_ == heads_) return per_head;
     const View sum = sized(backend_, sum_tensor, {batch_, key_heads_, context_, head_width_});
@@ -119,11 +123,11 @@ Value Attention::group_sum(Rounder& rounder, const Slot& slot, Value per_head, T
 
 namespace {
 
-/// Returns the same memory as rows of a different number of heads.
+/// Returns a view of the same memory with `heads` heads. Each head then has correspondingly more or fewer rows.
 template <class Viewed>
 Viewed regrouped(Viewed x, std::int64_t heads) {
     const Shape& s = x.shape;
-    if (s.rank() == 3) return x;  // joined heads are not shared
+    if (s.rank() == 3) return x;  // joined tensors do not have shared heads
     return {x.data, {s[0], heads, s[1] * s[2] / heads, s[3]}};
 }
 Value regrouped(Value x, std::int64_t heads) { return {regrouped(x.view, heads), x.held, x.scale}; }
@@ -136,7 +140,8 @@ Value Attention::forward(Rounder& rounder, Value qkv) {
     const ConstView in{qkv.view.data, {batch_, context_, qkv_width_}};
     Value turned{in, qkv.held};
     if (rope_) turned = rope_->forward(rounder, in, q_width + k_width);
-    // The heads are split if their values are rounded or read one by one, or if key heads are shared.
+    // The heads are copied to separate matrices if a slot rounds or observes their values, or if query heads share key
+    // heads.
     const bool whole = key_heads_ == heads_;
     const auto part = [&](Value from, std::int64_t first, std::int64_t heads, Tensor& tensor,
                           std::initializer_list<const Slot*> readers) {
@@ -249,7 +254,8 @@ Value Attention::backward(Rounder& rounder, Value dout, Tensor& dqkv_tensor) {
     if (rope_) {
         const Value turned_back = rope_->backward(rounder, {together, held});
         held = turned_back.held;
-        // Copies rows of q and k, treated as one head of all channels, into the wider rows of q, k and v.
+        // Copies the gradients of q and k into the wider rows of dqkv, which also hold v. merge_heads treats all
+        // channels of a row as one head.
         backend_.merge_heads({turned_back.view.data, {batch_, 1, context_, q_width + k_width}}, 0, dqkv);
     }
     if (apart) backend_.merge_heads(dv.view, q_width + k_width, dqkv);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Causal multi-head attention between its two linears: rotary positions if the model has them, scores, softmax, mix.
+// Causal multi-head attention without its two linear layers: rotary position embedding (if the model has it), scores,
+// softmax, and the weighted sum of the values (mix).
 #pragma once
 #include "experiments/training/model/config.hpp"
 #include "experiments/training/model/layers.hpp"
@@ -12,16 +13,17 @@
 
 namespace macheps::training {
 
-/// Attention with H query heads and K key heads, where K divides H. Query heads k H/K .. (k+1) H/K - 1 share the keys
-/// and values of key head k, and their scores are one matmul with T H/K rows. In the backward pass, every query head
-/// makes its own dK and dV. These are then added in the order of the heads, as if keys and values had been repeated.
+/// Attention with H query heads and K key heads, where K divides H. Query heads k H/K to (k+1) H/K - 1 share the keys
+/// and values of key head k. Their scores are computed by one matmul with T H/K rows. In the backward pass, dK and dV
+/// are computed separately for every query head. They are then added in the order of the heads, as if keys and values
+/// had been repeated.
 class Attention {
   public:
     Attention(Backend& backend, Rounder& rounder, const policy::ResolvedPolicy& policy, const std::string& block,
               const ModelConfig& config, std::int64_t batch);
-    /// qkv [B*T, (H+2K) D] -> [B*T, H D].
+    /// Maps qkv [B*T, (H+2K) D] to the output [B*T, H D]. D is the width of a head.
     Value forward(Rounder& rounder, Value qkv);
-    /// dout [B*T, H D] -> dqkv [B*T, (H+2K) D].
+    /// Maps the gradient of the output, dout [B*T, H D], to the gradient of qkv, dqkv [B*T, (H+2K) D].
     Value backward(Rounder& rounder, Value dout, Tensor& dqkv);
 
   private:
@@ -33,10 +35,10 @@ class Attention {
     };
 
     struct Product {
-        const Slot &a_slot, &b_slot, &out_slot;  ///< slots that rounded a and b; slot of the result
+        const Slot &a_slot, &b_slot, &out_slot;  ///< slots that rounded a and b, and slot that rounds the result
         const policy::MatmulChoice& choice;
         Triangle triangle = Triangle::none;
-        float factor = 1;  ///< multiplies every element, which saves a separate pass
+        float factor = 1;  ///< multiplies every element of the result, which saves a separate pass
     };
     Format product(Rounder& rounder, const Product& how, Value a, bool a_transposed, Value b, bool b_transposed,
                    View out);

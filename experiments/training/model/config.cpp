@@ -108,7 +108,8 @@ void validate(const ModelConfig& c) {
 
 policy::SiteList model_sites(const ModelConfig& c) {
     const bool llama = c.kind == ModelKind::llama;
-    // Elements per sample: `wide` in the stream between blocks, `hidden` inside a feed-forward layer.
+    // Numbers of elements per sample: `wide` for a tensor between blocks, `hidden` for a tensor inside a feed-forward
+    // layer.
     const std::int64_t wide = c.context * c.width, hidden = c.context * c.hidden_width();
     const std::int64_t scores = c.heads * c.context * c.context, logits = c.context * c.vocabulary;
     policy::SiteList list;
@@ -141,13 +142,13 @@ policy::SiteList model_sites(const ModelConfig& c) {
         const std::string block = fmt::format("block.{}.", i);
         norm(block + "norm1");
         linear(block + "attn.qkv", c.width, c.qkv_width(), c.context * c.qkv_width());
-        // Queries and keys are rotated by their positions. Autograd keeps both after the rotation.
+        // Queries and keys are rotated by their positions. Autograd keeps the rotated queries and keys.
         const std::int64_t turned = c.context * (c.heads + c.key_heads()) * c.head_width();
         if (llama) site(block + "attn.rope", policy::SiteKind::rope, turned);
-        product(block + "attn.scores", 0).scaled = true;  // the gradient of softmax reads only its output
+        product(block + "attn.scores", 0).scaled = true;  // not saved: softmax's gradient needs only its output
         site(block + "attn.softmax", policy::SiteKind::elementwise, scores);
         product(block + "attn.mix", wide);
-        linear(block + "attn.proj", c.width, c.width, 0);  // the gradient of a sum reads none of its terms
+        linear(block + "attn.proj", c.width, c.width, 0);  // not saved: the gradient of a sum needs no term
         site(block + "residual1", policy::SiteKind::elementwise, wide);
         norm(block + "norm2");
         if (llama) linear(block + "mlp.gate", c.width, c.hidden_width(), hidden);
@@ -175,7 +176,8 @@ std::int64_t parameter_count(const ModelConfig& config) {
         return count;
     };
     if (config.layers <= 2) return of_layers(config.layers);
-    // All blocks have the same number of parameters, so a million blocks need no list.
+    // All blocks have the same number of parameters, so the number for one block is multiplied. A model may have a
+    // million blocks, and listing all of them would take too long.
     const std::int64_t one = of_layers(1), block = of_layers(2) - one;
     constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
     return block > (most - one) / (config.layers - 1) ? most : one + (config.layers - 1) * block;

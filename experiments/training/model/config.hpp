@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shape of a model and its sites.
+// Configuration of a model: its kind and sizes, and the list of its sites.
 #pragma once
 #include "emulation/backend.hpp"
 #include "experiments/policy/sites.hpp"
@@ -14,14 +14,14 @@ namespace macheps::training {
 /// gpt2:  pre-LayerNorm, GELU, learned positions, biases (nanoGPT's form).
 /// llama: pre-RMSNorm, SwiGLU, rotary positions, grouped queries, no biases (the form of Hugging Face transformers, but
 ///        with q, k and v as one linear).
-/// Both have causal attention with an explicit softmax.
+/// Both kinds use causal attention with an explicit softmax.
 enum class ModelKind : std::uint8_t { gpt2, llama };
 
 std::string_view to_string(ModelKind kind);
 /// Throws Error (usage) that suggests the nearest name if the kind is unknown.
 ModelKind parse_model_kind(std::string_view name);
 
-/// An activation that a gpt2 may have at mlp.act, with its name in --gelu and in manifests.
+/// An activation function for mlp.act of a gpt2, with its name in --gelu and in manifests.
 struct Activation {
     std::string_view name;
     elementwise::Unary f;
@@ -32,21 +32,21 @@ std::string_view to_string(const elementwise::Unary& activation);
 /// Throws Error (usage) if the activation is unknown.
 elementwise::Unary parse_activation(std::string_view name);
 
-/// Upper bound of every number in a ModelConfig and of the batch size. The elements of a tensor of one sample can then
-/// be counted in 64 bits.
+/// Upper bound for each integer in a ModelConfig and for the batch size. With this bound, the number of elements of any
+/// tensor of one sample fits into 64 bits.
 inline constexpr std::int64_t max_size = std::int64_t{1} << 20;
 
 struct ModelConfig {
     ModelKind kind = ModelKind::gpt2;
     std::int64_t layers = 2, width = 64, heads = 4, context = 32, vocabulary = 64;
-    /// Key and value heads of a llama; each serves heads / kv_heads query heads. 0 means `heads`.
+    /// Number of key and value heads of a llama. Each of them serves heads / kv_heads query heads. 0 means `heads`.
     std::int64_t kv_heads = 0;
-    /// Width inside the feed-forward layer. 0 means 4 width in a gpt2, and 8/3 width rounded up to a multiple of 32 in
-    /// a llama.
+    /// Width inside the feed-forward layer. 0 means 4 * width in a gpt2. In a llama, 0 means 8/3 * width rounded up to
+    /// a multiple of 32.
     std::int64_t hidden = 0;
-    bool tied = true;                                        ///< lm_head shares embed.token.weight
-    elementwise::Unary activation = elementwise::GeluErf{};  ///< gpt2: nn.GELU's default
-    double rope_theta = 10000;  ///< llama: pair i of a head turns by position / theta^(2i / head_width)
+    bool tied = true;                                        ///< lm_head uses embed.token.weight
+    elementwise::Unary activation = elementwise::GeluErf{};  ///< gpt2 only; erf is the default of torch's nn.GELU
+    double rope_theta = 10000;  ///< llama: rotates channel pair i of a head by position / theta^(2i / head_width)
 
     std::int64_t head_width() const { return width / heads; }
     std::int64_t key_heads() const { return kv_heads == 0 ? heads : kv_heads; }
@@ -56,7 +56,7 @@ struct ModelConfig {
     bool operator==(const ModelConfig&) const = default;
 };
 
-/// A row of the size table: a model and its usual batch.
+/// A named size: a model configuration and its usual batch size.
 struct ModelSize {
     std::string_view name;
     ModelConfig model;

@@ -72,7 +72,8 @@ Value FeedForward::backward_gated(Rounder& rounder, Value dact, Tensor& dx_tenso
 
     const Value through_up = up_.backward(rounder, {dup, dup_held}, dx_tensor);
     const Value through_gate = gate_->linear.backward(rounder, {dgate, dgate_held}, gate_->dx);
-    // Both linears read x, so its gradient is the sum of theirs. It is rounded where it arrives, at x's norm.
+    // Both linear layers read x, so the gradient of x is the sum of their input gradients. The sum is rounded later, at
+    // the start of the backward pass of the norm that computed x.
     backend_.add(through_up.view, through_gate.view, dx_tensor);
     return {dx_tensor, fp32};
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The feed-forward half of a block.
+// The feed-forward layer of a transformer block.
 #pragma once
 #include "experiments/training/model/layers.hpp"
 
@@ -16,13 +16,14 @@ class FeedForward {
         ParameterState *gate_weight, &up_weight, *up_bias, &down_weight, *down_bias;  ///< gate and biases may be null
     };
 
-    /// `outliers` has the factors of the channels that enter `down` (see outliers.hpp). If it is empty, no channel is
+    /// `outliers` holds one factor for each input channel of `down` (see outliers.hpp). If it is empty, no channel is
     /// scaled.
     FeedForward(Backend& backend, const policy::ResolvedPolicy& policy, const std::string& block,
                 const elementwise::Unary& activation, const Parameters& parameters,
                 std::span<const float> outliers = {});
     Value forward(Rounder& rounder, Value x);
-    /// Returns dX: the gradient through `up`, plus the gradient through the gate if there is one.
+    /// Returns the gradient of the layer's input: the gradient through `up`, plus the gradient through the gate if
+    /// there is one.
     Value backward(Rounder& rounder, Value dy, Tensor& dx);
     void invalidate();
 
@@ -34,7 +35,7 @@ class FeedForward {
         Value out;
         Tensor activated, dactivated, dup, dx;
     };
-    /// Factors of the channels that enter `down`, and their inverses for its weight.
+    /// Factors for the input channels of `down`, and the inverse factors for the columns of its weight.
     struct Outliers {
         Tensor factors, inverses;
         Tensor dact{};

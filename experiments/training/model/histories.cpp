@@ -11,7 +11,7 @@ namespace {
 
 AmaxHistory history_of(const policy::CastRule& rule) { return {*rule.scale_rule, rule.format, rule.delayed}; }
 
-/// Number of values that follow a history's state: the two counts of its Age.
+/// Number of values that AmaxHistories::state() appends to the state of a history: the two counts of its Age.
 constexpr std::size_t of_age = 2;
 
 }  // namespace
@@ -32,7 +32,7 @@ void AmaxHistories::update() {
     for (auto& [slot, entry] : all_) {
         const float scale = entry.history.scale();
         const float amax = entry.history.update();
-        const bool is_frozen = amax == 0 || !std::isfinite(amax);  // no scale can be computed from it
+        const bool is_frozen = amax == 0 || !std::isfinite(amax);  // no scale can be computed from this amax
         const bool is_kept = entry.history.scale() == scale;
         entry.age = {is_kept ? entry.age.steps + 1 : 0, is_kept && is_frozen ? entry.age.frozen + 1 : 0};
     }

@@ -16,29 +16,29 @@ namespace macheps::training {
 class AmaxHistories {
   public:
     AmaxHistories() = default;
-    /// Creates a history for every slot of the policy that has one.
+    /// Creates a history for every slot of the policy whose scale rule has a history.
     explicit AmaxHistories(const policy::ResolvedPolicy& policy);
 
     bool empty() const { return all_.empty(); }
     /// Returns the history of a slot. Creates it if it does not exist yet.
     AmaxHistory& of(const std::string& slot, const policy::CastRule& rule) { return entry(slot, rule).history; }
-    /// How long the scale of a slot has not changed.
+    /// Number of updates for which the scale of a slot has not changed.
     struct Age {
         std::int64_t steps = 0;   ///< updates since the last change, or since the beginning
-        std::int64_t frozen = 0;  ///< the last of these that kept it because the amax was 0, Inf or NaN
+        std::int64_t frozen = 0;  ///< number of latest consecutive updates whose amax was 0, Inf or NaN
     };
     Age age(const std::string& slot, const policy::CastRule& rule) { return entry(slot, rule).age; }
-    /// Ends a micro-batch: adds the amaxes that its casts recorded on all ranks to the histories. Call it after the
+    /// Adds the amaxes of one micro-batch, which the casts of all ranks recorded, to the histories. Call it after the
     /// backward pass of the last rank. TransformerEngine updates the histories of the forward slots before the backward
-    /// pass. This makes no difference, because forward slots cast nothing new during the backward pass.
+    /// pass. The results are the same, because forward slots cast nothing new during the backward pass.
     void update();
 
-    /// Returns the name and state of each slot, sorted by name.
+    /// Returns the name of each slot and the state of its history, sorted by name.
     std::vector<std::pair<std::string, std::vector<float>>> state() const;
-    /// Restores the state of a slot, which the policy must have.
+    /// Restores the state of the history of slot `name`. The policy must have this slot.
     void load(const std::string& name, const std::vector<float>& state);
 
-    /// Returns the names and sizes of what state() returns for a policy.
+    /// Returns the slot names that state() returns for a policy, and the number of values in each state.
     static std::vector<std::pair<std::string, std::size_t>> layout(const policy::ResolvedPolicy& policy);
 
   private:

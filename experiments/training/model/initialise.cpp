@@ -8,13 +8,13 @@ namespace macheps::training {
 
 namespace {
 
-/// A pair of normal numbers in polar coordinates.
+/// Two independent standard normal numbers, kept in polar coordinates.
 struct NormalPair {
     double radius, angle;
 
     NormalPair(std::uint64_t seed, std::uint32_t stream, std::uint64_t pair) {
         const PhiloxBlock block = random_block({.seed = seed, .step = 0, .site = stream}, pair);
-        // 53-bit uniforms in (0, 1) and [0, 1).
+        // Makes uniform random numbers of 53 bits: in (0, 1] with an offset of 0.5, and in [0, 1) with an offset of 0.
         const auto uniform = [](std::uint32_t high, std::uint32_t low, double offset) {
             return (static_cast<double>((std::uint64_t{high} << 32 | low) >> 11) + offset) * 0x1p-53;
         };

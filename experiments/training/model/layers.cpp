@@ -12,7 +12,8 @@ namespace {
 
 constexpr float norm_eps = 1e-5f;
 
-/// Returns true if `slot` can use the tensor that `other` cast, although the two matmuls sum along different axes.
+/// Returns true if `slot` can reuse the tensor that was cast for `other`, although the two matmuls sum along different
+/// axes.
 bool serves_both_ways(const Slot& slot, const Slot& other) {
     return slot.rule == other.rule && slot.rule.granularity->is_axis_free();
 }
@@ -160,7 +161,8 @@ void Linear::set_operands(Matmul& args, const policy::MatmulChoice& choice, Oper
                           bool b_transposed) {
     args.rule = choice.rule;
     if (choice.rule.machine->reads_values) {
-        // With decoded operands, the machine is fp32.chain.
+        // The machine reads decoded values instead of codes and scales. Both operands are therefore decoded and then
+        // multiplied with fp32.chain.
         args.rule.machine = &fp32_chain;
         x.a = decoded(x.a, a_values_);
         x.b = decoded(x.b, b_values_);
@@ -171,7 +173,7 @@ void Linear::set_operands(Matmul& args, const policy::MatmulChoice& choice, Oper
     args.out_scale = product_scale(x.a, x.b);
 }
 
-/// Returns the decoded values of x, each product rounded to fp32.
+/// Returns the decoded values of `x`. Each is the product of a code and its scale, rounded to fp32.
 Value Linear::decoded(const Value& x, Tensor& buffer) {
     if (x.scales.data == nullptr && x.scale == TensorScale{}) return x;
     const View out = sized(backend_, buffer, x.view.shape);

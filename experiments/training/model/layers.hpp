@@ -10,22 +10,23 @@
 
 namespace macheps::training {
 
-/// A parameter: its tensors, and the slots that round them.
+/// A parameter of the model, with its tensors and the slots that round them.
 struct ParameterState {
     std::string name;
     Shape shape;
     Tensor value, grad;     ///< `grad`: sum over micro-batches, read by the optimiser
-    bool has_grad = false;  ///< accumulate() has an earlier gradient to add to
+    bool has_grad = false;  ///< the next accumulate() adds to an earlier gradient
     Slot value_slot, grad_slot;
 
     ParameterState(Backend& backend, const policy::ResolvedPolicy& policy, std::string name, Shape shape);
     Value as_value() const { return {value.view(), value_slot.rule.has_scale() ? fp32 : value_slot.rule.format}; }
-    /// Returns the buffer for a new gradient: the destination of accumulate() if it holds none yet, which saves a copy,
-    /// else `scratch`.
+    /// Returns the buffer for a new gradient. For the first gradient, this is the buffer into which accumulate() would
+    /// copy, which saves the copy. For a gradient that is added to an earlier one, it is `scratch`.
     View first_target(Backend& backend, Tensor& scratch);
-    /// Adds `g`, which may be the buffer from first_target(), then rounds the result as slot `grad` says.
+    /// Adds `g` to the gradient and rounds the sum as slot `grad` specifies. `g` may be the buffer from first_target().
+    /// `held` is the format on whose grid the values of `g` lie.
     void accumulate(Backend& backend, Rounder& rounder, View g, Format held);
-    /// Forgets the gradient. Call it before the first micro-batch of a step.
+    /// Discards the gradient. Call it before the first micro-batch of a step.
     void clear();
     /// Ends a micro-batch. If the sum over micro-batches has its own slot (`accum`), adds the gradient to that sum.
     void end_micro_batch(Backend& backend, Rounder& rounder);
@@ -39,24 +40,25 @@ struct ParameterState {
     Tensor part_;  ///< gradient of the current micro-batch, if has_sum_
 };
 
-/// Y = X W^T + bias. X [M,K], W [N,K], Y [M,N].
+/// Linear layer Y = X W^T + bias, with shapes X [M,K], W [N,K], Y [M,N].
 class Linear {
   public:
     Linear(Backend& backend, const policy::ResolvedPolicy& policy, const std::string& site, ParameterState& weight,
            ParameterState* bias);
 
-    /// Keeps a reference to `x`, which must stay alive until backward().
+    /// Returns Y. Keeps a reference to `x`, which must stay alive until backward().
     Value forward(Rounder& rounder, Value x);
-    /// Returns dX.
+    /// Returns the gradient of X. Adds the gradients of the weight and of the bias to these parameters.
     Value backward(Rounder& rounder, Value dy, Tensor& dx);
-    /// Marks the casts of the weight as stale. Call it when the weight has changed.
+    /// Marks the stored cast of the weight as stale. Call it when the weight has changed.
     void invalidate() { weight_cast_is_fresh_ = false; }
-    /// Multiplies column i of the weight by factors[i], a power of two, before the cast, and its gradient as well. The
-    /// stored parameter does not change. `factors` must outlive the layer.
+    /// Makes the layer multiply column i of the weight by factors[i] before the weight is cast, and column i of the
+    /// weight's gradient as well. The factors are powers of two. The stored parameter does not change. `factors` must
+    /// outlive the layer.
     void multiply_weight_columns(ConstView factors) { column_factors_ = factors; }
 
   private:
-    /// Operands of one of the three matmuls, and the slots that rounded them.
+    /// The operands of one matmul (forward, input gradient or weight gradient), and the slots that rounded them.
     struct Operands {
         Value a, b;
         const Slot &a_slot, &b_slot;
@@ -64,7 +66,7 @@ class Linear {
     void set_operands(Matmul& args, const policy::MatmulChoice& choice, Operands x, bool a_transposed,
                       bool b_transposed);
     Value decoded(const Value& x, Tensor& buffer);
-    /// Returns the weight that the matmuls use, before its cast.
+    /// Returns the weight before its cast, multiplied by the column factors if there are any.
     Value weight_value();
 
     Backend& backend_;
@@ -84,7 +86,7 @@ class Linear {
     Tensor dw_, dbias_, a_values_, b_values_;
 };
 
-/// Normalisation over the last axis, eps 1e-5. With a bias it is layer normalisation. Without a bias it is
+/// Normalisation over the last axis with eps = 1e-5. With a bias, this is layer normalisation. Without a bias, this is
 /// root-mean-square normalisation, which rounds both before and after the multiplication by the weight.
 class Norm {
   public:
@@ -109,13 +111,13 @@ class Norm {
     Tensor y_, mean_, rstd_, normed_, dy_buffer_, terms_, dnormed_, dweight_, dbias_;
 };
 
-/// Returns the common grid of two tensors that were written into one: fp32 unless both have the same grid.
+/// Returns the format on whose grid the values of both tensors lie: `a` if the formats are equal, else fp32.
 inline Format common_grid(Format a, Format b) { return a == b ? a : fp32; }
 
-/// Returns `x`, which `slot` rounded, as the operand of a matmul with rows of `ld` elements.
+/// Returns the matmul operand for `x`, a matrix with rows of `ld` elements that `slot` has rounded.
 inline MatmulOperand operand(const Value& x, const Slot& slot, std::int64_t ld, bool transposed = false) {
-    // If the slot has a scale, `x.held` is fp32, because the decoded values lie on no known grid. The data are codes,
-    // which lie on the grid of the format.
+    // If the slot has a scale, the data are codes, which lie on the grid of the slot's format. `x.held` is about the
+    // decoded values. It is then fp32, because they lie on no known grid.
     return {.data = x.view.data,
             .ld = ld,
             .transposed = transposed,

@@ -15,8 +15,8 @@ std::string matmul_formats(const ModelConfig& model, const policy::SiteList& sit
                            const policy::ResolvedPolicy& policy) {
     std::vector<std::pair<std::string, std::int64_t>> counts;
     for (const policy::Site& site : sites.sites) {
-        // A linear maps the `in` features of each token to `out`. An attention product combines all pairs of tokens,
-        // over all heads.
+        // Multiply-adds for one token: a linear layer maps `in` features to `out` features, and an attention product
+        // combines the token with all tokens, over all heads.
         const std::int64_t features = site.kind.has_weight ? site.in * site.out : model.context * model.width;
         for (const std::string_view matmul : site.kind.matmuls) {
             const auto format_of = [&](const char* operand) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The formats that a model's matmuls multiply under a policy.
+// Lists the operand formats of a model's matmuls under a policy.
 #pragma once
 #include "experiments/policy/policy.hpp"
 #include "experiments/training/model/config.hpp"
@@ -8,10 +8,10 @@
 
 namespace macheps::training {
 
-/// Returns the formats of both operands of every matmul of a training step, forward and backward, with the number of
-/// multiply-adds for one sample, as in RunRow::matmul_formats: `bf16*bf16:98304;e4m3fn*e5m2:24576`, in the order of the
-/// model. Products of attention count all positions, masked or not. `sites` are those that `policy` was resolved
-/// against.
+/// Returns the pairs of operand formats in the matmuls of a training step (forward and backward), each with its number
+/// of multiply-adds for one sample. The text has the form of RunRow::matmul_formats, such as
+/// `bf16*bf16:98304;e4m3fn*e5m2:24576`. The pairs are in the order in which the model first uses them. Attention
+/// products count all positions, masked or not. `sites` must be the list for which `policy` was resolved.
 std::string matmul_formats(const ModelConfig& model, const policy::SiteList& sites,
                            const policy::ResolvedPolicy& policy);
 

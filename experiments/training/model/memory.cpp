@@ -22,7 +22,8 @@ MemoryEstimate estimate_memory(const policy::SiteList& sites, const policy::Reso
     }
     for (const policy::Site& site : sites.sites) {
         if (site.saved == 0) continue;
-        // The input of a block is the output of the previous block or of the embedding.
+        // Only block inputs are kept. The first block reads the output of `embed`, every later block the output of the
+        // previous `residual2`.
         if (keeps_inputs && site.name.starts_with("block.") && !site.name.ends_with(".residual2")) continue;
         estimate.activations += bytes(site.name, "forward.out", batch * site.saved);
         if (!site.saved_beside.empty()) estimate.activations += bytes(site.name, site.saved_beside, batch * site.saved);
@@ -31,10 +32,12 @@ MemoryEstimate estimate_memory(const policy::SiteList& sites, const policy::Reso
 }
 
 double min_memory(const ModelConfig& config, std::int64_t batch, int moments, bool compares_gradients) {
-    // Measured on models with many thin layers: names, rules, and small tensors that each take a block of memory.
+    // Bytes that each layer takes for names, rules, and small tensors (each takes a whole block of memory). Measured on
+    // models with many thin layers.
     constexpr double beside_a_layer = 250e3;
     constexpr double value_bytes = sizeof(float);
-    // Forward and backward pass, and the forward pass of the model that is evaluated in fp32.
+    // Number of passes whose values are held: forward, backward, and the forward pass of the fp32 evaluation. The
+    // comparison of gradients adds the backward pass of the fp32 copy.
     const double passes = compares_gradients ? 4 : 3;
     struct Counts {
         double parameters = 0, saved = 0;
@@ -49,13 +52,13 @@ double min_memory(const ModelConfig& config, std::int64_t batch, int moments, bo
         for (const policy::Site& site : sites.sites) counts.saved += static_cast<double>(site.saved);
         return counts;
     };
-    // Every further layer takes as much as the second one.
+    // All layers have the same size, so each further layer adds the difference between two layers and one.
     const Counts one = counts_of(1), two = counts_of(2);
     const auto layers = static_cast<double>(config.layers);
     const double parameters = one.parameters + (layers - 1) * (two.parameters - one.parameters);
     const double saved = one.saved + (layers - 1) * (two.saved - one.saved);
-    // Value, gradient, the value that is evaluated in fp32, the moments, and the gradient of the fp32 copy if there is
-    // one.
+    // Tensors per parameter: value, gradient, the value that is evaluated in fp32, the moments, and the gradient of the
+    // fp32 copy if gradients are compared.
     const double copies = 3 + moments + (compares_gradients ? 1 : 0);
     return value_bytes * (copies * parameters + passes * static_cast<double>(batch) * saved) + beside_a_layer * layers;
 }

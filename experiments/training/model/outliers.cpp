@@ -9,9 +9,10 @@
 namespace macheps::training {
 
 std::vector<float> outlier_factors(const ModelConfig& config, double outliers) {
-    constexpr double plain_reach = 0x1p5, deviation = 0.02;  // of the initial weights, see initialise.hpp
-    // A norm gives values with an rms of 1, and a linear with such inputs gives an rms of deviation * sqrt(width). Near
-    // zero, both activations halve their input. In a llama, the result is then multiplied by `mlp.up`.
+    constexpr double plain_reach = 0x1p5, deviation = 0.02;  // deviation of initial weights, see initialise.hpp
+    // The output of a norm has an rms of 1. A linear layer that reads it has an output with an rms of deviation *
+    // sqrt(width). Near zero, GELU and SiLU halve their input. In a llama, the result is then multiplied by the output
+    // of `mlp.up`.
     const double linear = deviation * sqrt(static_cast<double>(config.width));
     const double plain_rms = config.kind == ModelKind::llama ? linear * linear / 2 : linear / 2;
     int exponent = 0;

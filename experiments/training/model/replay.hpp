@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replay: runs a part of a forward pass again for the backward pass, with the same bits.
+// Replay: repeats a part of a forward pass during the backward pass and gets the same bits.
 //
 // The key of a stochastic cast depends on its slot, its batch and the number of earlier casts of that slot in the
-// batch. A replay starts from the counts that were valid when the part began. Each cast thus gets the same key and the
-// same random words: it is one rounding, computed twice. Observers are not notified again.
+// batch. A replay restores the counts from the time when the part first began. Each cast therefore gets the same key
+// and draws the same random words as the first time. Observers are not notified again.
 #pragma once
 #include "experiments/training/model/rounder.hpp"
 
@@ -12,8 +12,8 @@
 
 namespace macheps::training {
 
-/// Requests the same values as another observer and discards them, so that values which were computed in full the first
-/// time are computed in full again.
+/// An observer that requests the same values as another observer and ignores them. The replay then computes the same
+/// values in full as the first pass.
 class SilentObserver final : public Observer {
   public:
     explicit SilentObserver(const Observer& like) : like_(like) {}

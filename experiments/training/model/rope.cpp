@@ -56,7 +56,8 @@ Value Rope::forward(Rounder& rounder, ConstView x, std::int64_t columns) {
 Value Rope::backward(Rounder& rounder, Value incoming) {
     const Value dy = rounder.apply(grad_in_, incoming, dy_buffer_);
     const View dx = sized(backend_, dx_, dy.view.shape), rotated = sized(backend_, rotated_, dy.view.shape);
-    // The transpose of a rotation is the inverse rotation. The products are those of autograd: dY cos and dY sin.
+    // The backward pass rotates by the opposite angle, because the transpose of a rotation is its inverse. The products
+    // are dY cos and dY sin, as in autograd.
     backend_.rotate(dy.view, cos_, sin_, Turn::backward, dx, rotated);
     rounder.apply_in_place(grad_direct_, dx, fp32);
     rounder.apply_in_place(grad_rotated_, rotated, fp32);

@@ -14,7 +14,7 @@ namespace macheps::training {
 
 namespace {
 
-/// Returns memory for one tensor at a time. It is reallocated only if the tensor is larger than all earlier ones.
+/// Returns a view of `memory` with the given shape. Reallocates `memory` only if it is too small.
 View room(Backend& backend, Tensor& memory, Shape shape) {
     if (memory.empty() || memory.count() < shape.count()) memory = backend.empty(shape);
     return {memory.data(), shape};
@@ -68,7 +68,7 @@ float Rounder::round_scalar(const Slot& slot, float x) {
 
 bool Rounder::is_noop(const Slot& slot, Format held) const {
     if (slot.rule.is_identity()) return true;
-    // A saturating cast changes an infinity, even though it lies on the grid.
+    // A saturating cast changes infinities, even though they lie on the grid.
     return !slot.rule.has_scale() && slot.rule.format == held && slot.rule.overflow == Overflow::nonsaturate;
 }
 
@@ -143,8 +143,8 @@ Value Rounder::round(const Slot& slot, Value in, Tensor& buffer, Contraction con
 float Rounder::largest(ConstView x, bool ignores_nan) {
     const float amax = backend_->amax(x);
     if (amax == amax || !ignores_nan) return amax;
-    // A rule whose decode scale is the largest magnitude itself. It makes the engine search all values that are not
-    // NaN.
+    // With this rule, the decode scale of a tensor is its largest magnitude. The rule ignores NaNs, so a scaled cast
+    // finds the largest magnitude of all other values.
     static constexpr ScaleRule magnitude{.name = "magnitude",
                                          .ignores_nan = true,
                                          .group =
@@ -162,7 +162,7 @@ definition::GroupScale Rounder::scale_of_tensor(const Slot& slot, ConstView x) {
     const float amax = largest(x, rule.ignores_nan);
     if (!rule.has_history()) return tensor_scale(slot.rule, amax);
     AmaxHistory& history = histories_.of(slot.name, slot.rule);
-    // An evaluation must not change the histories of the training.
+    // An evaluation must not change the histories that training uses.
     if (pass_ == Pass::training) history.observe(amax);
     return {history.scale(), history.decode_scale()};
 }
@@ -181,12 +181,13 @@ ConstView Rounder::prepared(const Slot& slot, ConstView x, Contraction contracti
     return out;
 }
 
-/// Computes out = x with every 16 terms along the contraction multiplied by (1/4) diag(signs) H, rounded to bf16. H is
-/// Sylvester's Hadamard matrix. The matrix is orthogonal, so mixing both operands of a matmul leaves their exact
-/// product unchanged.
+/// Multiplies every 16 terms of x along the contraction by the matrix (1/4) diag(signs) H, and writes the products,
+/// rounded to bf16, to `out`. H is Sylvester's Hadamard matrix. The multiplied matrix is orthogonal, so transforming
+/// both operands of a matmul leaves their exact product unchanged.
 void Rounder::mix(ConstView x, Contraction contraction, View out) {
     constexpr std::int64_t size = 16;
-    // NVIDIA/TransformerEngine pytorch/tensor/nvfp4_tensor.py: one vector for all layers and the whole run.
+    // Source: NVIDIA/TransformerEngine pytorch/tensor/nvfp4_tensor.py. It uses one vector of signs for all layers and
+    // the whole run.
     constexpr int signs[size] = {1, 1, 1, -1, 1, -1, -1, -1, -1, -1, -1, 1, -1, 1, -1, -1};
     if (mixer_.empty()) {
         std::vector<float> r;
@@ -225,7 +226,7 @@ void Rounder::mix(ConstView x, Contraction contraction, View out) {
     backend_->matmul(args);
 }
 
-/// Casts with one scale for each row, column or block.
+/// Casts a tensor with a separate scale for each row, column or block.
 Value Rounder::round_groups(const Slot& slot, Value in, Tensor& buffer, Contraction contraction) {
     const ScaledCast how{.cast = cast_for(slot),
                          .granularity = slot.rule.granularity,

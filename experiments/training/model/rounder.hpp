@@ -12,25 +12,26 @@
 
 namespace macheps::training {
 
-/// One named place where values are rounded, with its rule looked up once.
+/// A named place in the model where values are rounded. It stores its cast rule, so that the rule is looked up only
+/// once.
 struct Slot {
     std::string name;  ///< `block.3.mlp.up:forward.a`
     policy::CastRule rule;
     std::uint32_t id = 0;
-    /// True if values are sampled even when the slot rounds nothing. This holds for slots where gradients and results
-    /// arise. In a run that rounds nothing it holds for every slot, so that its values can be compared with those that
-    /// a policy rounds.
+    /// True if an observer gets the values even when the slot rounds nothing. This is the case for slots of results and
+    /// gradients. In a run that rounds nothing, it is the case for every slot, so that its values can be compared with
+    /// the values of runs that round.
     bool watched = false;
 
     Slot() = default;
     Slot(const policy::ResolvedPolicy& policy, std::string slot_name);
 };
 
-/// Returns `slot` for values that are made once, before the first step: stochastic rounding is replaced by nearest
-/// even, which is how a framework casts a model.
+/// Returns `slot` with stochastic rounding replaced by rounding to nearest even. This is the slot for values that are
+/// cast once, before the first step: a framework casts a model in the same way.
 Slot drawn_to_nearest(Slot slot);
 
-/// The axis of a tensor along which a matmul sums. Groups of elements with their own scales depend on it.
+/// The axis of a tensor along which a matmul sums. It determines the groups of elements that share a scale.
 enum class Contraction { last, first };
 
 /// A tensor, the grid that its values are known to lie on, and the scales that decode it.
@@ -46,16 +47,16 @@ struct Value {
 struct Decoding {
     float factor = 1;        ///< y * factor has the units of x
     float min = 1, max = 1;  ///< smallest and largest decode scale of the tensor
-    /// The values of the codes if y is already decoded, because each group has a scale. Otherwise empty, and empty
-    /// unless sampling.
+    /// The results before decoding. Set only while sampling, and only if each group has a scale, because y is then
+    /// already decoded.
     ConstView codes{};
     Contraction contraction = Contraction::last;  ///< axis along which the groups lie
-    /// Decode scales of the groups, without the factor `tensor`, the decode scale of the whole tensor. Empty if there
-    /// is only one group, and empty unless sampling.
+    /// Decode scales of the groups, without the factor `tensor`, which is the decode scale of the whole tensor. Set
+    /// only while sampling, and only if each group has a scale.
     ConstView scales{};
     float tensor = 1;
-    /// For a delayed scale: updates since it changed, and the last consecutive ones that kept it because amax was 0,
-    /// Inf or NaN.
+    /// For a delayed scale: the number of updates since the scale changed, and the number of latest consecutive updates
+    /// whose amax was 0, Inf or NaN. See AmaxHistories::Age.
     std::optional<std::int64_t> scale_age{}, scale_frozen_steps{};
 };
 
@@ -63,14 +64,16 @@ struct Decoding {
 class Observer {
   public:
     virtual ~Observer() = default;
-    /// Returns true in a step whose casts are measured in full. on_cast then gets the values before and after the cast.
+    /// Returns true in a step whose casts are measured in full. on_cast() then gets the values before and after each
+    /// cast.
     virtual bool sampling() const = 0;
-    /// `x` and `y` are empty unless sampling. If nothing was rounded, y == x.
+    /// Reports a cast. `x` and `y` are the values before and after the cast; both are empty unless sampling. If nothing
+    /// was rounded, y == x.
     virtual void on_cast(const Slot& slot, const Cast& cast, const Tally& tally, const Decoding& decoding, ConstView x,
                          ConstView y) = 0;
-    /// Returns true while the values of every slot are wanted, rounded or not. on_value then gets them as they leave
-    /// the slot, in the order of execution. The decoded values are `values` times `decode_scale`; scales of groups are
-    /// already applied.
+    /// Returns true if on_value() should get the values of every slot, rounded or not. The calls of on_value() follow
+    /// the order of execution. The decoded values are `values` times `decode_scale`; scales of groups are already
+    /// applied.
     virtual bool capturing() const { return false; }
     virtual void on_value(const Slot& /*slot*/, ConstView /*values*/, float /*decode_scale*/) {}
 };
@@ -78,28 +81,28 @@ class Observer {
 /// Returns true if the slot maps +0 to +0, whatever other values the tensor holds.
 bool keeps_zero(const Slot& slot);
 
-/// Returns the scales of a tensor whose largest magnitude is `amax`.
+/// Returns the encode and decode scales of a tensor whose largest magnitude is `amax`.
 definition::GroupScale tensor_scale(const policy::CastRule& rule, float amax);
 
 /// Thrown by a Rounder when the flag passed to abandon_when() is set.
 struct Abandoned {};
 
-/// Purpose of a pass through the model. Each has separate random words.
+/// Purpose of a pass through the model. Each purpose has separate random words.
 enum class Pass : std::uint8_t { training, evaluation };
 
 class Rounder {
   public:
-    /// Number of times that each stochastic slot, by id, occurred in a batch.
+    /// Number of casts of each stochastic slot in a batch. The keys are slot ids.
     using Met = std::map<std::uint32_t, std::uint32_t>;
 
     Rounder(Backend& backend, std::uint64_t seed) : backend_(&backend), seed_(seed) {}
 
-    /// Selects the random streams of the casts that follow. Every batch of either kind has its own streams: the
-    /// micro-batches of a step, and the batches of an evaluation before that step.
+    /// Selects the random streams of the casts that follow. Each micro-batch of a step has separate streams, and so
+    /// does each batch of the evaluation before that step.
     void begin(std::uint32_t step, std::uint32_t batch, Pass pass = Pass::training);
     void observe(Observer* observer) { observer_ = observer; }
-    /// Returns the amax histories of the slots that have one. Training passes record the amaxes of their casts; the
-    /// caller updates the histories.
+    /// Returns the amax histories of the slots that have one. Training passes record the amaxes of their casts. The
+    /// caller must call AmaxHistories::update().
     AmaxHistories& histories() { return histories_; }
     const AmaxHistories& histories() const { return histories_; }
     /// Makes every later operation check `stop`, which may be null, and throw Abandoned once it is set.
@@ -110,36 +113,38 @@ class Rounder {
     bool sampling() const { return observer_ != nullptr && observer_->sampling(); }
     bool capturing() const { return observer_ != nullptr && observer_->capturing(); }
 
-    /// Returns true if apply() would return the values as they are, on the grid of `held`, without reading them.
+    /// Returns true if apply() would return values on the grid of `held` unchanged and without reading them.
     bool passes(const Slot& slot, Format held) const { return is_noop(slot, held) && !watching(); }
-    /// Returns true if each element that reaches this slot is rounded independently and no element is counted or read.
-    /// Elements that are not needed may then be left out.
+    /// Returns true if this slot rounds each element independently and no element is counted or observed. The caller
+    /// may then leave out elements that are not needed.
     bool unseen(const Slot& slot) const {
         return !slot.rule.has_scale() && !watching() && (!counting() || slot.rule.is_identity());
     }
-    /// Returns true if the values of every matmul, cast or not, are read in full.
+    /// Returns true if an observer reads the full output of every matmul, rounded or not.
     bool watching() const { return sampling() || capturing(); }
 
-    /// Returns the cast of an unscaled rule, for a backend call that rounds its own results. If a slot occurs again in
-    /// the same batch, as the gradient of a tied weight does, it gets the next stream. Call this once for each
-    /// rounding.
+    /// Returns the cast of a slot without a scale, for a backend call that rounds its own results. Call this once for
+    /// each rounding. If a slot casts several times in a batch, as for the gradient of a tied weight, each call selects
+    /// the next random stream.
     Cast cast_for(const Slot& slot);
-    /// Rounds one number on the host as the slot says. The observer is not notified.
+    /// Rounds one number on the host as the slot specifies. The observer is not notified.
     float round_scalar(const Slot& slot, float x);
 
-    /// Rounds `in` as the slot says and returns `buffer` (made on first use), or `in` itself if no value would change.
+    /// Rounds `in` as the slot specifies. Returns the result in `buffer`, which is allocated on first use. If no value
+    /// would change, returns `in` itself.
     Value apply(const Slot& slot, Value in, Tensor& buffer, Contraction contraction = Contraction::last);
-    /// Returns `value`, which an equal rule made earlier and which this slot would make again. Nothing is rounded or
-    /// counted.
+    /// Returns `value`, which an earlier cast with the same rule has computed, instead of casting again. Nothing is
+    /// rounded or counted.
     Value reuse(const Slot& slot, const Value& value) {
         capture(slot, value);
         return value;
     }
-    /// Does the same as apply(), in place. Rules with a scale are refused when the policy is resolved for a model.
+    /// Rounds `values` in place as the slot specifies. The slot must not have a scale; policies with a scale at such a
+    /// slot are rejected when they are resolved. Returns the format on whose grid the results lie.
     Format apply_in_place(const Slot& slot, View values, Format held);
 
-    /// Runs `args` and rounds the output as the slot says, with counting and sampling. `args.out` is contiguous.
-    /// Returns the grid of the output.
+    /// Runs the matmul `args` and rounds its output as the slot specifies, with counting and sampling. `args.out` must
+    /// be contiguous. Returns the format on whose grid the output lies.
     Format matmul(const Slot& out_slot, Matmul args, Shape out_shape);
 
   private:
@@ -151,8 +156,8 @@ class Rounder {
     /// Returns the largest magnitude. With `ignores_nan`, NaNs are skipped.
     float largest(ConstView x, bool ignores_nan);
     definition::GroupScale scale_of_tensor(const Slot& slot, ConstView x);
-    /// Returns the tensor to cast in place of `x`, if the slot's rule asks for a Hadamard transform or an earlier
-    /// rounding.
+    /// Applies the earlier rounding and the Hadamard transform that the slot's rule may ask for. Returns the tensor to
+    /// cast in place of `x`.
     ConstView prepared(const Slot& slot, ConstView x, Contraction contraction);
     void mix(ConstView x, Contraction contraction, View out);
     void watch(const Slot& slot, ConstView values);
@@ -166,7 +171,7 @@ class Rounder {
     std::uint64_t seed_;
     std::uint32_t step_ = 0, batch_stream_ = 0;
     Pass pass_ = Pass::training;
-    Met met_;  ///< in this batch, so far
+    Met met_;  ///< counts of the current batch so far
     Observer* observer_ = nullptr;
     const std::atomic<bool>* stop_ = nullptr;
     Tensor scratch_;
@@ -175,7 +180,7 @@ class Rounder {
     AmaxHistories histories_;
 };
 
-/// During its lifetime, passes of a rounder end as soon as `stop` is set.
+/// Makes the operations of a rounder throw Abandoned once `stop` is set, as long as this object exists.
 class StopScope {
   public:
     StopScope(Rounder& rounder, const std::atomic<bool>* stop) : rounder_(rounder) { rounder.abandon_when(stop); }
@@ -187,7 +192,7 @@ class StopScope {
     Rounder& rounder_;
 };
 
-/// Returns `tensor`, replaced by a new one if its shape differs.
+/// Returns a view of `tensor`. If its shape is not `shape`, first replaces it by a new tensor.
 View sized(Backend& backend, Tensor& tensor, Shape shape);
 
 }  // namespace macheps::training

@@ -13,7 +13,7 @@
 
 namespace macheps::training {
 
-/// A block: y = x + proj(mix(norm1(x))), then y + feed_forward(norm2(y)).
+/// A transformer block: y = x + proj(attention(qkv(norm1(x)))), then y + feed_forward(norm2(y)).
 struct Transformer::Block {
     Backend& backend;
     Norm norm1, norm2;
@@ -52,7 +52,8 @@ struct Transformer::Block {
         return join(rounder, residual2_out, middle, feed_forward.forward(rounder, norm2.forward(rounder, middle)), x2);
     }
 
-    /// Returns the gradient of the block's input, given the gradient `d` of its output. Both are stored in `stream`.
+    /// Returns the gradient of the block's input, given the gradient `d` of its output. `stream` is the buffer for
+    /// both.
     Value backward(Rounder& rounder, Value d, Tensor& stream) {
         Value outer = rounder.apply(residual2_grad_in, d, stream_in2);
         Value branch = norm2.backward(rounder, feed_forward.backward(rounder, outer, dbranch), dnorm);
@@ -65,7 +66,8 @@ struct Transformer::Block {
         return join(rounder, residual1_grad_out, outer, branch, stream);
     }
 
-    /// Adds a branch to the stream: its output in the forward pass, the gradient of its input in the backward pass.
+    /// Adds a branch to the residual stream and rounds the sum. In the forward pass, `b` is the output of the branch.
+    /// In the backward pass, `b` is the gradient of the branch's input.
     Value join(Rounder& rounder, const Slot& slot, Value a, Value b, Tensor& stream) {
         const View sum = sized(backend, stream, a.view.shape);
         backend.add(a.view, b.view, sum);
@@ -104,7 +106,8 @@ Transformer::Transformer(Backend& backend, const ModelConfig& config, std::int64
             return make_parameter(prefix + name + ".weight", shape);
         };
         const auto bias = [&](const char* name, std::int64_t size) { return make_bias(prefix + name + ".bias", size); };
-        // Braces evaluate left to right: the parameters are made in the order of the sites.
+        // Expressions in braces are evaluated from left to right, so the parameters are created in the order of the
+        // sites.
         const Block::Parameters p{weight("norm1", {c}),
                                   bias("norm1", c),
                                   weight("attn.qkv", {qkv, c}),
@@ -146,7 +149,7 @@ void Transformer::initialise(std::uint64_t seed) {
 Loss Transformer::forward(TokenView tokens, TokenView targets) {
     tokens_ = tokens;
     targets_ = targets;
-    // Scales of weights may have changed since the last micro-batch.
+    // The delayed scales of weights may have changed since the last micro-batch, so weights have to be cast again.
     if (!rounder_.histories().empty()) parameters_changed();
     const View x0 = sized(backend_, x0_, {batch_, config_.context, config_.width});
     backend_.embedding(tokens, token_->value, position_ != nullptr ? ConstView(position_->value) : ConstView{}, x0);
@@ -173,8 +176,8 @@ void Transformer::backward(float factor) {
         d = blocks_[i]->backward(rounder_, d, dstream_);
     }
     d = rounder_.apply(embed_grad_in_, d, dembed_);
-    // A tied head has already written a gradient of the token weight. The gradient of the embedding is then made in a
-    // separate buffer and added.
+    // A tied lm_head has already written a gradient of the token weight. In this case, the gradient of the embedding is
+    // computed in a separate buffer and then added.
     const View dtoken = token_->first_target(backend_, dtoken_);
     const View dposition = position_ != nullptr ? position_->first_target(backend_, dposition_) : View{};
     backend_.embedding_backward(tokens_, {d.view.data, {batch_, config_.context, config_.width}}, dtoken, dposition);
@@ -190,8 +193,8 @@ void Transformer::keep_input(std::size_t block, const Value& x) {
     input.met = rounder_.met();
 }
 
-/// Runs a block's forward pass again. The weight casts of the step are still valid: they are the ones that the first
-/// pass read.
+/// Runs the forward pass of a block again. The weight casts of the step are still valid, so both passes read the same
+/// weights.
 void Transformer::recompute_block(std::size_t block) {
     const BlockInput& input = inputs_[block];
     const Replay replay(rounder_, input.met);

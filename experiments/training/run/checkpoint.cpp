@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Increased when older programs cannot read the files any more.
+/// Format version of checkpoint files. Increase it if older programs cannot read the new files.
 constexpr std::int64_t format_version = 2;
 constexpr const char* version_key = "macheps.checkpoint";
 constexpr std::string_view own_tensors[] = {"optimizer", "loss_scaler", "seconds", "step", "files", "checksum"};
@@ -63,12 +63,13 @@ std::string to_bytes(const Checkpoint& c) {
     for (const Checkpoint::State& tensor : c.state) {
         writer.borrow(tensor.name, files::Dtype::f32, tensor.shape, std::as_bytes(std::span(tensor.values)));
     }
-    // The writer puts single-byte tensors after all wider ones. This is the only one, so it comes last.
+    // The writer puts tensors of single bytes after all wider tensors. The checksum is the only tensor of single bytes,
+    // so it comes last.
     add(writer, "checksum", std::vector<std::uint8_t>(checksum_bytes));
     std::string bytes;
     std::size_t values = 0;
     for (const Checkpoint::State& tensor : c.state) values += tensor.values.size();
-    bytes.reserve(values * sizeof(float) + 256 * c.state.size() + 8192);  // the last two terms are about the header
+    bytes.reserve(values * sizeof(float) + 256 * c.state.size() + 8192);  // the last two terms estimate the header
     writer.write([&](std::span<const std::byte> piece) {
         bytes.append(reinterpret_cast<const char*>(piece.data()), piece.size());
     });
@@ -118,7 +119,7 @@ CheckpointFolder::CheckpointFolder(const fs::path& run_directory)
     : directory_(run_directory), folder_(run_directory / "checkpoints") {}
 
 std::vector<fs::path> CheckpointFolder::files(std::size_t run) const {
-    // Numbers are written with leading zeros, so that names sort by step.
+    // Names contain the step with leading zeros, so they sort by step.
     const std::string prefix = fmt::format("run-{:04}-step-", run);
     std::vector<fs::path> found;
     for (const std::string& name : names_in(folder_)) {
@@ -135,7 +136,7 @@ void CheckpointFolder::save(std::size_t run, Checkpoint checkpoint) {
     try {
         task_ = std::async(std::launch::async, [this, path, kept] { write(path, *kept); });
     } catch (const std::system_error&) {
-        write(path, *kept);  // the system grants no more threads: this one waits for the disk
+        write(path, *kept);  // no thread could be started: this thread writes the checkpoint itself
     }
 }
 
@@ -165,10 +166,10 @@ void CheckpointFolder::remove_all_but(const std::vector<fs::path>& kept) const {
     std::vector<std::string> names;
     try {
         names = names_in(folder_);
-    } catch (const Error&) {  // the new checkpoint is complete; old ones stay
+    } catch (const Error&) {  // the new checkpoint is complete; old checkpoints stay
     }
     for (const std::string& name : names) {
-        // Includes unfinished checkpoints of earlier versions. Other files stay.
+        // Also removes unfinished checkpoints (.new) of earlier versions. Other files stay.
         const bool is_ours =
             name.starts_with("run-") && (name.ends_with(".safetensors") || name.ends_with(".safetensors.new"));
         std::error_code error;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Evaluator: the loss on held-out batches, under a run's policy and in fp32.
+// Evaluator: computes the loss on held-out batches, both under a run's policy and in fp32.
 #pragma once
 #include "experiments/training/run/step.hpp"
 
@@ -13,12 +13,13 @@ class Evaluator {
     /// Evaluates on the first `batches` held-out batches, which are the same for every policy and seed.
     Evaluator(Backend& backend, const RunSetup& setup, std::int64_t batches);
 
-    /// Returns means over the batches, before step `step` of the run that `trained` is in. Casts of an evaluation are
-    /// not counted and not reused, and its random words are separate, so no bit of training depends on the evaluation.
+    /// Returns the mean losses over the batches. `trained` holds the model of the run, which is about to do step
+    /// `step`. The evaluation changes no bit of training: its casts are not counted and not reused, and its random
+    /// words are separate.
     reports::EvalRow evaluate(std::int64_t step, Step& trained);
 
-    /// Returns the model that evaluates in fp32. Others may use it between two evaluations, because each evaluation
-    /// overwrites its weights.
+    /// Returns the model for evaluations in fp32. Other code may use it between two evaluations, because each
+    /// evaluation overwrites its weights.
     Transformer& fp32_model() { return fp32_model_; }
 
   private:

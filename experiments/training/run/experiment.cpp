@@ -104,7 +104,7 @@ void check_directory(const Experiment& experiment) {
 
 namespace {
 
-/// Losses of the baselines that are over, for the runs that are compared with them.
+/// Losses of the finished baseline runs. The other runs with the same seed are compared with them.
 class Baselines {
   public:
     explicit Baselines(std::span<const PlannedRun> plan) : plan_(plan) {
@@ -115,19 +115,20 @@ class Baselines {
     void is_over(std::size_t index, std::vector<double> losses) {
         if (plan_[index].is_baseline) losses_[plan_[index].seed] = std::move(losses);
     }
-    /// Returns null for a baseline itself, if the baseline is not among the policies, and before the baseline is over.
+    /// Returns the baseline's losses for run `index`. Returns null if this run is a baseline itself, if the baseline is
+    /// not among the policies, or if the baseline is not finished.
     const std::vector<double>* of(std::size_t index) const {
         const auto found = losses_.find(plan_[index].seed);
         return plan_[index].is_baseline || found == losses_.end() || found->second.empty() ? nullptr : &found->second;
     }
-    /// Returns false while the run's baseline is not over.
+    /// Returns false while run `index` has to wait for its baseline.
     bool is_ready(std::size_t index) const {
         return plan_[index].is_baseline || of(index) != nullptr || !losses_.contains(plan_[index].seed);
     }
 
   private:
     std::span<const PlannedRun> plan_;
-    std::map<std::int64_t, std::vector<double>> losses_;  // empty: not over yet
+    std::map<std::int64_t, std::vector<double>> losses_;  // empty: not finished
 };
 
 bool run_one_by_one(const RunContext& work, std::span<const PlannedRun> plan, Baselines& baselines) {
@@ -161,7 +162,7 @@ bool run_side_by_side(std::span<Backend* const> backends, const RunContext& work
                 begin(next);
                 continue;
             }
-            // Engines that would otherwise wait for a baseline begin with the baselines of other seeds.
+            // If an engine would be idle until a baseline is finished, it starts with the baseline of another seed.
             std::size_t ahead = next;
             while (ahead < plan.size() && (is_begun[ahead] || !plan[ahead].is_baseline)) ++ahead;
             if (ahead == plan.size() || !runs.is_idle()) break;
@@ -196,7 +197,8 @@ bool run_experiment(std::span<Backend* const> backends, const Experiment& experi
         if (plan[i].is_baseline) baselines.is_over(i, directory.losses(plan[i].name));
     }
     const RunContext work{backend, experiment, inputs, directory, progress, stop, stop_now};
-    // A step has many hashes, which go to their file at once. Runs with hashes are therefore not held in memory.
+    // Each step has many hashes, which are written to their file immediately. Runs with hashes therefore cannot be held
+    // in memory, and train one after another.
     if (backends.size() == 1 || experiment.hash_sites) return run_one_by_one(work, plan, baselines);
     return run_side_by_side(backends, work, plan, baselines);
 }
@@ -209,10 +211,10 @@ bool run_experiment(Backend& backend, const Experiment& experiment,
 }
 
 int runs_side_by_side(const Experiment& experiment, int threads) {
-    // A forward and a backward pass multiply each weight with each token in three matmuls. Engines do about 10^10 of
-    // these multiply-adds in a second, so a run of 10^13 takes a quarter of an hour.
+    // A forward and a backward pass do three multiply-adds for each weight and token. An engine does about 10^10
+    // multiply-adds per second, so a run of 10^13 takes about a quarter of an hour.
     constexpr double short_run = 1e13;
-    constexpr double max_bytes = 0x1p30;  // of one run, so that many runs fit into memory
+    constexpr double max_bytes = 0x1p30;  // limit for one run, so that many runs fit into memory
     const TrainOptions& o = experiment.options;
     const double tokens = static_cast<double>(o.steps) * static_cast<double>(o.batch) *
                           static_cast<double>(o.micro_batches) * static_cast<double>(experiment.model.context);
@@ -247,7 +249,7 @@ NumberedDirectory::NumberedDirectory() {
         if (std::filesystem::create_directories("runs", ignored)) made_runs_ = true;
         path_ = numbered_path(i);
         if (::mkdir(path_.c_str(), 0777) == 0) return;
-        // Another process whose training was refused may have removed `runs` again.
+        // Another process may have removed the empty `runs` because its training was rejected.
         if (errno == ENOENT && ++tries < max_tries) continue;
         if (errno != EEXIST) throw_cannot_write(path_, errno, "make the run directory");
         ++i;

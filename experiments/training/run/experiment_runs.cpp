@@ -19,8 +19,8 @@ namespace macheps::training {
 
 namespace {
 
-/// Makes the directory after checking that it may be used and that the manifest is complete. If the experiment resumes,
-/// only returns it.
+/// Creates the directory of a new experiment after checking that it may be used and that the manifest is complete.
+/// Returns its path. For a resumed experiment, only returns the path.
 const std::filesystem::path& made_directory(const Experiment& experiment, const std::string& manifest) {
     if (experiment.resume) return experiment.directory;
     if (!experiment.repeats.empty()) {
@@ -46,12 +46,13 @@ const std::filesystem::path& made_directory(const Experiment& experiment, const 
     return experiment.directory;
 }
 
-/// Writes the manifest of a new run, or finds where the runs in the directory end. The directory is locked.
+/// Writes the manifest of a new experiment, or finds the point where the earlier process stopped. The directory must be
+/// locked.
 ResumePoint begin_or_go_on(const Experiment& experiment, const SharedInputs& inputs, std::span<const PlannedRun> plan,
                            const std::string& manifest, CheckpointFolder& checkpoints, const RunDirectory::Note& note) {
     const std::filesystem::path path = experiment.directory / "manifest.json";
     if (!experiment.resume) {
-        check_directory(experiment);  // again: another process may have been here before we had the lock
+        check_directory(experiment);  // again: another process may have used it before the lock
         if (experiment.force) clear_run(experiment.directory);
         publish(path, manifest);
         return {};
@@ -163,7 +164,7 @@ RunJob::RunJob(const RunContext& work, std::span<const PlannedRun> plan, std::si
         if (!rows_.is_open()) return;
         now_.step = step + 1;
         now_.loss = loss;
-        eprint(now_);
+        report(now_);
     };
     if (index == directory.point_.completed) start_ = std::exchange(directory.point_.checkpoint, {});
     if (start_) {
@@ -182,7 +183,7 @@ RunJob::RunJob(const RunContext& work, std::span<const PlannedRun> plan, std::si
     if (directory.hashes_) request_->hashes = &*directory.hashes_;
 }
 
-void RunJob::eprint(const Progress& progress) const {
+void RunJob::report(const Progress& progress) const {
     if (work_.progress) work_.progress(progress);
 }
 
@@ -192,18 +193,18 @@ RunResult RunJob::train(Backend& backend) { return training::train(backend, *req
 
 void RunJob::finish(const RunResult& result) {
     if (request_->dump != nullptr) {
-        eprint({.note = result.dumped
+        report({.note = result.dumped
                             ? fmt::format("wrote step {} of {} to {}", dump_.step, run_.name, dump_.file.string())
                             : fmt::format("step {} of {} was not run, so nothing was dumped", dump_.step, run_.name)});
     }
-    work_.directory.checkpoints_.wait();  // a run is not reported as stopped before it can be resumed
+    work_.directory.checkpoints_.wait();  // report a run as stopped only once it can be resumed
     if (!result.losses.empty()) {
         now_.step = static_cast<std::int64_t>(result.losses.size());
         now_.loss = result.losses.back();
     }
     now_.status = result.status;
     now_.finished = true;
-    eprint(now_);
+    report(now_);
     if (result.status != "stopped") work_.directory.checkpoints_.clear();
 }
 

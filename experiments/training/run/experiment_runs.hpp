@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of run_experiment(), for callers that want only some of its runs: the inputs that all runs share, the list
-// of runs, the directory that they are written to, and a single run.
+// The parts of run_experiment(), for callers that train only some of the runs: the inputs that all runs share, the list
+// of runs, the output directory, and a single run.
 //
-// If several machines share the work, each takes every n-th run of the plan, into a separate directory:
+// Example: n computers share an experiment. Each trains every n-th run of the plan and writes its own directory:
 //     const SharedInputs inputs(experiment);
 //     std::vector<PlannedRun> mine;  // some of plan_runs(experiment)
 //     RunDirectory directory(experiment, inputs, mine, backend.name());
 //     const RunContext work{backend, experiment, inputs, directory, {}, stop};
 //     for (std::size_t i = directory.completed(); i < mine.size(); ++i) run_one(work, mine, i, nullptr);
-// Rows of a run whose baseline ran elsewhere have no gap.
+// If the baseline of a run is trained on another computer, the rows of the run have no gap.
 #pragma once
 #include "experiments/training/run/directory/run_directory.hpp"
 #include "experiments/training/run/directory/run_files.hpp"
@@ -33,15 +33,15 @@ struct SharedInputs {
     explicit SharedInputs(const Experiment& experiment);
 
     policy::SiteList sites;
-    std::vector<policy::ResolvedPolicy> policies;  ///< in the order of the experiment
-    policy::ResolvedPolicy fp32;                   ///< for evaluating in fp32, whether it is among `policies` or not
-    std::vector<policy::ResolvedPolicy> stressed_fp32{};  ///< fp32 with the stress of a policy, each stress once
-    /// Returns fp32 with the stress of this policy (one of `policies`), the reference for its values.
+    std::vector<policy::ResolvedPolicy> policies;         ///< in the order of the experiment
+    policy::ResolvedPolicy fp32;                          ///< for evaluations; need not be among `policies`
+    std::vector<policy::ResolvedPolicy> stressed_fp32{};  ///< fp32 with each distinct stress of `policies`
+    /// Returns the reference for the values of `policy`, which must be one of `policies`: fp32 with the same stress.
     const policy::ResolvedPolicy& fp32_of(const policy::ResolvedPolicy& policy) const;
     std::unique_ptr<Data> data;
 };
 
-/// A policy with a seed.
+/// A run to train: a policy with a seed.
 struct PlannedRun {
     std::string name;        ///< `amp-fp16/0`
     std::size_t policy = 0;  ///< index into Experiment::policies
@@ -49,27 +49,27 @@ struct PlannedRun {
     bool is_baseline = false;
 };
 
-/// Returns every run: seed by seed, the baseline first.
+/// Returns all runs, grouped by seed. The baseline is the first run of each group.
 std::vector<PlannedRun> plan_runs(const Experiment& experiment);
 
 struct RunContext;
 
-/// The directory of an experiment, made or resumed, and locked during the lifetime of this object.
+/// The directory of a new or resumed experiment. It is locked as long as this object exists.
 class RunDirectory {
   public:
     using Note = std::function<void(const std::string&)>;
 
-    /// Makes the directory and writes manifest.json. With Experiment::resume, finds where `plan` continues instead.
-    /// `device` is Backend::name(). `note`, which may be empty, is called for checkpoints that were refused. Errors:
-    /// throws Error. If the input is bad, nothing has been written.
+    /// Creates the directory and writes manifest.json. With Experiment::resume, finds the point where `plan` continues
+    /// instead. `device` is Backend::name(). `note`, which may be empty, is called for each checkpoint that is ignored.
+    /// Throws Error if this fails; if the input is bad, nothing has been written.
     RunDirectory(const Experiment& experiment, const SharedInputs& inputs, std::span<const PlannedRun> plan,
                  const std::string& device, const Note& note = {});
 
-    /// Returns the number of runs of the plan that are over, which is the index of the next one.
+    /// Returns the number of finished runs of the plan, which is the index of the next run.
     std::size_t completed() const { return point_.completed; }
     /// Returns the text of manifest.json.
     const std::string& manifest() const { return manifest_; }
-    /// Returns the losses of a run that is over.
+    /// Returns the losses of a finished run, one for each step.
     std::vector<double> losses(const std::string& run) const;
 
   private:
@@ -95,8 +95,8 @@ struct RunContext {
     const std::atomic<bool>* stop_now = nullptr;    ///< ends a run at its next operation; may be null
 };
 
-/// A run of a plan in progress. The thread that has the directory makes the jobs, and finishes them in the order of the
-/// plan. Any thread may train them.
+/// A run of the plan while it is trained. The thread that owns the directory creates the jobs and finishes them in the
+/// order of the plan. Any thread may train them.
 class RunJob {
   public:
     /// All arguments must outlive this object.
@@ -105,32 +105,32 @@ class RunJob {
     RunJob(const RunJob&) = delete;
     RunJob& operator=(const RunJob&) = delete;
 
-    /// Sends rows to the directory and reports progress from now on. All runs before this one must be over.
+    /// Makes the job write its rows to the directory and report progress. All earlier runs must be over.
     void open();
-    /// Trains the run. Call it once. Checkpoints are made only while the rows are open.
+    /// Trains the run. Call it once. Checkpoints are saved only after open().
     RunResult train(Backend& backend);
-    /// Reports the end of the run, and clears its checkpoints unless it was stopped. Call it after train() and open().
+    /// Reports the end of the run. Unless it was stopped, removes its checkpoints. Call it after train() and open().
     void finish(const RunResult& result);
-    /// Makes train() return soon. Rows that nobody opened are lost.
+    /// Makes train() return soon. Rows that are held in memory are lost.
     void abandon() { rows_.abandon(); }
 
   private:
-    void eprint(const Progress& progress) const;
+    void report(const Progress& progress) const;
 
     const RunContext& work_;
     const PlannedRun& run_;
     std::size_t index_;
     Progress now_;
-    TrainOptions options_;  ///< options under the policy
+    TrainOptions options_;  ///< options_under() for the policy of this run
     std::optional<RunRequest> request_;
     std::optional<Checkpoint> start_;
     DumpRequest dump_;
     RunRows rows_;
 };
 
-/// Trains run `index` of the plan that the directory was opened with. The runs before it must be over. `baseline` has
-/// the losses, by step, of the baseline with the same seed, or is null. A run that `stop` ended has a checkpoint; any
-/// other run has none afterwards.
+/// Trains run `index` of the plan with which the directory was opened. All earlier runs must be over. `baseline` holds
+/// the losses of each step of the baseline with the same seed; it may be null. If `stop` ends the run, its last
+/// checkpoint is kept. Otherwise, its checkpoints are removed.
 RunResult run_one(const RunContext& work, std::span<const PlannedRun> plan, std::size_t index,
                   const std::vector<double>* baseline);
 

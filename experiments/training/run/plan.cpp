@@ -31,29 +31,30 @@ std::int64_t bytes_of(const std::vector<Row>& rows) {
     return static_cast<std::int64_t>(text.size());
 }
 
-/// Returns the approximate size of one row of steps.csv: that of a step just run, with the numbers that a late step of
-/// a run would have.
+/// Returns the approximate size of one row of steps.csv in bytes. Uses the row of the step `last`, with the step and
+/// token counts of the end of a run.
 std::int64_t step_row_bytes(const Step& step, const StepResult& last, const RunSetup& setup) {
     reports::StepRow row = step.row(last, last.loss);
     row.step = setup.options.steps;
     row.tokens = setup.tokens(setup.options.steps);
-    row.gap = row.grad_norm;  // stands in for the gap: the baseline's loss is not known here
+    row.gap = row.grad_norm;  // a placeholder: the gap needs the baseline's loss, which is unknown
     return bytes_of(std::vector{row});
 }
 
-/// Returns how often an event happens that happens at step 0 and every `every` steps.
+/// Returns how often an event happens in `steps` steps if it happens at step 0 and then every `every` steps.
 std::int64_t times(std::int64_t steps, std::int64_t every) { return every > 0 ? (steps + every - 1) / every : 0; }
 
 /// Returns the number of sampled steps that keep histograms.
 std::int64_t histogram_steps(const TrainOptions& o) {
     if (o.probe_every <= 0 || o.histogram_every <= 0) return 0;
     const std::int64_t factor = o.histogram_every / std::gcd(o.probe_every, o.histogram_every);
-    // These steps are the multiples of the least common multiple. If it is beyond the last step, only step 0 remains.
+    // Histograms are kept at multiples of the least common multiple of both intervals. If it is beyond the last step,
+    // only step 0 remains.
     return o.probe_every > o.steps / factor ? 1 : times(o.steps, o.probe_every * factor);
 }
 
-/// Returns the multiply-adds of a step up to a constant factor: those of its tokens with the weights and with the
-/// earlier tokens.
+/// Returns the number of multiply-adds of a step, up to a constant factor. Each token is multiplied with all weights
+/// and, in attention, with the tokens of its context.
 double work(const ModelConfig& model, const TrainOptions& o) {
     const double before =
         2.0 * static_cast<double>(model.layers) * static_cast<double>(model.context) * static_cast<double>(model.width);
@@ -61,15 +62,16 @@ double work(const ModelConfig& model, const TrainOptions& o) {
            (static_cast<double>(parameter_count(model)) + before);
 }
 
-/// The experiment that is timed: the given one, or a copy with fewer tokens and layers.
+/// The experiment that is timed: the given experiment, or a copy with fewer tokens and layers.
 struct Timing {
     Experiment experiment;
-    /// Share of a timed step that grows with its tokens. The rest is done once for each weight: casts and the
-    /// optimiser.
+    /// Share of a timed step's duration that grows with the number of tokens. The rest of the duration grows with the
+    /// number of weights: casts of weights and the optimiser.
     double token_share = 1;
     bool is_scaled = false;
 
-    /// Returns how many times as long a step, or an evaluation, of the real experiment takes.
+    /// Returns the duration of a step or an evaluation of the real experiment, divided by the duration in the timed
+    /// experiment.
     double factor(const TrainOptions& real, const ModelConfig& model, const TrainOptions& timed) const {
         const double weights =
             static_cast<double>(parameter_count(model)) / static_cast<double>(parameter_count(experiment.model));
@@ -80,12 +82,13 @@ struct Timing {
 struct Timed {
     std::int64_t steps = 0;
     double step = 0, sampled = 0, evaluation = 0;  ///< seconds
-    /// Bytes of a run with its real number of steps: rows of steps and evaluations; rows of sites.
+    /// Bytes of the rows of one run with its real number of steps. `step_bytes` counts rows of steps and evaluations,
+    /// `site_bytes` counts rows of sites.
     std::int64_t step_bytes = 0, site_bytes = 0;
 };
 
-/// Times a policy. With the experiment's own tokens this takes about min_seconds; with fewer tokens, two steps are
-/// timed.
+/// Times steps and an evaluation under a policy. If the experiment itself is timed, its plain steps take about
+/// min_seconds. If a smaller copy is timed, only two plain steps are timed.
 Timed time_policy(Backend& backend, const Timing& timing, const SharedInputs& inputs,
                   const policy::ResolvedPolicy& policy) {
     constexpr std::int64_t evaluation_row_bytes = 110, run_row_bytes = 260, gradient_bytes = 200;
@@ -102,7 +105,7 @@ Timed time_policy(Backend& backend, const Timing& timing, const SharedInputs& in
                          .seed = experiment.seeds.front(),
                          .drawn = experiment.options.batch};
     Step step(backend, setup);
-    StepResult last = step.run(0, Sampling::counts);  // does the work that is done only once
+    StepResult last = step.run(0, Sampling::counts);  // not timed: does the work that is done only once
     const auto next = [&](Sampling sampling) { return last = step.run(last.step + 1, sampling); };
     double spent = 0;
     while (timed.steps < max_steps && (timed.steps < min_steps || spent < min_seconds)) {
@@ -114,7 +117,7 @@ Timed time_policy(Backend& backend, const Timing& timing, const SharedInputs& in
     timed.step_bytes = run_row_bytes + o.steps * step_row_bytes(step, last, setup) +
                        (times(o.steps, o.eval_every) + 1) * evaluation_row_bytes;
     Evaluator evaluator(backend, setup, 1);
-    evaluator.evaluate(last.step, step);  // makes the fp32 model's buffers
+    evaluator.evaluate(last.step, step);  // not timed: allocates the buffers of the fp32 model
     if (samples > 0) {
         // Sampled steps of all policies except the baseline also compute the fp32 gradients.
         std::optional<GradientShadow> shadow;
@@ -159,10 +162,10 @@ Plan::PolicyPlan plan_of(const Experiment& experiment, const SharedInputs& input
     return plan;
 }
 
-/// Returns the experiment itself if its steps are short enough to be timed. Otherwise returns a copy with so few tokens
-/// and layers that they are.
+/// Returns the experiment itself if its steps are short enough to be timed. Otherwise returns a copy with fewer tokens
+/// and layers.
 Timing timing_of(const Experiment& experiment) {
-    constexpr double soon = 3e9;  // in units of work(), for all policies: a few seconds of steps
+    constexpr double soon = 3e9;  // in units of work(): a few seconds for all policies together
     Timing timing{.experiment = experiment};
     const double most = soon / static_cast<double>(experiment.policies.size());
     ModelConfig& model = timing.experiment.model;
@@ -176,13 +179,13 @@ Timing timing_of(const Experiment& experiment) {
     try {
         const SharedInputs fits(timing.experiment);
     } catch (const Error&) {
-        model.layers = layers;  // a policy names a layer that would be missing
+        model.layers = layers;  // a policy names a layer that the smaller model lacks
     }
     return timing;
 }
 
-/// Returns the share of a step that grows with its tokens, measured with steps of the same policy on twice as many
-/// tokens.
+/// Returns the share of a step's duration that grows with the number of tokens. Measures it by timing steps of the same
+/// policy on twice as many tokens.
 double token_share(Backend& backend, const Timing& timing, const policy::ResolvedPolicy& policy, const Timed& timed) {
     Timing twice = timing;
     twice.experiment.options.batch *= 2;
@@ -191,8 +194,8 @@ double token_share(Backend& backend, const Timing& timing, const policy::Resolve
     return std::clamp(more / timed.step - 1, 0.1, 1.0);
 }
 
-/// Returns the nearest existing folder at or above `path`. It decides whether files can be written, and how many bytes
-/// fit.
+/// Returns the nearest existing folder at or above `path`. The plan reports whether this folder is writable and how
+/// much space is free there.
 std::filesystem::path existing_part(std::filesystem::path path) {
     std::error_code error;
     path = std::filesystem::absolute(path, error);
@@ -262,7 +265,8 @@ Plan make_plan(std::span<Backend* const> backends, const Experiment& experiment)
         plan.disk_bytes += plan.policies.back().row_bytes;
     }
     plan.seconds /= static_cast<double>(std::min(backends.size(), plan.runs));
-    // A checkpoint keeps value, master and two moments as fp32; the last two of a run are kept.
+    // A checkpoint stores the value, the master and two moments of each parameter as fp32. The last two checkpoints of
+    // a run are kept.
     const std::int64_t checkpoints = experiment.save_every > 0 && o.steps > experiment.save_every
                                          ? std::min<std::int64_t>(2, (o.steps - 1) / experiment.save_every)
                                          : 0;

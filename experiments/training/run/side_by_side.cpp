@@ -13,7 +13,7 @@ SideBySide::SideBySide(std::span<Backend* const> backends, const RunContext& wor
     try {
         for (Backend* backend : backends) threads_.emplace_back([this, backend] { work_until_stopped(*backend); });
     } catch (const std::system_error&) {
-        // The system grants no more threads: fewer runs at a time give the same rows.
+        // The system cannot start more threads. The runs then train on fewer threads and give the same rows.
     }
 }
 
@@ -60,7 +60,7 @@ void SideBySide::begin(std::size_t index, const std::vector<double>* baseline) {
     const std::lock_guard lock(mutex_);
     const auto place = std::find_if(begun_.begin(), begun_.end(), [&](const Begun& run) { return run.index > index; });
     const bool is_first = place == begun_.begin();
-    if (is_first) job->open();  // before it trains, so that its checkpoints and its progress begin with its first step
+    if (is_first) job->open();  // open it before it trains, so that its first steps are saved and reported
     begun_.insert(place, {.index = index, .job = std::move(job), .opened = is_first});
     changed_.notify_all();
 }

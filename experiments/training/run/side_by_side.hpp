@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trains the runs of one plan side by side, each on a thread with its own engine. A small model keeps only a few
-// threads busy, while separate runs need no synchronisation. The output is the same as when one run follows the other.
+// Trains several runs of a plan at the same time, each on a thread with its own engine. A single run of a small model
+// keeps only a few threads busy, while separate runs need no synchronisation. The output is the same as if the runs
+// were trained one after another.
 #pragma once
 #include "experiments/training/run/experiment_runs.hpp"
 
@@ -25,21 +26,22 @@ class SideBySide {
     SideBySide(std::span<Backend* const> backends, const RunContext& work, std::span<const PlannedRun> plan);
     /// Abandons the runs that are not over.
     ~SideBySide();
-    /// Returns false if the system grants no thread at all, so that no run could begin.
+    /// Returns false if the system could not start any thread. In this case, no run can begin.
     bool has_threads() const { return !threads_.empty(); }
     SideBySide(const SideBySide&) = delete;
     SideBySide& operator=(const SideBySide&) = delete;
 
-    /// Queues a run, which begins as soon as an engine is free. Runs end in the order of the plan, whatever order they
-    /// began in.
+    /// Queues a run, which begins as soon as an engine is free. wait() returns the results in the order of the plan, no
+    /// matter in which order runs begin.
     void begin(std::size_t index, const std::vector<double>* baseline);
-    /// Returns true if another run may begin: at most two runs for each engine are held in memory.
+    /// Returns true if another run may begin: an engine is free, and fewer than two runs for each engine are held in
+    /// memory.
     bool has_room();
     /// Returns true if fewer runs are held in memory than there are engines, so that an engine has nothing to do.
     bool is_idle();
-    /// Opens the earliest run that was begun, and waits until it is over. With `may_begin`, also stops waiting as soon
-    /// as an engine is free and there is room for another run. Returns nothing if the earliest run is not over.
-    /// Rethrows what training it threw.
+    /// Opens the first run of the plan among those that were begun, and waits until it is over. Returns its result.
+    /// With `may_begin`, also stops waiting as soon as has_room() would be true, and then returns nothing. Rethrows an
+    /// exception from the training of this run.
     std::optional<RunResult> wait(bool may_begin);
 
   private:
@@ -59,7 +61,8 @@ class SideBySide {
     std::span<const PlannedRun> plan_;
     std::mutex mutex_;
     std::condition_variable changed_;
-    // In the order of the plan. References stay valid while runs are added and the first one is removed.
+    // The runs that were begun, in the order of the plan. In a list, references to elements stay valid when others are
+    // added or removed.
     std::list<Begun> begun_;
     bool stop_ = false;
     std::vector<std::thread> threads_;

@@ -50,7 +50,8 @@ void Step::release() {
     watchers_.pop_back();
 }
 
-/// Uploads and returns the samples of part number `part` of the run.
+/// Uploads and returns the samples of one micro-batch of one rank. `part` is the index of these micro-batches in the
+/// whole run.
 Batch Step::upload(std::int64_t part) {
     const std::int64_t drawn = setup_.draws(), parts = drawn / setup_.rank_batch();
     if (const std::int64_t draw = part / parts; draw != draw_) {
@@ -65,22 +66,23 @@ Batch Step::upload(std::int64_t part) {
     return batch;
 }
 
-/// Runs forward and backward over the micro-batches of each rank, and reduces the gradients to the mean of the ranks.
-/// Fills in the mean losses.
+/// Runs the forward and backward passes of all micro-batches of each rank. Then replaces the gradients by their mean
+/// over the ranks, and sets the mean losses in `result`.
 void Step::accumulate_gradients(StepResult& result) {
     const StopScope scope(model_.rounder(), setup_.stop_now);
-    // Casts of weights are renewed in every step, even after a skipped step, which leaves the weights unchanged.
-    // Otherwise the casts would depend on whether there was an evaluation in between.
+    // The weights are cast again in every step, even if the last step was skipped and left them unchanged. Otherwise
+    // the casts would depend on whether there was an evaluation between the two steps.
     model_.parameters_changed();
     const auto parts = static_cast<float>(setup_.options.micro_batches);
-    // torch's order: the loss is divided by the number of micro-batches, then scaled.
+    // Follows torch, which divides the loss by the number of micro-batches and then scales it. In the backward pass,
+    // the order is reversed: the scale is divided by the number of micro-batches.
     const auto scale = static_cast<float>(scaler_->scale());
     const float factor = scale * static_cast<float>(setup_.options.token_weight) / parts;
     const std::int64_t ranks = ranks_.count(), micro_batches = setup_.options.micro_batches;
     for (std::int64_t rank = 0; rank < ranks; ++rank) {
         model_.clear_gradients();
         for (std::int64_t micro_batch = 0; micro_batch < micro_batches; ++micro_batch) {
-            // Each micro-batch is dealt to the ranks in order.
+            // Each micro-batch is split among the ranks, in the order of the ranks.
             const std::int64_t part = micro_batch * ranks + rank;
             const Batch batch = upload(result.step * micro_batches * ranks + part);
             model_.rounder().begin(static_cast<std::uint32_t>(result.step), static_cast<std::uint32_t>(part));
@@ -90,7 +92,8 @@ void Step::accumulate_gradients(StepResult& result) {
             result.loss_rounded += loss.rounded / (parts * static_cast<float>(ranks));
             model_.backward(factor);
             model_.end_micro_batch();
-            // One scale for all ranks, from the largest amax among them (reduce_amax).
+            // All ranks share one scale, computed from the largest amax of any rank (reduce_amax). It is therefore
+            // updated after the last rank.
             if (rank + 1 == ranks) model_.rounder().histories().update();
         }
         if (ranks > 1) {

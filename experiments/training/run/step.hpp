@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Step: one model in training, and the effect of one optimiser step on it. Writes nothing; results are returned.
+// Step: trains one model, one optimiser step at a time. Results are returned; no files are written.
 #pragma once
 #include "experiments/training/run/checkpoint.hpp"
 #include "experiments/training/run/data/data.hpp"
@@ -18,23 +18,23 @@
 
 namespace macheps::training {
 
-/// Returns the name of a run: `fp32/0`.
+/// Returns the name of a run, such as `fp32/0` for the policy fp32 and seed 0.
 std::string run_name(const std::string& policy, std::int64_t seed);
 
-/// Everything that decides the numbers of a run. The objects that it refers to must outlive the run.
+/// All inputs that determine the results of a run. The objects that it refers to must outlive the run.
 struct RunSetup {
     const policy::ResolvedPolicy& policy;
-    const policy::ResolvedPolicy& fp32;  ///< for evaluating in fp32
+    const policy::ResolvedPolicy& fp32;  ///< the policy of evaluations in fp32
     const ModelConfig& model;
     const TrainOptions& options;
     const Data& data;
     std::int64_t seed = 0;
-    std::int64_t drawn = 0;  ///< samples that are drawn at once, a multiple of options.batch; 0: options.batch
-    const std::atomic<bool>* stop_now = nullptr;  ///< once it is set, passes throw Abandoned; may be null
+    std::int64_t drawn = 0;  ///< samples drawn at a time, a multiple of options.batch; 0: options.batch
+    const std::atomic<bool>* stop_now = nullptr;  ///< once set, forward/backward passes throw Abandoned; may be null
 
     std::string name() const { return run_name(policy.name, seed); }
     std::int64_t draws() const { return drawn > 0 ? drawn : options.batch; }
-    /// Returns the number of samples of a micro-batch that one rank takes.
+    /// Returns the number of samples that one rank processes in a micro-batch.
     std::int64_t rank_batch() const { return options.batch / options.ranks; }
     /// Returns the seed of the streams of random numbers.
     std::uint64_t stream_seed() const { return static_cast<std::uint64_t>(seed); }
@@ -44,11 +44,11 @@ struct RunSetup {
     }
 };
 
-/// How much of a step's casts is measured.
+/// How closely the casts of a step are measured.
 enum class Sampling : std::uint8_t {
-    counts,      ///< counts over the casts of the whole step
-    sites,       ///< figures of each site
-    histograms,  ///< figures of each site, and histograms of the exponents that reached it
+    counts,      ///< totals over all casts of the step
+    sites,       ///< also the figures of each site
+    histograms,  ///< also the figures of each site, and histograms of the exponents of its input
 };
 /// Returns the sampling of step `step` in a run.
 Sampling sampling_of(const TrainOptions& options, std::int64_t step);
@@ -64,39 +64,41 @@ struct StepResult {
 
 class Step {
   public:
-    /// Sets the first weights of the model.
+    /// Initialises the weights of the model.
     Step(Backend& backend, const RunSetup& setup);
     Step(const Step&) = delete;
     Step& operator=(const Step&) = delete;
 
-    /// Computes the gradients of the micro-batches of step `step`, then runs the optimiser. Steps must be run in order.
-    /// Throws Abandoned if the setup's stop_now is set before the optimiser began: weights and optimiser are then
-    /// unchanged.
+    /// Computes the gradients of all micro-batches of step `step`, then runs the optimiser. Steps must be run in order.
+    /// Throws Abandoned if `stop_now` of the setup is set before the optimiser begins. The weights and the state of the
+    /// optimiser are then unchanged.
     StepResult run(std::int64_t step, Sampling sampling);
     StepResult run(std::int64_t step) { return run(step, sampling_of(setup_.options, step)); }
 
-    /// Returns the row of the step that was run last. `baseline_loss` is the loss of the fp32 run at this step.
+    /// Returns the row of steps.csv for the step that was run last. `baseline_loss` is the loss of the fp32 run at this
+    /// step.
     reports::StepRow row(const StepResult& result, std::optional<double> baseline_loss) const;
     /// Returns the probe of the step that was run last.
     const Probe& probe() const { return probe_; }
 
-    /// Makes `watcher` follow the steps from now on. release() removes the watcher that was attached last.
+    /// Attaches an observer of all following steps. release() removes the watcher that was attached last.
     void attach(StepWatcher& watcher);
     void release();
-    /// Returns the observer of the casts, or null. Watchers forward everything to it.
+    /// Returns the current observer of the casts, or null. A watcher that is attached next must forward all its calls
+    /// to this observer.
     Observer* observer() { return model_.rounder().observer(); }
 
-    /// Returns the factor that the loss of the next step is multiplied by before the backward pass, and that gradients
-    /// are divided by after it.
+    /// Returns the factor of the next step: the loss is multiplied by it before the backward pass, and the gradients
+    /// are divided by it afterwards.
     double gradient_factor() const { return static_cast<double>(scaler_->scale()) * setup_.options.token_weight; }
 
     Transformer& model() { return model_; }
     const Optimizer& optimizer() const { return optimizer_; }
     const Ranks& ranks() const { return ranks_; }
 
-    /// Fills in the state of the optimiser, the loss scaler and the amax histories.
+    /// Stores the state of the optimiser, the loss scaler and the amax histories in `checkpoint`.
     void save(Checkpoint& checkpoint) const;
-    /// Restores what save() stored. The checkpoint must fit: see check_state().
+    /// Restores the state that save() stored. The checkpoint must have passed check_state().
     void load(const Checkpoint& checkpoint);
 
   private:

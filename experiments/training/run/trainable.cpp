@@ -64,7 +64,8 @@ void check_batches(const policy::ResolvedPolicy& policy, const ModelConfig& mode
         if (cast.has_history() && options.ranks > 1 && options.micro_batches > 1) {
             throw Error({.what = fmt::format(
                              "'{}' cannot be used on {} ranks with {} micro-batches each: the second micro-batch of a "
-                             "rank would need the amaxes of the other ranks' first ones, which are computed later",
+                             "rank would need the amaxes of the other ranks' first micro-batches, which are "
+                             "computed later",
                              to_string(cast), options.ranks, options.micro_batches),
                          .where = where,
                          .fix = "use `ranks` or `micro_batches`, not both"});

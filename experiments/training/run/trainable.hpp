@@ -7,12 +7,12 @@
 
 namespace macheps::training {
 
-/// Throws Error, with the rule's id, for a master copy that is narrower than its weight, and for a scaler that refuses
-/// the gradients it would get.
+/// Throws Error if a master copy is narrower than its weight, or if the loss scaler does not accept the format of the
+/// gradients. The message contains the id of the violated rule.
 void check_trainable(const policy::ResolvedPolicy& policy);
 
-/// Throws Error if the policy's casts cannot be made on batches of that many tokens, or in the order in which that many
-/// ranks and micro-batches are run. `options` are those of the run under the policy.
+/// Throws Error if a cast of the policy does not support the number of tokens in a batch, or the combination of ranks
+/// and micro-batches. `options` are the options of the run under the policy.
 void check_batches(const policy::ResolvedPolicy& policy, const ModelConfig& model, const TrainOptions& options);
 
 }  // namespace macheps::training

@@ -71,7 +71,8 @@ class Trainer {
   private:
     void evaluate(std::int64_t step) { rows_.append(evaluator_.evaluate(step, step_)); }
 
-    /// Ends of the row files; nothing while rows are held. Rows of earlier steps are flushed.
+    /// The current ends of the row files, or nullopt while the rows are still held in memory. The files contain all
+    /// rows of earlier steps.
     using Ends = std::optional<std::array<reports::csv::FileMark, row_files.size()>>;
     Ends ends() const { return rows_.is_open() ? Ends(rows_.marks()) : std::nullopt; }
 
@@ -81,7 +82,7 @@ class Trainer {
     }
 
     void save(std::int64_t step) {
-        if (!rows_.is_open()) return;  // the marks of the files do not cover rows that are held
+        if (!rows_.is_open()) return;  // rows that are held in memory are not in the files, so no marks cover them
         rows_.flush();
         save(step, ends());
     }
@@ -110,8 +111,8 @@ class Trainer {
         if (std::isfinite(loss)) best_loss_ = best_loss_ ? min_of(*best_loss_, loss) : loss;
     }
 
-    /// Returns false when the run cannot continue: the loss is not finite and the step was not skipped, or the loss
-    /// scaler's framework ends the run.
+    /// Returns false if the run cannot continue: either the loss is not finite in a step that was not skipped, or the
+    /// loss scaler raised an error, as its framework does.
     bool one_step(std::int64_t step) {
         std::optional<StepDump> dump;
         if (request_.dump != nullptr && request_.dump->step == step) {
@@ -146,7 +147,7 @@ class Trainer {
         return std::isfinite(result.loss) || result.outcome.skipped;
     }
 
-    /// Adds the numbers that the dump has not collected itself, and writes the file.
+    /// Adds the results that the dump does not collect as a watcher, and writes its file.
     void write_dump(StepDump& dump, const StepResult& result) {
         dump.add_gradients(step_.model(), ".applied");
         dump.add_state(step_.optimizer(), ".after");
@@ -166,7 +167,8 @@ class Trainer {
         result_.dumped = true;
     }
 
-    /// Returns the names of the parameters in each vector that is reduced as one.
+    /// Returns the reduction buckets as a JSON list. Each bucket is a list of the names of its parameters, whose
+    /// gradients are reduced as one vector.
     std::string bucket_names() {
         std::vector<std::vector<std::string>> buckets;
         for (const ReduceBucket& bucket : step_.ranks().buckets()) {

@@ -20,7 +20,7 @@ struct RunRequest {
     bool is_baseline = false;                       ///< this is the fp32 run: its gap is zero
     const std::vector<double>* baseline = nullptr;  ///< losses of the fp32 run of this seed, by step
     const std::atomic<bool>* stop = nullptr;        ///< set by Ctrl-C: the run ends after its step
-    const Checkpoint* start = nullptr;              ///< resume from here; null: from step 0
+    const Checkpoint* start = nullptr;              ///< checkpoint to resume from; null: start at step 0
     std::vector<reports::StepRow> steps_done{};     ///< the rows of the steps before `start`
     const DumpRequest* dump = nullptr;              ///< a step to dump; null: none
     reports::CsvWriter<reports::HashRow>* hashes =
@@ -33,12 +33,12 @@ struct RunRequest {
 struct RunResult {
     std::vector<double> losses;  ///< by step
     std::string status;          ///< ok, diverged, stopped, `failed: why`
-    bool dumped = false;         ///< the step that `dump` asked for was written
+    bool dumped = false;         ///< the step that `dump` requested was written
 };
 
-/// Trains a run. Writes the rows of steps, evals, sites and exponents as they are made, and one row of runs at the end.
-/// A run that is stopped is not over: it writes no row of runs, and saves its state unless its rows are held. If
-/// `setup.stop_now` is set, it does not wait for the end of the current step: the saved state is the one before that
+/// Performs one training run. Writes rows of steps, evals, sites and exponents during the run, and one row of runs.csv
+/// at its end. A run that is stopped early writes no row of runs.csv. It saves its state, unless its rows are still
+/// held in memory. If `setup.stop_now` is set, the run ends within the current step and saves the state before that
 /// step.
 RunResult train(Backend& backend, const RunRequest& request, RunRows& rows);
 

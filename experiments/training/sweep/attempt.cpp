@@ -31,14 +31,15 @@ namespace fs = std::filesystem;
 
 constexpr const char *manifest_file = "manifest.json", *checkpoints_folder = "checkpoints";
 
-/// Returns the number of whole rows of a file after its header.
+/// Returns the number of complete rows in a file, without its header.
 std::int64_t rows_in(const fs::path& path) {
     const std::string text = read_if_there(path).value_or("");
     const std::string_view whole = std::string_view(text).substr(0, reports::csv::whole_rows(text));
     return std::max<std::int64_t>(0, std::count(whole.begin(), whole.end(), '\n') - 1);
 }
 
-/// Returns the step in `run-0003-step-000000500.safetensors`; 0 for a file of another run, or any other file.
+/// Returns the step in the name of a checkpoint of run number `run`, such as 500 for
+/// `run-0003-step-000000500.safetensors`. Returns 0 for any other name.
 std::int64_t step_in(const std::string& name, std::int64_t run) {
     const std::string prefix = fmt::format("run-{:04}-step-", run);
     constexpr std::string_view ending = ".safetensors";
@@ -49,10 +50,10 @@ std::int64_t step_in(const std::string& name, std::int64_t run) {
     return error == std::errc{} && end == last ? step : 0;
 }
 
-/// Copies rows and checkpoints of an attempt that may still be running, and may be published or removed meanwhile.
-/// Checkpoints go first, then the rows, so the rows include all those that a checkpoint marks. The manifest goes last,
-/// and only if it is still there: then nothing was removed during the copy. Without a manifest there is nothing to
-/// resume. Returns whether the manifest was copied.
+/// Copies the rows and checkpoints of an attempt. Its owner may still be training, and another process may publish or
+/// remove it during the copy. Checkpoints are copied before the rows, so the copied rows include all rows that a copied
+/// checkpoint refers to. The manifest is copied last, and only if it is still the same file, which shows that nothing
+/// was removed during the copy. Training cannot resume without a manifest. Returns whether the manifest was copied.
 bool copy_attempt(const fs::path& from, const fs::path& to) {
     const Descriptor manifest(::open((from / manifest_file).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     const std::optional<std::string> text = read_if_there(from / manifest_file);
@@ -70,7 +71,7 @@ bool copy_attempt(const fs::path& from, const fs::path& to) {
     return true;
 }
 
-/// Writes the note in place, because a renamed file would not be the one that is locked.
+/// Overwrites the note in place. A rename would replace the locked file by a file that is not locked.
 void write_attempt_note(const Attempt& attempt) {
     const AttemptNote& note = attempt.note;
     const Json json{{"host", note.host},
@@ -84,8 +85,8 @@ void write_attempt_note(const Attempt& attempt) {
     if (error != 0) throw_cannot_write(attempt.folder / attempt_file, error, "write");
 }
 
-/// Makes the next free folder, and locks attempt.json in it. A process that finds the unit finished may remove a folder
-/// without a note; then the next number is taken.
+/// Creates the next free folder of an attempt and locks attempt.json in it. If another process finds the unit finished,
+/// it may remove the folder before the note is written. In this case, the next number is tried.
 Attempt claim_attempt(const fs::path& out, const std::string& id, int number) {
     constexpr int max_tries = 10000;
     for (int i = 0; i < max_tries; ++i, ++number) {
@@ -109,7 +110,7 @@ Attempt claim_attempt(const fs::path& out, const std::string& id, int number) {
 }
 
 enum class Life { alive, ended, unknown };
-/// Whether the owner of an attempt is alive. If the attempt has ended, this object holds its lock.
+/// The state of the owner of an attempt. If the attempt has ended, this object holds its lock.
 struct AttemptHold {
     Life life = Life::unknown;
     Descriptor lock{};
@@ -138,7 +139,7 @@ AttemptHold hold_attempt(const fs::path& folder) {
     return hold;
 }
 
-/// Removes an attempt in the order of invariant 4.
+/// Removes an attempt in the order that invariant 4 in attempt.hpp requires.
 void remove_attempt(const fs::path& folder) {
     std::error_code ignored;
     fs::remove(folder / done_file, ignored);
@@ -153,7 +154,7 @@ bool is_finished(const fs::path& attempt) { return is_there(attempt / done_file)
 
 bool is_taken(int error) { return error == EEXIST || error == ENOTEMPTY; }
 
-/// Renames a marked attempt to the unit's folder. Returns false if a finished unit is there.
+/// Renames an attempt that has `done` to the unit's folder. Returns false if the unit is already finished.
 bool rename_to_unit(const fs::path& out, const std::string& id, const fs::path& folder) {
     constexpr int max_tries = 3;
     const fs::path unit = unit_folder(out, id);
@@ -163,7 +164,7 @@ bool rename_to_unit(const fs::path& out, const std::string& id, const fs::path& 
         const int error = errno;
         if (is_done(out, id)) return false;
         if (!is_taken(error) || i == max_tries) throw_cannot_write(unit, error, "publish the unit");
-        remove_folder(unit);  // without `done`, it is the rest of a unit that somebody removed
+        remove_folder(unit);  // without `done`, the folder is left over from a unit that was removed
     }
     std::error_code ignored;
     fs::remove(unit / attempt_file, ignored);
@@ -172,14 +173,15 @@ bool rename_to_unit(const fs::path& out, const std::string& id, const fs::path& 
     return true;
 }
 
-/// Reads the rows in a folder again, and returns whether they are still those of its mark.
+/// Reads the rows in a folder again, and returns whether they still match `mark`.
 bool has_marked_rows(const fs::path& folder, const Done& mark) {
     return make_done(folder, mark.id, mark.attempt).same_rows == mark.same_rows;
 }
 
-/// Compares a finished attempt with the finished unit. A file that was read wrong once, or changed on the disk, is not
-/// evidence against a machine. Each side is therefore read again, and counts only if it still has the rows of its mark.
-/// Errors: Exit::check_failed if the unit's rows are not those of its mark, or if both sides are good and differ.
+/// Compares a finished attempt with the finished unit. Different marks do not prove that a machine computed wrongly: a
+/// file may have been misread once, or changed on the disk. The rows of each folder are therefore read again and
+/// compared with the folder's own mark. Errors: Exit::check_failed if the unit's rows no longer match its mark, or if
+/// both folders match their marks but differ from each other.
 void check_same_rows(const fs::path& unit, const fs::path& attempt) {
     const Done first = read_done(unit), second = read_done(attempt);
     if (first.same_rows == second.same_rows || !has_marked_rows(attempt, second)) return;
@@ -199,8 +201,8 @@ void check_same_rows(const fs::path& unit, const fs::path& attempt) {
          .exit = Exit::check_failed});
 }
 
-/// Returns the attempt that came farthest, or the later of two that came equally far. Returns nothing if no attempt has
-/// anything to resume.
+/// Returns the attempt with the most progress, or the latest of several with equal progress. Returns nothing if no
+/// attempt has made progress.
 std::optional<int> farthest(const fs::path& out, const std::string& id, const std::vector<int>& numbers) {
     std::optional<int> best;
     UnitProgress most;

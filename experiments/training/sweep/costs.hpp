@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cost of a run, measured once for each task and policy and stored beside the plan. Planning again then takes no
-// time, and gives each shard the same units as before.
+// The cost of a run. It is measured once for each task and policy, and stored next to the plan. The next time the plan
+// is used, nothing has to be timed, and each shard gets the same units again.
 #pragma once
 #include "experiments/training/sweep/sweep.hpp"
 #include "reports/rows/event.hpp"
@@ -15,7 +15,7 @@
 namespace macheps::training {
 
 struct CostRow {
-    std::string task{};            ///< the model and how much of it is trained, see cost_task()
+    std::string task{};            ///< the model and the amount of training, see cost_task()
     std::string policy{}, text{};  ///< name of the policy, and checksum of its sources
     double seconds = 0;            ///< of one run, on one thread
     std::int64_t row_bytes = 0;    ///< of one run
@@ -31,8 +31,8 @@ struct CostRow {
     }
 };
 
-/// Returns everything that decides how long a run takes: the model, and the number and size of the steps, but not the
-/// learning rate.
+/// Returns a text with all settings that determine how long a run takes, such as the model and the number and size of
+/// the steps. The learning rate is not one of them.
 std::string cost_task(const Experiment& experiment);
 
 class Costs {
@@ -41,11 +41,12 @@ class Costs {
     explicit Costs(std::filesystem::path folder);
 
     const CostRow* find(const std::string& task, const SweepPolicy& policy) const;
-    /// Times the policies of the experiment whose cost is not known yet, on one thread. `rows` are the policies of the
-    /// experiment. `note`, which may be empty, is called for each of them.
+    /// Measures the cost of each policy of the experiment whose cost is not known yet, on one thread. `rows` lists the
+    /// same policies as the experiment, in the same order. `note`, which may be empty, is called before each
+    /// measurement.
     void measure(const Experiment& experiment, const std::vector<const SweepPolicy*>& rows,
                  const std::function<void(const std::string&)>& note);
-    /// Writes the file if something was added. Errors: Exit::cannot_write.
+    /// Writes costs.csv if a cost was added. Errors: Exit::cannot_write.
     void keep() const;
 
   private:

@@ -15,15 +15,16 @@ namespace macheps::training {
 
 namespace {
 
-constexpr int max_tasks = 1000;  // in an array: Slurm's MaxArraySize is 1001 unless a site raises it
+constexpr int max_tasks = 1000;  // per job array: Slurm's MaxArraySize is 1001 unless a cluster raises it
 constexpr double min_shard_seconds = 600;
 
 std::int64_t megabytes(std::int64_t bytes) { return std::max<std::int64_t>(100, (bytes + 999999) / 1000000); }
 
-/// The traps forward the signal to the program as TERM. USR1 comes 120 seconds before the time limit. If the limit is
-/// shorter, it comes as soon as the task begins, so the traps are set before the program starts. After USR1, the task
-/// is requeued if its shard has saved (75), or if our TERM ended it before it could handle signals (143). After TERM
-/// (from scancel), it is not requeued. `wait` returns early when a signal comes, hence the loop.
+/// On USR1 and TERM, the traps send TERM to the program. Slurm sends USR1 120 seconds before the time limit. If the
+/// limit is shorter, Slurm sends USR1 as soon as the task begins, so the traps are set before the program starts. After
+/// USR1, the script requeues the task in two cases: the shard has saved its state (exit code 75), or TERM ended the
+/// program before it could handle signals (143). After TERM, which scancel sends, the script does not requeue the task.
+/// A signal makes `wait` return early, so the script calls `wait` in a loop.
 constexpr const char* array_text = R"(#!/bin/bash
 #SBATCH --job-name={name} --array=0-{last} --ntasks=1 --cpus-per-task=1 --mem={memory}
 #SBATCH {time}--signal=B:USR1@120 --requeue --open-mode=append --output={log}
@@ -94,8 +95,8 @@ std::string object_name(const std::string& name) {
     return out.empty() ? "sweep" : out;
 }
 
-/// Returns the pattern of a log file. In Slurm's patterns, `%` begins a variable, so a `%` in a path is doubled. A
-/// backslash would turn the variables off.
+/// Returns the pattern of a log file. In Slurm's patterns, `%` begins a variable, so a `%` in a path is doubled. A path
+/// with a backslash is rejected, because a backslash would turn the variables off.
 std::string log_pattern(const std::filesystem::path& folder, std::string_view file) {
     const std::string path = folder.string();
     check_one_line(path, "the folder of the sweep", path);

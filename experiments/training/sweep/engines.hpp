@@ -15,10 +15,10 @@ struct SubmitRequest {
     std::filesystem::path program{};  ///< absolute path of the program that the tasks run
     std::string name{};
     int shards = 1;
-    std::int64_t memory_bytes = 0;  ///< of a task
-    std::string time{};             ///< `4:00:00`; empty: the site's own limit
+    std::int64_t memory_bytes = 0;  ///< memory for one task
+    std::string time{};             ///< `4:00:00`; empty: the cluster's default limit
     std::string more{};             ///< options for sbatch: `-p cpu -A acct`
-    std::string image{};            ///< of containers
+    std::string image{};            ///< container image
 };
 
 struct EngineScript {
@@ -26,16 +26,16 @@ struct EngineScript {
     std::string text{};
 };
 
-/// Returns the scripts of an array of the shards, and of a job that merges after all of them have ended, whether they
-/// failed or not.
+/// Returns two Slurm scripts: a job array with one task for each shard, and a job that merges the results. The merge
+/// job runs after all tasks have ended, whether they failed or not.
 std::vector<EngineScript> slurm_scripts(const SubmitRequest& request);
-/// Returns an indexed job as YAML.
+/// Returns an indexed Kubernetes job as YAML.
 std::vector<EngineScript> kubernetes_scripts(const SubmitRequest& request);
 
-/// Returns the usual number of shards: as many as possible if each is to take ten minutes, but at most 1000 and at most
-/// one for each unit.
+/// Returns the default number of shards: the largest number for which a shard takes ten minutes or more on average,
+/// limited to 1000 and to the number of units.
 int usual_shards(const Sweep& sweep);
-/// Returns the memory that a task may need: that of the largest unit, and 30 % more.
+/// Returns the memory to request for a task: 130 % of the memory that the largest unit needs.
 std::int64_t task_memory(const Sweep& sweep);
 
 }  // namespace macheps::training

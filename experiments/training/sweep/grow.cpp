@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::size_t max_settings = 100000, max_runs = 10000000;
 
-/// Appends an option as it is written on a command line.
+/// Appends an option in the form that it has on a command line.
 void append_words(const std::string& name, const PlanValue& value, std::vector<std::string>& words) {
     if (!value.is_switch) {
         words.push_back(fmt::format("--{}={}", name, value.text));
@@ -32,10 +32,10 @@ void append_words(const std::string& name, const PlanValue& value, std::vector<s
     }
 }
 
-/// Checksums of data files, each of which is read once.
+/// Checksums of data files by path, so that each file is read only once.
 using DataChecksums = std::map<std::string, std::string>;
 
-/// Adds an option to a setting. Paths of data files are made absolute, because shards start in any folder.
+/// Adds an option to a setting. Paths of data files are made absolute, because a shard may start in any folder.
 void append_option(const PlanFile& plan, const std::string& name, PlanValue value, SweepSetting& setting,
                    DataChecksums& checksums) {
     if (name == "data" || name == "val-data") {
@@ -48,7 +48,7 @@ void append_option(const PlanFile& plan, const std::string& name, PlanValue valu
     append_words(name, value, setting.options);
 }
 
-/// Returns the product of the axes. The first axis varies slowest.
+/// Returns a setting for each combination of values of the axes. The first axis varies slowest.
 std::vector<SweepSetting> settings_of(const PlanFile& plan) {
     SweepSetting first;
     DataChecksums checksums;
@@ -122,7 +122,7 @@ class Exclusions {
     std::vector<bool> used_;
 };
 
-/// Returns the index of `value` in `list`, to which it is added if it is missing.
+/// Returns the index of `value` in `list`. If `value` is missing, appends it first.
 template <class T, class Same>
 std::size_t index_in(std::vector<T>& list, const T& value, const Same& same) {
     const auto found = std::find_if(list.begin(), list.end(), [&](const T& one) { return same(one, value); });
@@ -131,7 +131,7 @@ std::size_t index_in(std::vector<T>& list, const T& value, const Same& same) {
     return list.size() - 1;
 }
 
-/// Returns the policies that are not excluded. fp32, which is the first one, stays if any other policy does.
+/// Returns the policies that are not excluded. fp32, the first policy, is kept if any other policy is kept.
 std::vector<std::size_t> left_policies(const std::vector<SweepPolicy>& policies, const SweepSetting& setting,
                                        std::int64_t seed, Exclusions& exclusions) {
     std::vector<std::size_t> left;
@@ -149,7 +149,7 @@ Experiment experiment_of(const SweepSetting& setting, const std::vector<SweepPol
     try {
         std::vector<std::string> options = setting.options;
         options.push_back(
-            fmt::format("--policy={}", reports::baseline_policy));  // otherwise all of the demo's would be read
+            fmt::format("--policy={}", reports::baseline_policy));  // otherwise all policies of the demo would be read
         Experiment experiment = task_of(options);
         experiment.policies.clear();
         for (const std::size_t i : which) experiment.policies.push_back(policy::parse_policy(policies[i].sources));
@@ -163,14 +163,14 @@ Experiment experiment_of(const SweepSetting& setting, const std::vector<SweepPol
     }
 }
 
-/// Everything that cells of one setting with the same policies share.
+/// Data that is shared by the cells of one setting that have the same policies.
 struct CellGroup {
     const Experiment& experiment;
     const SharedInputs& inputs;
     std::vector<const CostRow*> costs{};  ///< of each policy
     std::map<std::vector<std::size_t>, UnitIds> ids{};
 
-    /// Returns the names of the units, by seed, that train the policies in `part`.
+    /// Returns the names of the units that train the policies in `part`, one for each seed.
     const UnitIds& ids_of(const std::vector<std::size_t>& part) {
         if (const auto known = ids.find(part); known != ids.end()) return known->second;
         Experiment some = experiment;
@@ -184,12 +184,12 @@ struct CellGroup {
     }
 };
 
-/// Makes the units of one cell for the policies that no unit has yet, in parts that take about as long as the plan
-/// says.
+/// Makes units for the policies of a cell that no unit trains yet. Divides the policies into units that each take about
+/// as long as the plan says.
 class CellUnits {
   public:
     CellUnits(const PlanFile& plan, Sweep& sweep) : plan_(plan), sweep_(sweep) {
-        for (const SweepUnit& unit : sweep.units) is_there(unit);
+        for (const SweepUnit& unit : sweep.units) adds(unit);
     }
 
     std::size_t add(const SweepCell& cell, CellGroup& group) {
@@ -225,15 +225,15 @@ class CellUnits {
             unit.memory_bytes = std::max(unit.memory_bytes, row.memory_bytes);
         }
         unit.id = group.ids_of(part).of_seed(cell.seed);
-        if (!is_there(unit)) {
+        if (!adds(unit)) {
             throw Error({.what = fmt::format("the setting {} trains the same as another setting", words_of(cell)),
                          .where = plan_.path.string(),
                          .fix = "remove an axis, or a value, that has no effect"});
         }
         sweep_.units.push_back(std::move(unit));
     }
-    /// Returns false if there already is a unit of this name.
-    bool is_there(const SweepUnit& unit) {
+    /// Records a unit. Returns whether it is the first one of its name.
+    bool adds(const SweepUnit& unit) {
         covered_[{unit.setting, unit.seed}].insert(unit.policies.begin(), unit.policies.end());
         return ids_.insert(unit.id).second;
     }
@@ -242,10 +242,11 @@ class CellUnits {
     const PlanFile& plan_;
     Sweep& sweep_;
     std::unordered_set<std::string> ids_;
-    std::map<std::pair<std::size_t, std::int64_t>, std::set<std::size_t>> covered_;  // policies, by setting and seed
+    // Policies that already have a unit, by setting and seed.
+    std::map<std::pair<std::size_t, std::int64_t>, std::set<std::size_t>> covered_;
 };
 
-/// Returns a key that is equal for two settings only if they are the same.
+/// Returns a text that identifies a setting: two settings have equal keys only if they are equal.
 std::string key_of(const SweepSetting& setting) {
     std::string key = setting.data + '\n';
     for (const std::string& option : setting.options) key += option + '\0';
@@ -259,7 +260,7 @@ class PlanProgress {
   public:
     PlanProgress(std::size_t cells, const std::function<void(const std::string&)>& note) : cells_(cells), note_(note) {}
 
-    void is_planned(std::size_t cells) {
+    void report(std::size_t cells) {
         const auto now = std::chrono::steady_clock::now();
         if (!note_ || now < next_) return;
         next_ = now + std::chrono::seconds(1);
@@ -401,7 +402,7 @@ Grown grow(const Sweep& before, const PlanFile& plan, const TaskOf& task_of, Cos
         while (end < sweep.cells.size() && sweep.cells[end].setting == first.setting &&
                sweep.cells[end].policies == first.policies) {
             grown.new_units += units.add(sweep.cells[end++], group);
-            progress.is_planned(end);
+            progress.report(end);
         }
         i = end;
     }

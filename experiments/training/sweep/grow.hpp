@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turns a plan into settings, cells and units: makes a sweep, or extends it by the additions to its plan.
+// Turns a plan into settings, cells and units. The result is a new sweep, or an existing sweep with the additions to
+// its plan.
 #pragma once
 #include "experiments/training/sweep/costs.hpp"
 #include "experiments/training/sweep/plan_file.hpp"
@@ -10,20 +11,22 @@
 
 namespace macheps::training {
 
-/// A plan after its policies were found and every policy was tried with every model.
+/// Result of grow(). All policies of the plan exist, and each policy was checked with each model.
 struct Grown {
     Sweep sweep{};
     std::size_t new_units = 0;
-    bool is_changed = false;  ///< sweep.json has to be written
+    bool is_changed = false;  ///< sweep.json must be written
 };
 
-/// `before` is the existing sweep, or an empty one. `note`, which may be empty, receives messages during long work.
-/// Errors: throws Error, Exit::usage or Exit::bad_input, if a pattern matches nothing, if `macheps train` has no such
-/// option, if a model cannot be trained with a policy, or if no run is left.
+/// Adds the settings, cells and units of a plan to a sweep. `before` is the existing sweep, or an empty sweep. `note`,
+/// which may be empty, receives progress messages. Errors: throws Error, Exit::usage or Exit::bad_input, if a pattern
+/// matches nothing, if `macheps train` does not have an option of the plan, if a model cannot be trained with a policy,
+/// or if the exclusions leave no runs.
 Grown grow(const Sweep& before, const PlanFile& plan, const TaskOf& task_of, Costs& costs,
            const std::function<void(const std::string&)>& note);
 
-/// Returns the checksum of the plan's text, and of the policies and data files that it names, as they are now.
+/// Returns a checksum of the plan's text and of the current contents of the policies and data files that the plan
+/// names.
 std::string plan_checksum(const PlanFile& plan, const std::vector<SweepPolicy>& policies);
 /// Returns the policies that the plan names, fp32 first. Errors: as grow().
 std::vector<SweepPolicy> policies_of(const PlanFile& plan);

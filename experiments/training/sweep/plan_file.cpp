@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 constexpr std::uint64_t max_plan_bytes = 1 << 20;
 constexpr std::int64_t max_seeds = 100000;
 
-/// Options of `macheps train` that a sweep sets itself, or that change no row.
+/// Options of `macheps train` that a sweep sets itself, or that do not affect any row.
 constexpr std::string_view own_options[] = {
     "config", "device",       "dry-run", "dump-step", "export-inputs", "force", "from",   "hash-sites", "jobs",
     "json",   "matrix-units", "memory",  "no-report", "out",           "quiet", "resume", "stress",     "threads"};
@@ -46,7 +46,7 @@ PlanValue value_of(const files::TomlReader& reader, const toml::node& node, std:
     reader.wrong_type(node, key, "a string, a number, or true or false");
 }
 
-/// Returns the values of a list, or of a scalar as a list of one.
+/// Returns the values of a list. A scalar is treated as a list with one value.
 std::vector<PlanValue> values_of(const files::TomlReader& reader, const toml::node& node, std::string_view key) {
     if (!node.is_array()) return {value_of(reader, node, key)};
     std::vector<PlanValue> values;
@@ -142,7 +142,7 @@ PlanExclusion exclusion_of(const files::TomlReader& reader, const toml::node& no
         {.what = "this exclusion excludes everything", .where = exclusion.where, .fix = "name axes and their values"});
 }
 
-/// Returns true if the name can be that of a job and of a folder.
+/// Returns true if `name` is a valid name for a job and for a folder.
 bool is_plain(std::string_view name) {
     constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
     return !name.empty() && name.size() <= 100 && name.find_first_not_of(plain) == name.npos && name[0] != '.' &&
@@ -182,7 +182,7 @@ void read_head(const files::TomlReader& reader, const toml::table& document, Pla
     }
 }
 
-/// Turns off the options that make rows which are not wanted.
+/// Turns off the options that produce rows which the plan leaves out.
 void leave_rows_out(PlanFile& plan) {
     const auto leave_out = [&plan](const char* option, const char* rows) {
         for (const auto* options : {&plan.train, &plan.axes}) {

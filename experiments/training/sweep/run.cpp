@@ -28,21 +28,21 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int max_attempts_without_progress = 3, max_retries = 3;
 
-/// Returns whether the error is the system's error `number`. Every error of reading and writing contains the system's
-/// text.
+/// Returns whether `error` is the system's error `number`. Every error of reading or writing contains the system's
+/// message, which this function searches for.
 bool says(const Error& error, int number) {
     return error.parts().what.find(std::strerror(number)) != std::string::npos;
 }
 
-/// Returns true for errors of a network file system or a busy machine. They say nothing about the unit, and may pass
-/// when another process closes its files or a server comes back.
+/// Returns true for transient errors of a network file system or a busy machine. The unit does not cause them. They may
+/// disappear when another process closes its files or a server is available again.
 bool may_pass(const Error& error) {
     constexpr int passing[] = {ESTALE, EIO,     EMFILE,    ENFILE,    ENOMEM,      EAGAIN,    EBUSY,
                                ENOLCK, ENOBUFS, ETIMEDOUT, EREMOTEIO, ENETUNREACH, EHOSTDOWN, EHOSTUNREACH};
     return std::any_of(std::begin(passing), std::end(passing), [&](int number) { return says(error, number); });
 }
 
-/// Returns an error of a call of the standard library, in the system's words.
+/// Converts an exception of the standard library to an Error with the system's message.
 Error as_error(const std::system_error& error) {
     const auto* file = dynamic_cast<const fs::filesystem_error*>(&error);
     return Error({.what = error.code().message(),
@@ -53,8 +53,8 @@ Error as_error(const std::system_error& error) {
 /// Thrown during the training of a unit if another process has finished it.
 struct FinishedElsewhere {};
 
-/// Returns the error for a problem that did not pass. It ends the shard: all other units would end the same way, and
-/// none of them is the cause.
+/// Returns the error that ends the shard if a transient error did not disappear. The other units would fail in the same
+/// way, so no unit is recorded as failed.
 Error lost_files(const Error& error) {
     return Error({.what = error.parts().what,
                   .where = error.parts().where,
@@ -99,7 +99,7 @@ class Runner {
         if (request_.deadline && Clock::now() >= *request_.deadline) stop_ = true;
     }
 
-    /// Trains a unit. Tries again after errors that may pass, and records all others.
+    /// Trains a unit. Tries again after transient errors, and records all other errors.
     UnitEnd end_of(const SweepUnit& unit, std::string& what) {
         for (int retries = 0;; ++retries) {
             try {
@@ -116,10 +116,10 @@ class Runner {
         }
     }
 
-    /// Records an error that stops the unit. Returns false if the unit is to be tried again. Throws an error that stops
-    /// the shard.
+    /// Decides how to handle an error. Returns false if the unit should be trained again. Records an error that stops
+    /// the unit, and returns true. Throws an error that stops the shard.
     bool is_final(const SweepUnit& unit, const Error& error, int retries, std::string& what) const {
-        // The process that finishes a unit may remove the other attempts at it.
+        // If another process has finished the unit, it may have removed the files of this attempt.
         const bool is_theirs = is_done(request_.out, unit.id) && error.exit() != Exit::check_failed;
         if (is_theirs && retries < max_retries) return false;
         if (may_pass(error)) {
@@ -140,7 +140,7 @@ class Runner {
             remove_attempts(out, unit.id);
             std::error_code ignored;
             fs::remove(failure_path(out, unit.id),
-                       ignored);  // recorded by a process that was slower than the one that finished the unit
+                       ignored);  // an error of another process is obsolete once the unit is finished
             return UnitEnd::was_done;
         }
         if (const std::optional<Failure> before = read_failure(out, unit.id)) {
@@ -187,7 +187,7 @@ class Runner {
         }
     }
 
-    /// Returns false if it was stopped.
+    /// Trains a unit in the folder of an attempt. Returns false if training was stopped.
     bool train(const SweepUnit& unit, Experiment& experiment, Attempt& attempt) {
         const ScratchFolder scratch(request_.scratch, attempt);
         experiment.directory = scratch.folder();
@@ -204,7 +204,7 @@ class Runner {
         try {
             is_finished = run_experiment(backend_, experiment, progress, stop_, &stop_now_);
         } catch (const Error& error) {
-            // The rows of an earlier attempt may be damaged: the unit is trained again from step 0.
+            // The rows of the earlier attempt may be damaged, so the unit is trained again from step 0.
             if (!experiment.resume || error.exit() != Exit::bad_input || may_pass(error)) throw;
             note(fmt::format("starting from the beginning: {}", error.what()));
             empty_attempt(attempt);

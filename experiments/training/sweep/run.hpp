@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A shard: trains its units one after the other, in this process.
+// Runs a shard: trains its units one after the other, in this process.
 #pragma once
 #include "emulation/backend.hpp"
 #include "experiments/training/sweep/shard.hpp"
@@ -18,12 +18,12 @@ namespace macheps::training {
 
 struct ShardRequest {
     std::filesystem::path out{};
-    std::string shard{};               ///< for the record: `3/64`
+    std::string shard{};               ///< name of the shard in records, such as `3/64`
     std::vector<std::size_t> units{};  ///< indices into Sweep::units, in the order in which they are trained
     bool retry_failed = false;
     std::filesystem::path
         scratch{};         ///< where training writes, on a disk of this machine; empty: in the sweep's folder
-    double patience = 60;  ///< seconds in which a stale handle or an input/output error is retried three times
+    double patience = 60;  ///< seconds over which a transient error, such as a stale handle, is retried 3 times
     std::optional<std::int64_t> memory{};
     std::optional<std::chrono::steady_clock::time_point> deadline{};  ///< time at which the shard stops, resumable
 };
@@ -33,7 +33,7 @@ enum class UnitEnd { trained, was_done, failed, had_failed, stopped };
 struct UnitReport {
     std::string id{};
     UnitEnd end = UnitEnd::trained;
-    double seconds = 0;  ///< time that it took here
+    double seconds = 0;  ///< time that this process spent on the unit
     std::string what{};  ///< reason of a failure
 };
 
@@ -44,13 +44,14 @@ struct ShardWatcher {
     std::function<void(const Progress&)> progress{};
 };
 
-/// Trains the units that are not finished. If a unit fails, it is recorded under `failed`, and the shard continues.
-/// Returns ok, check_failed if units failed (now or before) and the others are done, or stopped. Errors: throws Error,
-/// Exit::cannot_write, if the disk is full or cannot be written; finished units stay intact.
+/// Trains the units of a shard that are not finished. If a unit fails, its error is recorded under `failed`, and the
+/// shard continues. Returns ok if all units are done, check_failed if some units failed (now or earlier) and all others
+/// are done, or stopped. Errors: throws Error, Exit::cannot_write, if the disk is full or cannot be written. Finished
+/// units stay intact.
 Exit run_shard(Backend& backend, const Sweep& sweep, const ShardRequest& request, const TaskOf& task_of,
                const ShardWatcher& watcher, std::atomic<bool>& stop, const std::atomic<bool>& stop_now);
 
-/// The error that stopped a unit for good.
+/// Record of an error that stopped a unit. Shards skip the unit unless `retry_failed` is set.
 struct Failure {
     std::string id{}, what{}, host{}, shard{};
     std::int64_t attempt = 0, exit = 0;

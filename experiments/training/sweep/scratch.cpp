@@ -25,14 +25,14 @@ namespace fs = std::filesystem;
 
 constexpr auto scratch_files = files_of(std::type_identity<reports::TrainingRows>{});
 
-/// Appends to `to`, which is a beginning of `from`, the remaining bytes of `from`.
+/// Appends the bytes to `to` that it lacks. `to` must be a copy of the beginning of `from`.
 void append_tail(const fs::path& from, const fs::path& to) {
     std::error_code error;
     if (!fs::exists(from, error)) return;
     const std::uint64_t have = fs::exists(to, error) ? fs::file_size(to, error) : 0;
     const OpenFile source = open_regular_file(from);
-    // The rows that were copied from another attempt may extend beyond the point from which training was resumed. In
-    // this case the file is copied from its beginning.
+    // `to` may be longer than `from` if its rows were copied from another attempt and training resumed at an earlier
+    // point. In this case, the file is copied again from its beginning.
     if (have > source.bytes) reports::csv::cut_back(to, 0);
     if (::lseek(source.descriptor.number(), static_cast<off_t>(have > source.bytes ? 0 : have), SEEK_SET) < 0)
         throw_cannot_write(from, errno, "read");
@@ -44,8 +44,8 @@ void append_tail(const fs::path& from, const fs::path& to) {
     if (const int failed = target.sync()) throw_cannot_write(to, failed, "write onto the disk");
 }
 
-/// Makes a new folder, because an existing one may belong to another process or be a leftover: of another sweep, of
-/// another container with the same process number, or of a process that was killed.
+/// Creates a new folder and never uses an existing folder, which may belong to another process. It may also be left
+/// over from another sweep, from a killed process, or from another container with the same process number.
 fs::path make_scratch(const fs::path& scratch, const Attempt& attempt) {
     make_folders(scratch);
     const std::string name = attempt.folder.filename().string();
@@ -93,7 +93,7 @@ void ScratchFolder::copy_checkpoints() const {
     try {
         text = read_regular_file(folder_ / "checkpoints" / names.back());
     } catch (const Error&) {
-        return;  // a newer one has just replaced it; the next call finds that one
+        return;  // a newer checkpoint has just replaced it; the next call copies the newer one
     }
     append_rows();
     publish_manifest();

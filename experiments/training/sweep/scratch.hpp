@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The folder in which an attempt trains: its own folder, or one on a disk of this machine, from which files are copied
-// back at each checkpoint and at the end.
+// The folder in which an attempt trains. This is either the folder of the attempt or a scratch folder on a disk of this
+// machine. Files in a scratch folder are copied to the folder of the attempt at each checkpoint and at the end.
 #pragma once
 #include "experiments/training/sweep/attempt.hpp"
 
@@ -11,21 +11,22 @@ namespace macheps::training {
 
 class ScratchFolder {
   public:
-    /// `scratch` is a folder on a disk of this machine. If it is empty, training writes to the folder of the attempt.
-    /// Otherwise the files that the attempt already has are copied there. Errors: Exit::cannot_write.
+    /// If `scratch` is an empty path, training writes to the folder of the attempt. Otherwise `scratch` is a folder on
+    /// a disk of this machine. Training then writes to a new folder in it, to which the existing files of the attempt
+    /// are copied. Errors: Exit::cannot_write.
     ScratchFolder(const std::filesystem::path& scratch, const Attempt& attempt);
     ~ScratchFolder();
     ScratchFolder(const ScratchFolder&) = delete;
     ScratchFolder& operator=(const ScratchFolder&) = delete;
 
     const std::filesystem::path& folder() const { return folder_; }
-    /// Copies a new checkpoint back. Called after every step; does nothing until there is one. Rows are appended, and
-    /// are on the disk before the checkpoint that marks them.
+    /// Copies a new checkpoint, if there is one, to the folder of the attempt. Call this after every step. Rows are
+    /// appended before the checkpoint that refers to them is copied.
     void copy_checkpoints() const;
-    /// Copies rows, manifest and checkpoints back at the end. If the attempt is finished, removes its checkpoints
-    /// instead.
+    /// Copies rows, manifest and checkpoints to the folder of the attempt at the end. If training is finished, removes
+    /// the checkpoints there instead of copying them.
     void copy_all(bool is_finished) const;
-    /// Removes the files that were copied in, so that training can start again from step 0.
+    /// Removes the contents of the scratch folder, so that training can start again from step 0.
     void clear() const;
 
   private:

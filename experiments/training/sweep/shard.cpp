@@ -17,21 +17,23 @@ namespace {
 
 constexpr const char* own_count = "MACHEPS_SHARD_COUNT";
 
-/// An engine that runs jobs, and the variables in which it gives a task its place.
+/// An engine that runs jobs, and the environment variables in which it gives a task its index and the number of tasks.
 struct Engine {
     const char *name, *index, *count;
-    /// A number, or a variable, that is subtracted from the index.
+    /// Index of the first task: the constant `base` or, if `least` is set, the value of the variable `least`.
     int base = 0;
     const char* least = nullptr;
-    /// Variable of the last index. With `least`, it shows whether tasks are missing between the first and the last.
+    /// Variable that holds the last index. With `least`, it shows whether tasks are missing between the first and the
+    /// last.
     const char* most = nullptr;
-    /// Value of `index` if the task is not part of an array.
+    /// Value of the variable `index` if the task is not part of an array.
     const char* no_array = nullptr;
-    /// Its variables are set in every process, with or without an array, so that 0 of 1 means nothing.
+    /// The engine sets its variables in every process, even if there is no array. Task 0 of 1 therefore says nothing
+    /// about shards.
     bool is_launcher = false;
 };
 
-/// The engines, in the order in which they are asked.
+/// The engines, in the order in which they are tried.
 constexpr Engine engines[] = {
     {.name = "Slurm array",
      .index = "SLURM_ARRAY_TASK_ID",
@@ -96,7 +98,7 @@ std::optional<FoundShard> shard_of(const Engine& engine, const GetVariable& vari
         index == nullptr || (engine.no_array != nullptr && index == std::string_view(engine.no_array))) {
         return std::nullopt;
     }
-    if (engine.is_launcher && variable(engine.count) == nullptr) return std::nullopt;  // a job script outside of srun
+    if (engine.is_launcher && variable(engine.count) == nullptr) return std::nullopt;  // a job script, outside srun
     Reader reader(variable);
     const int index = reader.number(engine.index, engine), count = reader.number(engine.count, engine);
     const int first = engine.least == nullptr ? engine.base : reader.number(engine.least, engine);
@@ -140,7 +142,8 @@ FoundShard shard_in(const GetVariable& variable) {
             found.push_back(std::move(*one));
         }
     }
-    // A launcher reports one task in every job, even if the job is part of an array.
+    // A launcher reports a single task in every job, even if the job is part of an array. Such a report is ignored if
+    // another engine reports several tasks.
     std::erase_if(found, [&](const FoundShard& one) { return has_real && one.shard.count == 1; });
     if (found.empty()) {
         std::string names;

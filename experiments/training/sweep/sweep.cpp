@@ -62,7 +62,7 @@ Json list_json(const std::vector<T>& values) {
     return list;
 }
 
-/// Reads a member. Errors name it.
+/// Reads a member of a JSON object. Errors name the member.
 template <class T>
 void read_member(const Json& json, const char* name, T& out) {
     try {
@@ -97,7 +97,7 @@ void require(bool is_right, const char* problem) {
     if (!is_right) throw JsonError(problem);
 }
 
-/// Reads setting, seed and policies of a cell or of a unit.
+/// Reads the setting, the seed and the policies of a cell or a unit.
 template <class Runs>
 void read_runs(const Json& json, const Sweep& sweep, Runs& runs) {
     read_member(json, "setting", runs.setting);
@@ -134,7 +134,8 @@ SweepSetting setting_of(const Json& json) {
     return setting;
 }
 
-/// Returns whether a setting has a value for each axis of the plan, in their order. Rows of tables depend on this.
+/// Returns whether a setting has a value for each axis of the plan, in the order of the plan. The columns of tables
+/// depend on this order.
 bool has_axes(const SweepSetting& setting, const std::vector<std::string>& axes) {
     return std::equal(setting.axes.begin(), setting.axes.end(), axes.begin(), axes.end(),
                       [](const auto& one, const std::string& name) { return one.first == name; });
@@ -194,7 +195,7 @@ std::string text_of(const Sweep& sweep) {
     return json.dump(1) + '\n';
 }
 
-/// Writes the plan and its policies, which sweep.json contains as well.
+/// Writes the plan and its policies as files for people. sweep.json also contains them.
 void write_for_people(const Sweep& sweep, const fs::path& out) {
     make_folders(out / "policies");
     for (const SweepPolicy& policy : sweep.policies) {
@@ -234,7 +235,7 @@ std::vector<SweepRun> runs_of(const Sweep& sweep) {
         for (const std::size_t policy : cell.policies) {
             if (const auto unit = unit_with(policy); unit != here.end()) runs.push_back({i, policy, *unit});
         }
-        // fp32 is in every unit. It is taken from one that is needed for another policy anyway.
+        // Every unit trains fp32. The run is taken from a unit that is needed for another policy anyway.
         std::size_t least = sweep.units.size();
         for (std::size_t k = first + 1; k < runs.size(); ++k) least = std::min(least, runs[k].unit);
         if (first < runs.size() && runs[first].policy == cell.policies.front() && least < sweep.units.size())
@@ -305,7 +306,7 @@ void write_sweep(const Sweep& sweep, const fs::path& out) {
 
 bool create_sweep(const Sweep& sweep, const fs::path& out) {
     make_folders(out);
-    // Only one process can make a link. A rename would replace one sweep by another.
+    // Only one process can create the link. A rename could replace the sweep of another process.
     const fs::path draft = out / fmt::format("{}.{}-{}", sweep_file, host_name(), ::getpid());
     publish(draft, text_of(sweep));
     const int error = ::link(draft.c_str(), (out / sweep_file).c_str()) == 0 ? 0 : errno;

@@ -37,7 +37,7 @@ FoldedTable::Cells cells_of_rows(std::span<const Row> rows, const Cell& cell) {
     for (const Row& row : rows) cells.push_back(cell(row));
     return cells;
 }
-/// Returns the cells of one column.
+/// Returns the cells of one column as words.
 template <class Row, class Value>
 FoldedTable::Cells words_of_rows(std::span<const Row> rows, Value Row::*field) {
     return cells_of_rows(rows, [field](const Row& row) { return word_cell(row.*field); });

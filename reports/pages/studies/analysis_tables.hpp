@@ -12,10 +12,10 @@ namespace macheps::reports {
 
 FoldedTable table_of(std::span<const SumRow> rows);
 FoldedTable table_of(std::span<const SolveRow> rows);
-/// Returns a line for each refinement, with its first and last errors.
+/// Returns a table with a line for each iterative refinement, which shows its first and last errors.
 FoldedTable table_of(std::span<const SolveStepRow> rows);
 FoldedTable table_of(std::span<const FormulaRow> rows);
-/// Returns a line for each formula and format.
+/// Returns a table with a line for each formula and format.
 FoldedTable table_of(std::span<const FormulaPointRow> rows);
 
 }  // namespace macheps::reports

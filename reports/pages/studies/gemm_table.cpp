@@ -17,7 +17,7 @@ namespace macheps::reports {
 
 namespace {
 
-/// Returns whether `a` represents its machine and operands better than `b`: it has more terms, or else more outputs.
+/// Returns whether `a` has more terms than `b`, or equally many terms and more outputs. The table shows the larger row.
 bool is_larger(const GemmRow& a, const GemmRow& b) {
     if (a.k != b.k) return a.k > b.k;
     return a.m * a.n > b.m * b.n;
@@ -31,7 +31,7 @@ std::size_t width_of(std::string_view text) {
         std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
 }
 
-/// The number of columns with words. The rest are figures and are aligned right.
+/// Number of columns at the beginning that contain words. All later columns contain figures and are aligned right.
 constexpr std::size_t word_columns = 4;
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows of `macheps gemm` for people and programs: an aligned table, HTML, JSON.
+// Formats the rows of `macheps gemm` as an aligned table, as HTML or as JSON.
 #pragma once
 #include "reports/rows/gemm_row.hpp"
 
@@ -15,8 +15,8 @@ std::string gemm_data_name(const GemmRow& row);
 /// for the same operands.
 std::vector<std::string> gemm_series_names(std::span<const GemmRow> rows);
 
-/// Returns one line per machine, output and kind of operands, for the product with the most terms (then the most
-/// outputs, then the first). The first line contains the headings.
+/// Returns the headings, and then one line for each machine, output format and kind of operands. The line shows the
+/// product with the most terms. A tie goes to the product with the most outputs, and then to the first product.
 std::vector<std::vector<std::string>> gemm_cells(std::span<const GemmRow> rows);
 
 /// Returns gemm_cells() as aligned text with a line end. Empty without rows.

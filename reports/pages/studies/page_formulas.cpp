@@ -18,7 +18,8 @@ namespace macheps::reports {
 
 namespace {
 
-/// Number of columns of a figure. Each column gathers neighbouring numbers of the format.
+/// Number of columns of a figure, each of which combines neighbouring numbers of the format, and maximum numbers of
+/// figures and of curves per figure.
 constexpr std::size_t point_columns = 150, max_point_figures = 8, max_point_curves = 8;
 
 struct PointColumn {
@@ -26,7 +27,7 @@ struct PointColumn {
     double bits = 0, most = 0;
 };
 
-/// The points of one formula over the positions of the format's numbers.
+/// The points of one formula. The x value of a point is a position as returned by place_of().
 struct PointCurve {
     std::string expression{};
     std::vector<std::pair<double, double>> points{};  ///< position, bits
@@ -42,7 +43,7 @@ std::optional<Format> format_of_points(const std::string& name) {
     try {
         return format_named(name, "format");
     } catch (const Error&) {
-        return std::nullopt;  // rows of a newer version
+        return std::nullopt;  // a format of a newer version
     }
 }
 
@@ -57,8 +58,8 @@ double place_of(const Format& format, double x) {
     return static_cast<double>(ordinal(format, encode64(format, x, Round::nearest_even, Overflow::saturate)));
 }
 
-/// Groups the points by format and formula. Points of formulas with several inputs are left out, because there is no
-/// axis for them.
+/// Groups the points by format and formula. Points of formulas with several inputs are left out, because a figure has
+/// only one axis for inputs.
 std::vector<PointSet> sets_of_points(std::span<const FormulaPointRow> rows) {
     std::vector<PointSet> sets;
     std::map<std::string, std::optional<Format>> formats;

@@ -16,7 +16,7 @@ namespace macheps::reports {
 
 namespace {
 
-/// The columns of GemmRow that the page draws, or by which it distinguishes curves, in the order of its lists.
+/// The columns of GemmRow that the page draws or uses to distinguish curves. Each row of the data has this order.
 constexpr std::array<std::string_view, 17> gemm_fields{
     "seed",    "m",       "n",    "k",     "scale", "max_error",      "rms_error", "max_rel",    "rms_rel",
     "max_ulp", "sqnr_db", "bias", "drift", "bound", "probable_bound", "first",     "first_exact"};
@@ -40,7 +40,7 @@ void put_column(JsonText& out, const GemmRow& row, std::string_view name) {
 
 }  // namespace
 
-/// Writes each row as a list: the indices of its curve and its kind of operands, then gemm_fields.
+/// Writes each row as a list: the index of its curve, the index of its kind of operands, then the columns gemm_fields.
 void put_gemm(JsonText& out, const std::vector<GemmRow>& rows, std::size_t most) {
     Names machines, sets;
     const std::vector<std::string> series = gemm_series_names(rows);

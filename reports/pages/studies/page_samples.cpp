@@ -20,10 +20,10 @@ constexpr std::array<Field, 6> fields{{{"underflow", [](const SiteRow& row) { re
                                        {"zero_in", [](const SiteRow& row) { return row.zero_in; }},
                                        {"not_finite", [](const SiteRow& row) { return row.nan_in + row.inf_in; }}}};
 
-/// The sums of one count over the rows of each cell.
+/// One count for each cell of the heat map, summed over the rows in the cell.
 using Cells = std::vector<std::uint64_t>;
 
-/// Writes a rate in parts per million. A nonzero sum gives at least 1.
+/// Writes a rate in parts per million. If `sum` is not zero, writes at least 1.
 void put_rate(JsonText& out, std::uint64_t sum, std::uint64_t count) {
     if (count == 0) return out.put_null();
     const double ppm = 1e6 * double(sum) / double(count);
@@ -123,7 +123,7 @@ void put_exponents(JsonText& out, const RunLog& run, Names& names, std::size_t m
         out.put(histogram.zero), out.put(histogram.inf), out.put(histogram.nan);
         out.open('[');
         for (std::int32_t next = first; const auto& [exponent, count] : histogram.counts) {
-            for (; next < exponent; ++next) out.put(std::uint64_t{0});  // bins without a row counted nothing
+            for (; next < exponent; ++next) out.put(std::uint64_t{0});  // a bin without a row is empty
             out.put(count), ++next;
         }
         out.close(']'), out.close(']');

@@ -32,7 +32,8 @@ struct SumSet {
     bool has_several_sizes() const {
         return std::any_of(rows.begin(), rows.end(), [&](const SumRow* row) { return row->n != rows.front()->n; });
     }
-    /// Returns whether the rows cancel by different amounts. Errors are then relative, over the condition number.
+    /// Returns whether the rows have equal sizes but different data, and thus different condition numbers. The figure
+    /// then shows relative errors against the condition number.
     bool has_several_conditions() const {
         return !has_several_sizes() && std::any_of(rows.begin(), rows.end(),
                                                    [&](const SumRow* row) { return row->data != rows.front()->data; });
@@ -51,7 +52,7 @@ std::vector<SumSet> sets_of_sums(std::span<const SumRow> rows) {
     return sets;
 }
 
-/// The names of the curves: the method of a row, and its rounding if rows differ in it.
+/// The names of the curves. A name is the method of a row, followed by its rounding mode if rows differ in the mode.
 class SumNames {
   public:
     explicit SumNames(std::span<const SumRow> rows) {
@@ -149,8 +150,8 @@ std::string figure_of_set(const SumSet& set, const SumNames& names, std::size_t 
     return plot_figure(plot);
 }
 
-/// Plots the sums of one seed, for the rows whose exact sum is positive. A sum that stagnates leaves the grey line of
-/// the exact sums.
+/// Plots the sums of one seed, for the rows whose exact sum is positive. The curve of a sum that stagnates departs from
+/// the grey line of the exact sums.
 std::string figure_of_values(const std::vector<const SumRow*>& rows, const std::string& data, std::size_t number) {
     constexpr std::size_t max_curves = 12;
     std::vector<std::string> order;

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t max_step_figures = 12;
 
-/// The rank of a verdict, from best to worst. An unknown name counts as the worst.
+/// Returns the rank of a verdict. The best verdict has rank 0. An unknown name counts as the worst verdict.
 std::size_t rank_of_verdict(const std::string& name) {
     std::size_t rank = 0;
     while (rank + 1 < std::size(solve_verdicts) && solve_verdicts[rank].name != name) ++rank;
@@ -41,7 +41,7 @@ std::string family_of_matrix(const SolveRow& row) {
     return comma == std::string::npos ? family : family + ", mode " + row.matrix.substr(comma + 1);
 }
 
-/// The words about a row that differ between rows, joined by spaces.
+/// Describes a row by the properties in which rows differ, joined by spaces.
 template <class Row>
 class DifferingWords {
   public:
@@ -66,12 +66,12 @@ class DifferingWords {
     std::vector<Word> words_{};
 };
 
-/// All seeds of one system. The worst verdict counts.
+/// The results of all seeds of one system. The cell shows the worst verdict.
 struct MapCell {
     std::size_t rank = 0, count = 0, converged = 0;
     std::int64_t steps = 0;
     std::optional<std::int64_t> inner{};
-    bool is_promised = true;  ///< theory promises convergence at its condition number
+    bool is_promised = true;  ///< theory promises convergence at these condition numbers
 
     void add(const SolveRow& row) {
         const std::size_t of_row = rank_of_verdict(row.verdict);
@@ -143,7 +143,7 @@ std::string map_svg(const VerdictMap& map, const std::string& id) {
                              map.title.starts_with("matrices") ? "matrix" : "requested condition number");
 }
 
-/// Returns a map for each family of matrices and each size, in the order of the rows.
+/// Returns a map of verdicts for each family of matrices and each size, in the order of the rows.
 std::vector<VerdictMap> maps_of(std::span<const SolveRow> rows) {
     const DifferingWords<SolveRow> words(
         rows, {[](const SolveRow& row) { return row.method; }, [](const SolveRow& row) { return row.factor; },
@@ -164,7 +164,7 @@ std::vector<VerdictMap> maps_of(std::span<const SolveRow> rows) {
     }
     for (VerdictMap& map : maps)
         std::stable_sort(map.lines.begin(), map.lines.end(), [](const std::string& a, const std::string& b) {
-            return a.substr(0, a.find(' ')) < b.substr(0, b.find(' '));  // methods together
+            return a.substr(0, a.find(' ')) < b.substr(0, b.find(' '));  // keeps the lines of a method together
         });
     return maps;
 }

@@ -11,7 +11,8 @@ namespace macheps {
 
 namespace {
 
-/// Returns the value of a code. fp32 and tf32 words are not changed: they keep the bits that the unit cuts.
+/// Returns the value of a code. fp32 and tf32 words are returned unchanged, with the low bits that the matrix unit
+/// ignores.
 float value_of(const Format& format, std::uint64_t code) {
     if (format.container_bits() == 32) return bit_cast<float>(static_cast<std::uint32_t>(code));
     return decode(format, code);
@@ -36,10 +37,10 @@ std::vector<std::uint64_t> instruction_grid(Simd level, const Instruction& instr
                                             std::span<const InstructionOperands> rows,
                                             std::span<const InstructionOperands> columns) {
     const DefaultFloatModes modes;
-    // The shape may be smaller than the machine's.
+    // The k of the instruction may be smaller than the k of the machine.
     Machine machine = *instruction.machine;
     machine.k = instruction.k;
-    const bool halves = machine.sum.model == SumModel::through_fp16;  // two steps for every shape
+    const bool halves = machine.sum.model == SumModel::through_fp16;  // two steps for every k
     machine.sum.terms = std::min(machine.sum.terms, halves ? machine.k / 2 : machine.k);
 
     std::vector<float> a, b, a_scale, b_scale, sums;
@@ -63,7 +64,8 @@ std::vector<std::uint64_t> instruction_grid(Simd level, const Instruction& instr
     args.b.scales = scales_of(b_scale, machine, instruction.scale_count());
     machine_chain(level, args, sums.data());
 
-    // The engines do not keep the payload of a NaN. If it comes from the operands, the definition computes the NaN.
+    // The vector engines do not keep the payload of a NaN. If the payload comes from the operands, the scalar
+    // definition computes the NaN.
     const bool has_payload = machine.sum.nan == NanRule::first_operand;
     std::vector<std::uint64_t> bits;
     for (std::size_t at = 0; at < sums.size(); ++at) {

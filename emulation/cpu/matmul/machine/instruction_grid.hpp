@@ -6,11 +6,13 @@
 
 namespace macheps {
 
-/// Returns true if the engines can compute the instruction. They hold numbers in fp32, so C and D must not be fp64.
+/// Returns true if the vector engines can compute the instruction. They hold numbers in fp32, so C and D must not be
+/// fp64.
 bool has_instruction_grid(const Instruction& instruction);
 
-/// Returns the bits of d for every pair of a row and a column, [rows, columns] row-major. a, c and the scales of a are
-/// those of rows[i]; b and its scales are those of columns[j]. A NaN has the bits that evaluate_instruction gives.
+/// Returns the bits of D for every pair of a row and a column, row-major [rows, columns]. For pair (i, j), a, its
+/// scales and C come from rows[i], and b and its scales come from columns[j]. NaNs have the same bits as in
+/// evaluate_instruction().
 std::vector<std::uint64_t> instruction_grid(Simd level, const Instruction& instruction,
                                             std::span<const InstructionOperands> rows,
                                             std::span<const InstructionOperands> columns);

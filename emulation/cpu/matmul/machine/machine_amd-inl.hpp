@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps of AMD's matrix units on a row of a and the columns of a panel. They round to nearest, so the caller does not
-// change the rounding mode. Included once per target, after machine_step-inl.hpp.
+// Steps of AMD's matrix units. A function computes one step for one row of a and all columns of a panel of b. The units
+// round to nearest, so the caller does not change the rounding mode. Included once per SIMD target.
 #include "emulation/cpu/matmul/machine/machine_step-inl.hpp"
 
 #if defined(MACHEPS_MACHINE_AMD_INL) == defined(HWY_TARGET_TOGGLE)
@@ -30,7 +30,7 @@ HWY_INLINE Wide from_int(I32 x) {
     return {F64(hn::PromoteTo(DF64(), hn::LowerHalf(half, x.v))), F64(hn::PromoteTo(DF64(), hn::UpperHalf(half, x.v)))};
 }
 
-/// Whole numbers below 2^40 in magnitude: the sums of floored steps.
+/// Integers below 2^40 in magnitude, 64 bits per lane. They hold the sums of floored steps.
 #if HWY_TARGET == HWY_AVX3
 struct Whole {
     __m512i low, high;
@@ -39,7 +39,7 @@ struct Whole {
         : low(_mm512_cvtepi32_epi64(_mm512_castsi512_si256(x.v.raw))),
           high(_mm512_cvtepi32_epi64(_mm512_extracti64x4_epi64(x.v.raw, 1))) {}
 
-    /// Rounds toward -Inf; counts are not negative.
+    /// Shifts right and rounds toward -Inf. Counts must not be negative.
     HWY_INLINE Whole shifted_right(I32 count) const {
         const Whole by(count);
         return {_mm512_srav_epi64(low, by.low), _mm512_srav_epi64(high, by.high)};
@@ -48,7 +48,7 @@ struct Whole {
     HWY_INLINE Whole shifted_left() const {
         return {_mm512_slli_epi64(low, count), _mm512_slli_epi64(high, count)};
     }
-    /// Rounds toward -Inf to 32 significant bits, then to fp32, nearest even.
+    /// Rounds toward -Inf to 32 significant bits, and then to fp32, to nearest even.
     HWY_INLINE F32 narrowed() const {
         const hn::Half<DF32> half;
         const hn::Vec<decltype(half)> l{narrowed(low)}, h{narrowed(high)};
@@ -57,8 +57,8 @@ struct Whole {
 
   private:
     static HWY_INLINE __m256 narrowed(__m512i x) {
-        // Clears 21 bits of fp64's fraction. A negative number is first moved away from zero, so that it is rounded
-        // toward -Inf too.
+        // Clears the low 21 bits of the fp64 fraction. The magnitude of a negative number is increased first, so that
+        // clearing the bits rounds it toward -Inf.
         const __m512i rest = _mm512_set1_epi64((std::int64_t{1} << 21) - 1);
         const __m512i exact = _mm512_castpd_si512(_mm512_cvtepi64_pd(x));
         const __m512i away = _mm512_mask_add_epi64(exact, _mm512_movepi64_mask(x), exact, rest);
@@ -72,12 +72,12 @@ HWY_INLINE Whole operator+(Whole a, Whole b) {
 /// Returns floor(x 2^exponent), for results below 2^31 in magnitude.
 HWY_INLINE Whole floor_scaled(F32 x, I32 exponent) {
     constexpr int down = _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC;
-    // Because the product is rounded down, a negative one that underflows stays negative.
+    // The product is rounded down, so that a negative product that underflows stays negative.
     const __m512 scaled = _mm512_mul_round_ps(x.v.raw, power_of_two(exponent).v.raw, down);
     return Whole(I32(hn::Vec<DI32>{_mm512_cvt_roundps_epi32(scaled, down)}));
 }
 #else
-/// The same numbers in fp64, which holds them exactly.
+/// The same integers for AVX2, held in fp64, which represents them exactly.
 struct Whole {
     Wide x;
     HWY_INLINE explicit Whole(Wide value) : x(value) {}
@@ -109,8 +109,9 @@ HWY_INLINE Whole floor_scaled(F32 x, I32 exponent) {
 }
 #endif
 
-/// Computes a step of TR-FDPA or, with `groups` == 2 and the even products before the odd ones, of GTR-FDPA.
-/// largest is [groups][.., machine_columns]; the groups are `group_step` apart.
+/// Computes a step of TR-FDPA, or of GTR-FDPA if `groups` == 2. For GTR-FDPA, the even products come before the odd
+/// products. `largest` holds the largest exponents of each group in every column; the groups are `group_step` elements
+/// apart.
 template <class E, int terms, int groups>
 HWY_INLINE void floored_row(const MachinePlan& plan, const StepOperands<E>& x, const E* largest,
                             std::int64_t group_step, float* c) {
@@ -123,8 +124,8 @@ HWY_INLINE void floored_row(const MachinePlan& plan, const StepOperands<E>& x, c
         for (int g = 0; g < groups; ++g) {
             const I32 stored = widened(largest + g * group_step + v * lanes);
             none[g] = stored < I32(0);
-            exponent[g] = stored + base;  // without products: below every addend's exponent
-            // Without products there is nothing to scale; any power of two will do.
+            exponent[g] = stored + base;  // without products, below the exponent of every addend
+            // Without products, the scale has no effect, and any power of two is correct.
             const F32 scale = power_of_two(I32(fraction) - I32(hn::Max(exponent[g].v, I32(least - 20).v)));
             const float* b = x.b + g * each * machine_columns + v * lanes;
             I32 total;
@@ -139,7 +140,7 @@ HWY_INLINE void floored_row(const MachinePlan& plan, const StepOperands<E>& x, c
         const I32 ec(hn::Max((exponent_field(addend) - I32(127)).v, I32(-126).v));
         const I32 largest_exponent(hn::Max(products.v, ec.v));
 
-        // Sums in units of 2^(largest - 32).
+        // Converts the sums to units of 2^(largest_exponent - 32).
         Whole total(sum[0]);
         if constexpr (groups == 2) {
             total = total.shifted_right(products - exponent[0]) + Whole(sum[1]).shifted_right(products - exponent[1]);
@@ -148,14 +149,16 @@ HWY_INLINE void floored_row(const MachinePlan& plan, const StepOperands<E>& x, c
         F32 joining = addend;
         if (groups == 2) joining = select(ec < largest_exponent - I32(fraction + 1), F32(0.0f), addend);
         total = total + floor_scaled(joining, I32(fraction) - largest_exponent).template shifted_left<8>();
-        // narrowed() keeps 31 bits below the leading one. In the fast range, scaling does not change a rounding.
+        // narrowed() keeps 31 bits below the leading one. In the fast range, scaling by a power of two is exact.
         F32 d = total.narrowed() * power_of_two(largest_exponent - I32(fraction + 8));
 
         M32 beyond = (largest_exponent < I32(least)) | (largest_exponent > I32(most));
-        // Products are cut at their own unit, which is out of range if they are far below the addend.
+        // Products are cut at a unit relative to their largest exponent. If they are far below the addend, this unit is
+        // out of the fast range.
         for (int g = 0; g < groups; ++g) beyond = beyond | (!none[g] & (exponent[g] < I32(least - 20)));
         if (HWY_UNLIKELY(any(beyond))) {
-            // A product beyond fp32's range is an infinity, so a non-finite addend does not decide alone.
+            // A product beyond the range of fp32 counts as an infinity, so a non-finite addend determines the result
+            // alone only if the products are small enough.
             const M32 kept =
                 (groups == 2 ? none[0] & none[groups - 1] : none[0]) | (not_finite(addend) & (products < I32(126)));
             d = settle(plan, x, beyond, kept, v, c, d);
@@ -164,7 +167,7 @@ HWY_INLINE void floored_row(const MachinePlan& plan, const StepOperands<E>& x, c
     }
 }
 
-/// Computes a step of CDNA1 in fp64. If an addition is not exact, the definition computes the lane.
+/// Computes a step of CDNA1 in fp64. If an addition is not exact in a lane, the scalar definition computes this lane.
 template <class E, int terms>
 HWY_INLINE void exact_row(const MachinePlan& plan, const StepOperands<E>& x, float* c) {
     static_assert(terms % 2 == 0);
@@ -173,8 +176,8 @@ HWY_INLINE void exact_row(const MachinePlan& plan, const StepOperands<E>& x, flo
     for (int t = 0; t < terms; ++t) factors[t] = static_cast<double>(static_cast<float>(x.a[t]));
     for (int v = 0; v < 4; ++v) {
         Wide sum(load(c + v * lanes)), rest(F32(0.0f));
-        // Knuth's two-sum: returns the error of adding term t. The first product is never -0, so that a sum of only
-        // zeros is +0.
+        // Adds term t and returns the rounding error of the addition (Knuth's two-sum). The first product is never -0,
+        // so that a sum of zeros is +0.
         const auto add = [&](int t) HWY_ATTR {
             const F64 factor(factors[t]);
             const Wide column(load(x.b + t * machine_columns + v * lanes));
@@ -188,14 +191,14 @@ HWY_INLINE void exact_row(const MachinePlan& plan, const StepOperands<E>& x, flo
         };
         for (int t = 0; t < terms; t += 2) {
             const Wide one = add(t), two = add(t + 1);
-            // The bitwise or of zeros of either sign is a zero.
+            // The bitwise or of the errors is zero (of either sign) only if all errors are zero.
             rest = {F64(hn::Or3(rest.low.v, one.low.v, two.low.v)), F64(hn::Or3(rest.high.v, one.high.v, two.high.v))};
         }
         F32 d = sum.narrowed();
-        // The remainders of an addend that is not finite are NaN.
+        // If the addend is not finite, the errors are NaN.
         const auto is_zero = [](F64 r) HWY_ATTR { return hn::Eq(r.v, F64(0.0).v); };
         if (HWY_UNLIKELY(!hn::AllTrue(DF64(), is_zero(F64(hn::Or(rest.low.v, rest.high.v)))))) {
-            // Replace remainders by 1 before narrowing, which would lose those far below fp32's range.
+            // Replaces nonzero errors by 1, because narrowing to fp32 would turn very small errors into zeros.
             const auto inexact = [&](F64 r) HWY_ATTR { return F64(hn::IfThenElse(is_zero(r), r.v, F64(1.0).v)); };
             const M32 kept = not_finite(load(c + v * lanes));
             const M32 beyond = !(Wide(inexact(rest.low), inexact(rest.high)).narrowed() == F32(0.0f)) | kept;
@@ -205,7 +208,7 @@ HWY_INLINE void exact_row(const MachinePlan& plan, const StepOperands<E>& x, flo
     }
 }
 
-/// Replaces subnormal numbers by zeros of their sign.
+/// Replaces subnormal numbers by zeros of the same sign.
 HWY_INLINE F32 flushed_vector(F32 x) {
     return select((bits(x) & I32(0x7f800000)) == I32(0), from_bits(bits(x) & I32(-0x7fffffff - 1)), x);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packed blocks of a matrix unit's operands. A block of rows of a and a block of columns of b are packed once and read
-// by every tile of outputs in their rectangle. Included once per target.
+// Packed blocks of the operands of a matrix unit. A block of rows of a and a block of columns of b are packed once, and
+// every tile of their rectangle of outputs reads them. Included once per SIMD target.
 #include "emulation/cpu/matmul/machine/machine_pack-inl.hpp"
 #include "emulation/cpu/matmul/machine/machine_pairs-inl.hpp"
 
@@ -20,15 +20,16 @@
 HWY_BEFORE_NAMESPACE();
 namespace macheps::HWY_NAMESPACE {
 
-/// Size of a tile of outputs. Its rows share one step of its columns of b, which stays in the first-level cache.
+/// Size of a tile of outputs. All rows of a tile use the same columns of b. The part of these columns that one step
+/// reads stays in the first-level cache.
 inline constexpr std::int64_t tile_rows = 64, tile_size = tile_rows * machine_columns;
 
-/// Growing memory that a thread keeps from call to call.
+/// Buffer that grows as needed and that a thread keeps from call to call.
 template <class T>
 class Buffer {
   public:
     T* sized(std::int64_t count) {
-        // Leave room for a vector beyond the end, because packing writes whole vectors.
+        // Allocates one more vector, because packing writes whole vectors and may write beyond the end.
         const std::size_t bytes = (static_cast<std::size_t>(count) * sizeof(T) + 255) / 64 * 64;
         if (bytes > bytes_) {
             memory_.reset(static_cast<T*>(std::aligned_alloc(64, bytes)));
@@ -63,23 +64,23 @@ struct Scratch {
     alignas(64) E largest[2 * tile_size];
 };
 
-/// A rectangle of outputs over terms [first, last) of k.
+/// Rectangle of outputs, summed over terms [first, last) of k.
 struct Range {
     std::int64_t row = 0, rows = 0, column = 0, columns = 0, first = 0, last = 0;
 };
 
-/// A packed block of rows and a packed block of columns. Rows are [rows, padded]; columns are panels of
-/// machine_columns, [panels, padded, machine_columns]; scales are [rows, count] and [panels, count, machine_columns]
-/// with count = instructions * MachinePlan::scale_count.
+/// Packed block of rows of a, and packed block of columns of b. A panel has machine_columns columns. Shapes: rows are
+/// [rows, padded]; columns are [panels, padded, machine_columns]; scales are [rows, count] and [panels, count,
+/// machine_columns] with count = instructions * MachinePlan::scale_count.
 template <class E>
 struct PackedBlocks {
-    std::int64_t padded = 0, instructions = 0;  ///< terms, filled up to whole instructions, and the number of these
+    std::int64_t padded = 0, instructions = 0;  ///< numbers of terms (in whole instructions) and of instructions
     const float *a = nullptr, *b = nullptr, *a_scale = nullptr, *b_scale = nullptr;
     const E *a_exponent = nullptr, *b_exponent = nullptr;
     const Spread<E>* a_spread = nullptr;  ///< copy of a_exponent that largest_exponents() reads
     const std::int32_t *a_scale_exponent = nullptr, *b_scale_exponent = nullptr;
-    /// For SumModel::scaled_groups: a bit for each of the 16 terms of a group, set if the term is not zero. [rows,
-    /// padded / 16] and [panels, padded / 16, machine_columns].
+    /// For SumModel::scaled_groups: a bit for each of the 16 terms of a group, set if the term is not zero. Shapes:
+    /// [rows, padded / 16] and [panels, padded / 16, machine_columns].
     const std::int32_t *a_nonzero = nullptr, *b_nonzero = nullptr;
     const std::uint8_t *a_special = nullptr, *b_special = nullptr;
 #if HWY_TARGET == HWY_AVX3
@@ -104,7 +105,7 @@ class BlockPacker {
         blocks_.instructions = blocks_.padded / step;
     }
     /// Returns how many rows or columns of a block fit in `bytes`: a multiple of `unit`, and at least `unit`. `more` is
-    /// the number of bytes per term in addition to values and exponents.
+    /// the number of bytes per term that are needed in addition to values and exponents.
     std::int64_t fitting(std::int64_t bytes, std::int64_t unit, std::size_t more = 0) const {
         const std::int64_t line =
             max_of(blocks_.padded, std::int64_t{1}) * static_cast<std::int64_t>((in_pairs_ ? 6 : 4) + sizeof(E) + more);
@@ -163,7 +164,8 @@ class BlockPacker {
         const std::int64_t k = block.last - block.first, padded = blocks_.padded;
         const std::int64_t panels = panels_of(block), panel = padded * machine_columns;
         float* raw = scratch_.raw.sized(machine_columns * (max_of(k, padded) + lanes_of_vector));
-        // The kernel on pairs does not read values, so all panels use the same memory for them in turn.
+        // If the kernel reads pairs, it does not read the values of b. The values of each panel are then only needed
+        // for packing its pairs, so all panels use the same memory in turn.
         float* value = scratch_.b.sized(in_pairs_ ? panel : panels * panel);
         const std::int64_t value_step = in_pairs_ ? 0 : panel;
         E* exponent = scratch_.b_exponent.sized(panels * panel);
@@ -202,7 +204,7 @@ class BlockPacker {
     static std::int64_t panels_of(const Range& block) {
         return (block.columns + machine_columns - 1) / machine_columns;
     }
-    /// Returns a term of the block to which its scale i applies.
+    /// Returns the index of a term to which scale i of the block applies.
     std::int64_t scaled_term(const Range& block, std::int64_t i) const {
         return min_of(block.first + i * plan_.scale_block, block.last - 1);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tile of outputs (64 rows, a panel of columns) is computed step by step along k. One step of the panel's columns of
-// b stays in the first-level cache while every row uses it.
+// Matmul kernel for matrix units. A tile of outputs (64 rows, a panel of columns) is computed step by step along k. The
+// part of the panel that one step reads stays in the first-level cache while all rows use it.
 #include "emulation/cpu/simd/targets.hpp"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "emulation/cpu/matmul/machine/machine_kernel.cpp"
@@ -21,7 +21,8 @@ namespace macheps::HWY_NAMESPACE {
 #if MACHEPS_SIMD_TARGET
 namespace {
 
-/// Sizes of the packed blocks. The rows stay in the second-level cache until the last panel of columns has used them.
+/// Maximum sizes of the packed blocks of b and of a. A block of rows of a stays in the second-level cache until all
+/// panels of columns have used it.
 constexpr std::int64_t b_block_bytes = 8 << 20, a_block_bytes = 1 << 20;
 
 template <class E>
@@ -44,8 +45,9 @@ class Worker {
           scratch_(scratch_of_thread<E>()),
           packer_(args, a, b, plan, kernel.in_pairs, scratch_) {}
 
-    /// Calls start(tile range, tile) and end(tile range, tile) for each tile of `range`. Tiles are [rows,
-    /// machine_columns]; start() sets the addends. Skips tiles for which wanted(tile range) is false.
+    /// Computes the sums of all tiles of `range`. For each tile, start(tile range, sums) sets the addends, and end(tile
+    /// range, sums) receives the finished sums. `sums` is [rows, machine_columns]. Skips tiles for which wanted(tile
+    /// range) is false.
     template <class Wanted, class Start, class End>
     void run(const Range& range, const Wanted& wanted, const Start& start, const End& end) {
         const std::int64_t k = range.last - range.first;
@@ -78,8 +80,8 @@ class Worker {
     }
 
   private:
-    /// Computes the sums of a tile, from their addends to their last term. The tile begins at row `r` of the packed
-    /// rows and is panel `panel` of the packed columns.
+    /// Computes the sums of a tile over all terms, starting from the addends in scratch_.main. The tile begins at row
+    /// `r` of the packed rows and is panel `panel` of the packed columns.
     void compute(const Range& tile, std::int64_t r, std::int64_t panel) {
         const PackedBlocks<E>& blocks = packer_.blocks();
         const TileOperands<E> operands{plan_, blocks, r, tile.rows, panel, scratch_.largest};
@@ -103,9 +105,9 @@ class Worker {
         if (any_special) set_specials(tile, row_special, column_special);
     }
 
-    /// Returns the packed terms [begin, end) that may change an output of the tile. Before the first term whose a is
-    /// not known to be zero, a sum stays +0. After the last such term, one more instruction or partial sum turns a -0
-    /// into +0, and further ones change nothing.
+    /// Returns the range [begin, end) of packed terms that may change an output of the tile. Before the first term
+    /// whose element of a may be nonzero, a sum stays +0. After the last such term, one more instruction or partial sum
+    /// may change a -0 to +0. Further instructions change nothing.
     std::pair<std::int64_t, std::int64_t> needed_terms(const Range& tile, bool columns_special) const {
         const std::int64_t padded = packer_.blocks().padded;
         const std::int64_t unit = plan_.join == PartialJoin::none ? plan_.instruction_k : plan_.interval;
@@ -120,7 +122,7 @@ class Worker {
         return {0, padded};
     }
 
-    /// Joins the partial sum of the terms from p on to main.
+    /// Adds the partial sums that begin with term p to the main sums.
     void join(const Range& tile, std::int64_t p) {
         float* main = scratch_.main;
         const float* partial = scratch_.partial;
@@ -142,7 +144,8 @@ class Worker {
                     case PartialJoin::fma_left:
                         sum = fma(x * sa, load(sb + j), y);
                         break;
-                    // Rounding the sum of two fp16 numbers to fp32 first is harmless: 24 >= 2 * 11 + 2 bits.
+                    // The sum of two fp16 numbers is rounded to fp32 and then to fp16. The result is still correct,
+                    // because 24 >= 2 * 11 + 2 bits.
                     case PartialJoin::add_fp16:
                         sum = through_half(y + x);
                         break;
@@ -155,7 +158,7 @@ class Worker {
         }
     }
 
-    /// Sets the outputs with NaN or infinity among their operands, which were packed as zeros.
+    /// Sets the outputs that have a NaN or an infinity among their operands. Packing replaced these operands by zeros.
     void set_specials(const Range& tile, const std::uint8_t* rows, const std::uint8_t* columns) {
         for (std::int64_t i = 0; i < tile.rows; ++i) {
             for (std::int64_t j = 0; j < tile.columns; ++j) {
@@ -180,12 +183,12 @@ class Worker {
             if (!(std::fabs(u) == infinity) && !(std::fabs(v) == infinity)) continue;
             const Factor f = factor_of_value(args_.a.format, u), g = factor_of_value(args_.b.format, v);
             if (f.is_zero() || g.is_zero()) return nan;
-            // This model reads subnormal factors as zeros, which is left to the definition.
+            // This model reads subnormal factors as zeros. The scalar definition below handles this.
             if (plan_.rule.model == SumModel::flushed_pairs) break;
             (f.negative != g.negative ? negative : positive) = true;
         }
         if (positive && negative) return nan;
-        // If finite products can overflow, or if there are scales, the infinite operands do not decide alone.
+        // The infinite operands alone determine the result, unless finite products can overflow or there are scales.
         const bool plain = has_narrow_exponents(args_.a.format) && has_narrow_exponents(args_.b.format) &&
                            plan_.rule.delivery != Delivery::fp16_nearest_even && plan_.scale_count == 0 &&
                            plan_.rule.model != SumModel::flushed_pairs &&
@@ -204,8 +207,8 @@ class Worker {
 };
 
 /// Returns true if the exponents of the matrix x fit in 8 bits, relative to `base`. If the format does not guarantee
-/// that, the values decide, and `base` becomes their smallest exponent, but at most -1, so that the exponent of a sum
-/// of only zeros stays below that of every addend.
+/// this, examines the values and sets `base` to their smallest exponent, but at most to -1. The limit of -1 keeps the
+/// exponent of a sum of zeros below the exponent of every addend.
 bool has_narrow_values(const MatmulOperand& operand, const float* x, std::int64_t rows, std::int64_t columns,
                        const Format& format, int& base) {
     if (has_narrow_exponents(format)) return true;
@@ -216,8 +219,8 @@ bool has_narrow_values(const MatmulOperand& operand, const float* x, std::int64_
     return range.most - base <= 63;
 }
 
-/// Calls f with a Worker whose stored exponents are as wide as the operands need. Returns false, without a call, if
-/// there are no kernels for the matmul.
+/// Calls f with a Worker whose stored exponents are as wide as the operands need. Returns false without calling f if no
+/// kernel can compute the matmul.
 template <class Function>
 bool with_worker(const Matmul& args, const float* a, const float* b, const Function& f) {
     const std::optional<FusedPlan> fused = fused_plan(args);
@@ -239,9 +242,9 @@ bool with_worker(const Matmul& args, const float* a, const float* b, const Funct
 
 // --- whole matmuls
 
-/// Casts a tile of finished sums, adds the bias if it comes after the cast, and copies the tile to the output. For
-/// casts without tally and without random bits. The tile is contiguous and takes one call, while its rows in the output
-/// would take one call each.
+/// Casts a tile of finished sums, adds the bias if it comes after the cast, and copies the tile to the output. Only for
+/// casts without tally and without random bits. The tile is contiguous, so one call casts it; its rows in the output
+/// would need one call each.
 void cast_tile(const Matmul& args, const Caster& caster, const Range& tile, float* sums, float* out) {
     const std::int64_t count = tile.rows * machine_columns;
     caster(sums, sums, count, nullptr, 0);
@@ -263,7 +266,8 @@ void cast_tile(const Matmul& args, const Caster& caster, const Range& tile, floa
              HWY_ATTR { store_n(load(sums + i * machine_columns + j), out + i * args.ld_out + j, n); });
 }
 
-/// Sets the addends of a tile to C as the machine reads it, and to +0 beyond the tile's rows and columns.
+/// Sets the addends of a tile to C, rounded to the machine's addend format, and to +0 beyond the tile's rows and
+/// columns.
 void begin_tile(const Matmul& args, const MatmulBlock& block, const Range& tile, float* sums) {
     if (tile.rows < tile_rows || tile.columns < machine_columns) std::fill_n(sums, tile_size, 0.0f);
     const float* from = block.addend + tile.row * args.ld_addend + tile.column;
@@ -277,8 +281,8 @@ void begin_tile(const Matmul& args, const MatmulBlock& block, const Range& tile,
     }
 }
 
-/// Writes the finished rows of a tile to the output. If there are slices, the sums first join those that the earlier
-/// slices left in the output, and only the last slice finishes the rows.
+/// Applies the steps after the sum to a tile and writes it to the output. If there are slices of k, the sums first join
+/// the sums that earlier slices left in the output, and only the last slice performs the further steps.
 void finish_tile(const Matmul& args, const Caster& caster, const MatmulBlock& block, const Range& tile, float* sums,
                  std::int64_t slice, Tally* tally) {
     float* out = block.out + tile.row * args.ld_out + tile.column;
@@ -302,7 +306,7 @@ void finish_tile(const Matmul& args, const Caster& caster, const MatmulBlock& bl
     for (std::int64_t j = 0; scaled && j < machine_columns; ++j) {
         sb[j] = args.b.scales.at(tile.column + min_of(j, tile.columns - 1), 0);
     }
-    // A serial sum is already a finished output, which the cast below does not change.
+    // With SliceJoin::serial, the sum is already a finished output, which the cast below does not change.
     const F32 factor(serial ? 1.0f : args.out_scale);
     const bool add_bias = args.bias != nullptr && !args.bias_after_cast;
     const bool in_tile = tally == nullptr && !args.out_cast.is_identity() && args.out_cast.round != Round::stochastic;
@@ -367,7 +371,7 @@ void machine_block(const Matmul& args, const Caster& caster, const MatmulBlock& 
     if (!done) matmul_block_kernel(Simd::scalar)(args, caster, block, tally);
 }
 
-/// Computes machine_chain() with vector kernels. Returns false, without a result, if there are none for it.
+/// Computes machine_chain() with vector kernels. Returns false without a result if no kernel can compute it.
 bool vector_chain(const Matmul& args, float* c) {
     return with_worker(args, args.a.data, args.b.data, [&](auto&& worker) {
         const auto each = [&](const Range& tile, const auto& f) {
@@ -412,7 +416,7 @@ HWY_AFTER_NAMESPACE();
 namespace macheps {
 
 bool runs_as_fp32_chain(const Matmul& args) {
-    constexpr int most = 384;  // terms of a partial sum, which one block of k must hold
+    constexpr int most = 384;  // terms of a partial sum, which must fit in one block of k
     const MatmulRule& rule = args.rule;
     const bool joins = rule.promotion == Promotion::none || definition::scales_in_promotion(args);
     const bool changes = args.a.scales.k_stride != 0 || args.b.scales.k_stride != 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packing of a matrix unit's operands for its kernels: values cut to the grid of their format and, in a separate array,
-// the exponents by which the unit aligns them. Included once per target.
+// Packs the operands of a matrix unit for its kernels. One array holds the values, with bits that do not fit into their
+// format cut off. Another array holds the exponents by which the unit aligns the products. Included once per SIMD
+// target.
 #include "emulation/cpu/matmul/machine/machine_plan.hpp"
 #include "emulation/cpu/matmul/parts-inl.hpp"
 
@@ -20,24 +21,26 @@
 HWY_BEFORE_NAMESPACE();
 namespace macheps::HWY_NAMESPACE {
 
-/// Number of columns of a panel: one 8-bit exponent per column fills a vector.
+/// Number of columns of a panel. The 8-bit exponents of these columns for one term fill a vector.
 inline constexpr std::int64_t machine_columns = 4 * lanes_of_vector;
 /// Number of terms of a group in SumModel::scaled_groups.
 inline constexpr int group_terms = 16;
 
-/// Stored exponent of a zero. Every other stored exponent is e - base >= 0; a sum of two with the exponent of a zero in
-/// it is negative.
+/// Stored exponent of a zero. Every other stored exponent is e - base >= 0. The sum of two stored exponents is negative
+/// if and only if one of them is the exponent of a zero.
 template <class E>
 inline constexpr std::int32_t zero_exponent = sizeof(E) == 1 ? -64 : -1024;
 
-/// Type of the second packed copy of a's exponents, which the search for the largest ones reads: see
-/// exponent_everywhere().
+/// Element type of the second packed copy of the exponents of a, which largest_exponents() reads (see
+/// exponent_everywhere()).
 template <class E>
 using Spread = std::conditional_t<sizeof(E) == 1, std::int32_t, E>;
 
 /// Converts a value to its packed form.
 struct GridCut {
-    /// For values of `format` whose exponents are read as those of `read_as`.
+    /// Packs values of `format`. The unit reads them as numbers of `read_as`, so their exponents are at least the
+    /// smallest exponent of `read_as`. Exponents are stored relative to `base`. If `flush`, subnormal numbers become
+    /// +0.
     GridCut(const Format& format, const Format& read_as, int base, bool flush = false)
         : emin(format.emin()),
           drop(24 - format.precision),
@@ -56,14 +59,14 @@ struct GridCut {
         const I32 field = shift_right_logical(bits(x), 23) & I32(255);
         const I32 exponent = I32(hn::Max(field.v, I32(1).v)) - I32(127), least(emin);
         const I32 clamped(hn::Max(exponent.v, least.v));
-        // Number of bits below the format's quantum. A count of 31 clears everything except the sign, which a zero may
-        // keep.
+        // Number of bits below the quantum of the format, which are cleared. A count of 31 clears everything except the
+        // sign, so that a zero can keep its sign.
         const I32 count(hn::Min((clamped - exponent + I32(drop)).v, I32(31).v));
         const F32 cut = from_bits(bits(x) & I32(hn::Shl(I32(-1).v, count.v)));
         const M32 special = field == I32(255);
         const M32 zero = (cut == F32(0.0f)) | (count > I32(23)) | special;
         if (flushes) {
-            // A subnormal becomes +0; a zero keeps its sign.
+            // A subnormal becomes +0, while a zero keeps its sign.
             const M32 subnormal = (field < I32(emin + 127)) & !(x == F32(0.0f));
             const I32 read = clamped - I32(offset);
             return {select(subnormal | special, F32(0.0f), cut), read, zero | subnormal, special};
@@ -80,8 +83,8 @@ HWY_INLINE void store_exponents(I32 exponent, M32 zero, E* out) {
     hn::StoreU(hn::DemoteTo(d, stored.v), d, out);
 }
 
-/// Returns the exponent_range() of a matrix that may hold subnormal numbers of the format, numbers off its grid, and
-/// specials.
+/// Computes exponent_range() for a matrix that may contain subnormal numbers of the format, numbers that do not fit
+/// into the format exactly, infinities and NaNs.
 inline ExponentRange careful_exponent_range(const float* x, std::int64_t ld, std::int64_t rows, std::int64_t columns,
                                             const Format& format) {
     const GridCut cut(format, format, 0);
@@ -116,14 +119,14 @@ inline ExponentRange exponent_range(const float* x, std::int64_t ld, std::int64_
     if (largest == 0) return {};
     const std::uint32_t smallest = hn::GetLane(hn::MinOfLanes(DU32(), least)) + 1;
     const auto exponent = [](std::uint32_t size) { return static_cast<int>(size >> 23) - 127; };
-    // Cutting a normal number of the format to its grid does not change its exponent.
+    // For normal numbers of the format, cutting off bits that do not fit into the format does not change the exponent.
     if (largest < 0x7f800000u && exponent(smallest) >= format.emin()) return {exponent(smallest), exponent(largest)};
     return careful_exponent_range(x, ld, rows, columns, format);
 }
 
-/// Packs terms [first, last) of `columns` <= machine_columns columns of b from `column` on, in the plan's order, to
-/// `value` and `exponent` [padded, machine_columns]. `raw` is scratch of the same size. Sets specials[j] to the flags
-/// of the non-finite values in column j.
+/// Packs terms [first, last) of `columns` <= machine_columns columns of b, from `column` on. Writes them in the plan's
+/// order to `value` and `exponent` [padded, machine_columns]. `raw` is scratch memory of the same size. Sets
+/// specials[j] to the flags of the non-finite values in column j.
 template <class E>
 inline void pack_columns(const MachinePlan& plan, const MatmulOperand& operand, const float* b, std::int64_t column,
                          std::int64_t columns, std::int64_t first, std::int64_t last, std::int64_t padded, float* raw,
@@ -159,7 +162,8 @@ inline void pack_columns(const MachinePlan& plan, const MatmulOperand& operand, 
     }
 }
 
-/// Loads vectors in the plan's order of terms, from whole periods. Each is put together from two vectors of its period.
+/// Loads vectors of terms in the plan's order, from periods that are complete. Each vector is combined from two vectors
+/// of its period.
 class PermutedLoads {
   public:
     explicit PermutedLoads(const MachinePlan& plan) : period_(plan.period()) {
@@ -176,7 +180,7 @@ class PermutedLoads {
         }
     }
 
-    /// Returns places [t, t + lanes_of_vector) of a row whose terms begin at `in`.
+    /// Returns the terms at places [t, t + lanes_of_vector) of the plan's order, for a row whose terms begin at `in`.
     HWY_INLINE F32 operator()(const float* in, std::int64_t t) const {
         const std::int64_t place = t & (period_ - 1), vector = place / lanes_of_vector;
         const F32 low = load(in + t - place + first_[vector]), high = load(in + t - place + second_[vector]);
@@ -197,9 +201,9 @@ class PermutedLoads {
     alignas(64) std::int32_t index_[64] = {};
 };
 
-/// Packs terms [first, last) of `rows` rows of a from `row` on, in the plan's order, to `value` and `exponent` [rows,
-/// padded]. `raw` has room for rows times the terms rounded up to a vector, plus one vector. Sets specials[r] to the
-/// flags of the non-finite values in row r.
+/// Packs terms [first, last) of `rows` rows of a, from `row` on. Writes them in the plan's order to `value` and
+/// `exponent` [rows, padded]. `raw` is scratch memory for the rows, each rounded up to whole vectors, plus one vector.
+/// Sets specials[r] to the flags of the non-finite values in row r.
 template <class E>
 inline void pack_rows(const MachinePlan& plan, const MatmulOperand& operand, const float* a, std::int64_t row,
                       std::int64_t rows, std::int64_t first, std::int64_t last, std::int64_t padded, float* raw,
@@ -223,7 +227,7 @@ inline void pack_rows(const MachinePlan& plan, const MatmulOperand& operand, con
     for (std::int64_t r = 0; r < rows; ++r, in += ld) {
         M32 special = first_n(0);
         for (std::int64_t t = 0; t < padded; t += lanes_of_vector) {
-            // The next row overwrites what the last vector writes beyond `padded`.
+            // The last vector of a row may write beyond `padded`. The next row overwrites these elements.
             F32 x(0.0f);
             if (is_permuted && t - (t & (period - 1)) + period <= k) {
                 x = permuted(in, t);

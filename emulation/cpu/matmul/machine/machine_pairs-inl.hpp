@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps on fp8 with 13 fraction bits (Ada, Hopper) in 16-bit integers, on AVX-512 only. A product of significands,
-// shifted left by 7, fits in 15 bits. A variable shift cuts it at the unit of its column, and a pairwise dot product
-// with signs of +-1 adds it. Included once per target, after machine_step-inl.hpp.
+// Steps on fp8 that keep 13 fraction bits (Ada, Hopper), computed with 16-bit integers. Only for AVX-512. The product
+// of two significands, shifted left by 7, fits in 15 bits. A variable right shift cuts it at the unit of its column. A
+// pairwise dot product with the signs, +1 or -1, adds the cut products to the sum. Included once per SIMD target.
 #include "emulation/cpu/matmul/machine/machine_step-inl.hpp"
 
 #if defined(MACHEPS_MACHINE_PAIRS_INL) == defined(HWY_TARGET_TOGGLE)
@@ -15,21 +15,21 @@
 HWY_BEFORE_NAMESPACE();
 namespace macheps::HWY_NAMESPACE {
 
-/// Terms 2 t and 2 t + 1 of a panel's columns of b, 16 bits each in one element: significands, stored exponents, and
-/// +-1 for the signs.
+/// Terms 2 t and 2 t + 1 of the columns of a panel of b. Each element holds 16 bits for each term: its significand, its
+/// stored exponent, or its sign as +1 or -1.
 struct PairBlock {
     std::int32_t significand[machine_columns], exponent[machine_columns], sign[machine_columns];
 };
 
-/// Terms 2 t and 2 t + 1 of a row of a: significands shifted left by 7, stored exponents, and for the signs a mask
-/// whose exclusive or with +-1 negates it if the term is negative.
+/// Terms 2 t and 2 t + 1 of a row of a, with 16 bits for each term: its significand shifted left by 7, its stored
+/// exponent, and a sign mask. The exclusive or of the mask with +1 or -1 negates this number if the term is negative.
 struct PairFactor {
     std::int32_t significand, exponent, sign;
 };
 
 namespace pairs {
 
-/// Returns the significand, with 3 fraction bits, of a value with this exponent: at most 15.
+/// Returns the significand of a value with this exponent as an integer with 3 fraction bits, at most 15.
 inline std::int32_t significand(float x, int exponent) {
     const float size = x < 0 ? -x : x;
     return static_cast<std::int32_t>(size * bit_cast<float>(static_cast<std::uint32_t>(127 + 3 - exponent) << 23));
@@ -91,11 +91,11 @@ inline void unpack_pairs(const PairBlock* in, int base, int terms, float* out) {
     }
 }
 
-/// Returns acc + the two products of each pair.
+/// Returns, in each 32-bit lane, acc plus the two products of the 16-bit halves of x and y.
 template <bool vnni>
 HWY_INLINE __m512i add_pairs(__m512i acc, __m512i x, __m512i y) {
     if constexpr (vnni) {
-        // Inline assembly, because this target's baseline has no intrinsic for the instruction.
+        // Inline assembly, because the intrinsic requires AVX512-VNNI, which the baseline of this target lacks.
         __asm__("vpdpwssd %2, %1, %0" : "+v"(acc) : "v"(x), "v"(y));
         return acc;
     } else {
@@ -103,7 +103,8 @@ HWY_INLINE __m512i add_pairs(__m512i acc, __m512i x, __m512i y) {
     }
 }
 
-/// Computes one step of `terms` products on `rows` (1 or 2) rows of a: c [rows, machine_columns] is replaced by D.
+/// Computes one step of `terms` products for `rows` (1 or 2) rows of a. Replaces the addends in c [rows,
+/// machine_columns] by the results.
 template <int terms, int rows, bool vnni, Delivery delivery>
 HWY_INLINE void pair_rows(const MachinePlan& plan, const PairFactor* const* a, const float* const* a_value,
                           const PairBlock* b, const std::int8_t* largest, float* c) {
@@ -140,7 +141,7 @@ HWY_INLINE void pair_rows(const MachinePlan& plan, const PairFactor* const* a, c
             __m512i eb = _mm512_load_si512(block.exponent + v * lanes);
             __m512i mb = _mm512_load_si512(block.significand + v * lanes);
             __m512i sb = _mm512_load_si512(block.sign + v * lanes);
-            // Forces the values into registers, because loads limit the speed of this loop, not arithmetic.
+            // Forces the values into registers for reuse by the second row, because loads limit the speed of this loop.
             if (rows > 1) __asm__("" : "+v"(eb), "+v"(mb), "+v"(sb));
 #pragma GCC unroll 2
             for (int r = 0; r < rows; ++r) {

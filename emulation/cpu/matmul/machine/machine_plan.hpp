@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// MachinePlan: data that the vector kernels need for one matmul on a matrix unit, in addition to its fused plan.
+// MachinePlan: data that the vector kernels need for one matmul on a matrix unit, in addition to its FusedPlan.
 #pragma once
 #include "emulation/matmul/fused_plan.hpp"
 #include "emulation/matmul/matmul.hpp"
@@ -20,8 +20,8 @@ inline std::uint8_t special_of(const Format& format, float x) {
     return f.is_nan() ? has_nan : f.is_infinite() ? has_infinity : 0;
 }
 
-/// A fused plan with the values that the kernels look up for every vector. Periods are powers of two and at most 64
-/// terms.
+/// A FusedPlan with additional values that the kernels need for every vector. The period of its order of terms is a
+/// power of two and at most 64.
 struct MachinePlan : FusedPlan {
     explicit MachinePlan(const FusedPlan& fused)
         : FusedPlan(fused),
@@ -47,13 +47,16 @@ struct MachinePlan : FusedPlan {
     }
 };
 
-/// A block scale as the kernels read it: its magnitude on the grid of its format. A NaN stays NaN.
+/// A block scale as the kernels read it: its magnitude, with bits that do not fit into its format cut off. A NaN stays
+/// NaN.
 struct PackedScale {
     float value;
-    int exponent;  ///< out of range for a zero (a sum with it is below -5000) and for a NaN (above 5000)
+    /// Exponent of the value. For a zero, it is so low that the sum of the exponents of two scales is below -5000. For
+    /// a NaN, it is so high that such a sum is above 5000.
+    int exponent;
 };
 inline PackedScale packed_scale(const Format& format, float scale) {
-    // Nearly all scales are normal numbers of their format without bits below its grid.
+    // Nearly all scales are normal numbers that their format represents exactly.
     const std::uint32_t size = bit_cast<std::uint32_t>(scale) & 0x7fffffffu;
     const int exponent = static_cast<int>(size >> 23) - 127;
     const bool is_on_grid = (size & ((1u << (24 - format.precision)) - 1)) == 0;

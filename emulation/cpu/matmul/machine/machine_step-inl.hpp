@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// One fused step of a matrix unit on a row of a and the columns of a panel, one output per lane. Included once per
-// target. On AVX2 the caller sets the rounding mode to toward zero, because conversions to fp32 must truncate;
-// everything else here is exact.
+// One fused step of a matrix unit, for one row of a and all columns of a panel of b, with one output per lane. On AVX2,
+// the caller must set the rounding mode to round toward zero (CutMode), because conversions to fp32 must truncate. The
+// mode affects no other operation here, because the others are exact or specify their rounding. Included once per SIMD
+// target.
 #include "emulation/cpu/matmul/machine/machine_pack-inl.hpp"
 
 #include <immintrin.h>
@@ -17,9 +18,9 @@
 HWY_BEFORE_NAMESPACE();
 namespace macheps::HWY_NAMESPACE {
 
-// --- conversions that Highway lacks, or wraps in a range check that would halve the speed of the term loop
+// --- conversions that Highway lacks, or provides only with a range check that would halve the speed of the term loop
 
-/// Converts toward zero; the result is meaningless if x is out of range.
+/// Converts to integers, rounding toward zero. The result is meaningless if x is out of range.
 HWY_INLINE I32 cut_to_int(F32 x) {
 #if HWY_TARGET == HWY_AVX3
     return I32(hn::Vec<DI32>{_mm512_cvttps_epi32(x.v.raw)});
@@ -28,7 +29,7 @@ HWY_INLINE I32 cut_to_int(F32 x) {
 #endif
 }
 
-/// Converts toward zero (on AVX2 only if the rounding mode is set to that).
+/// Converts to fp32, rounding toward zero. On AVX2, this requires CutMode.
 HWY_INLINE F32 cut_to_float(I32 x) {
 #if HWY_TARGET == HWY_AVX3
     return F32(hn::Vec<DF32>{_mm512_cvt_roundepi32_ps(x.v.raw, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC)});
@@ -37,7 +38,7 @@ HWY_INLINE F32 cut_to_float(I32 x) {
 #endif
 }
 
-/// Converts two halves of fp64 in the same way.
+/// Converts the two halves of a vector from fp64 to fp32, rounding toward zero. On AVX2, this requires CutMode.
 HWY_INLINE F32 cut_to_float(F64 lower, F64 upper) {
     const hn::Half<DF32> half;
     using H = hn::Vec<decltype(half)>;
@@ -52,7 +53,7 @@ HWY_INLINE F32 cut_to_float(F64 lower, F64 upper) {
 
 HWY_INLINE F64 cut_to_whole(F64 x) { return F64(hn::Trunc(x.v)); }
 
-/// Rounds to fp16, nearest even, and converts back.
+/// Rounds to fp16, to nearest even, and converts back to fp32.
 HWY_INLINE F32 through_half(F32 x) {
 #if HWY_TARGET == HWY_AVX3
     const __m256i h = _mm512_cvtps_ph(x.v.raw, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
@@ -63,7 +64,8 @@ HWY_INLINE F32 through_half(F32 x) {
 #endif
 }
 
-/// Sets the rounding mode to toward zero for its lifetime. AVX2's conversions take the mode from the control register.
+/// Sets the rounding mode to round toward zero for the lifetime of the object. The conversions of AVX2 use the mode in
+/// the control register.
 class CutMode {
   public:
     CutMode() : before_(_mm_getcsr()) {
@@ -88,25 +90,25 @@ struct StepOperands {
     const E* a_exponent = nullptr;
     const float* b = nullptr;  ///< [terms, machine_columns]
     const E* b_exponent = nullptr;
-    // Block scales, for machines that have them: of this row [count] and of the columns [count, machine_columns].
+    // Block scales, if the machine has them: [count] for the row, and [count, machine_columns] for the columns.
     const float* a_scale = nullptr;
     const std::int32_t* a_scale_exponent = nullptr;
     const float* b_scale = nullptr;
     const std::int32_t* b_scale_exponent = nullptr;
-    // For scaled groups: a bit for each of the 16 terms of a group, set if the term is not zero. [groups] and
-    // [groups, machine_columns].
+    // For SumModel::scaled_groups: a bit for each of the 16 terms of a group, set if the term is not zero. Shapes:
+    // [groups] and [groups, machine_columns].
     const std::int32_t* a_nonzero = nullptr;
     const std::int32_t* b_nonzero = nullptr;
 };
 
-/// Exponents for which the fast path is exact. settle() computes the lanes with other exponents.
+/// Range of exponents in which the fast path is exact. settle() computes lanes with exponents outside this range.
 inline constexpr int min_exponent = -100, max_exponent = 120;
-/// A sum of scales' exponents below `zero_threshold` contains a zero, and one above `nan_threshold` a NaN (see
-/// PackedScale).
+/// Limits for the sum of the exponents of two scales. A sum below `zero_threshold` means that a scale is zero. A sum
+/// above `nan_threshold` means that a scale is a NaN (see PackedScale).
 inline constexpr int zero_threshold = -5000, nan_threshold = 5000;
 
-/// Returns a vector with an exponent of a in all lanes. An 8-bit exponent is packed four times in 32 bits: Intel's
-/// processors broadcast 32 bits while they load them, but need an additional permutation for 8 bits.
+/// Returns a vector with the same exponent in all lanes. An 8-bit exponent is stored as four copies in 32 bits, because
+/// Intel's processors can broadcast 32 bits while they load them, but need an additional permutation for 8 bits.
 template <class D>
 HWY_INLINE auto exponent_everywhere(D d, std::int32_t four_times) {
     return hn::BitCast(d, hn::Set(DI32(), four_times));
@@ -116,9 +118,9 @@ HWY_INLINE auto exponent_everywhere(D d, std::int16_t exponent) {
     return hn::Set(d, exponent);
 }
 
-/// Finds the largest stored exponent of products [0, terms) in every column, for `rows` rows of a, `stride` elements
-/// apart. If all products are zero, the result is so low that no addend's exponent is lower. This is a separate pass:
-/// within one row, it would be a chain of maxima for which the term loop waits.
+/// Finds the largest stored exponent of products [0, terms) in every column, for `rows` rows of a that are `stride`
+/// elements apart. If all products are zero, the result does not exceed the exponent of any addend. This is a separate
+/// pass over several rows, because the term loop of one row would have to wait for a chain of maxima.
 template <int terms, class E>
 HWY_INLINE void largest_exponents(const Spread<E>* a, std::int64_t stride, std::int64_t rows, const E* b, E* out) {
     static_assert(terms % 2 == 0);
@@ -174,16 +176,16 @@ HWY_INLINE std::uint64_t mask_bits(M32 m) {
 
 HWY_INLINE M32 not_finite(F32 x) { return (bits(x) & I32(0x7f800000)) == I32(0x7f800000); }
 
-/// Returns the result of a step that only its addend determines: the addend in the delivered format, and +0 for any
-/// zero.
+/// Returns the result of a step that depends only on its addend: the addend in the delivered format, or +0 for a zero
+/// of either sign.
 HWY_INLINE F32 deliver_addend(const MachinePlan& plan, F32 c) {
     const bool narrow = plan.rule.delivery == Delivery::e8m13_toward_zero;
     const F32 kept = select(not_finite(c), c, narrow ? from_bits(bits(c) & I32(~0x3ff)) : c);
     return select(kept == F32(0.0f), F32(0.0f), kept);
 }
 
-/// Computes the lanes of `mask` by the definition. `column` is the column of lane 0; c holds the addends of all
-/// columns.
+/// Computes the lanes in `mask` with the scalar definition. `column` is the column of lane 0, and c holds the addends
+/// of all columns.
 template <class E>
 HWY_NOINLINE void redo_lanes(const MachinePlan& plan, const StepOperands<E>& x, std::uint64_t mask, std::int64_t column,
                              const float* c, float* d) {
@@ -203,8 +205,8 @@ HWY_NOINLINE void redo_lanes(const MachinePlan& plan, const StepOperands<E>& x, 
     }
 }
 
-/// Computes the lanes of `beyond` in vector v, which are out of the fast range. Lanes in `kept` deliver their addend;
-/// the definition computes the others.
+/// Computes the lanes of vector v that are in `beyond`, which are outside the fast range. Lanes that are also in `kept`
+/// return their addend. The scalar definition computes all other lanes of `beyond`.
 template <class E>
 HWY_INLINE F32 settle(const MachinePlan& plan, const StepOperands<E>& x, M32 beyond, M32 kept, int v, const float* c,
                       F32 d) {
@@ -234,25 +236,26 @@ HWY_INLINE F32 deliver_sum(I32 sum, F32 unit) {
     F32 r = cut_to_float(sum);
     if constexpr (delivery == Delivery::e8m13_toward_zero) r = from_bits(bits(r) & I32(~0x3ff));
     if constexpr (delivery == Delivery::fp16_nearest_even) {
-        // Rounding to odd first makes the second rounding harmless.
+        // Rounding to odd first makes the later rounding to fp16 correct.
         r = select(cut_to_int(r) == sum, r, from_bits(bits(r) | I32(1)));
         return through_half(r * unit) + F32(0.0f);  // -0 becomes +0
     }
     return r * unit;
 }
 
-/// Returns lanes whose sign bit is set if x + y = sum wrapped around: then sum has the sign of neither.
+/// Returns a vector whose sign bits are set in the lanes where x + y = sum wrapped around. In these lanes, the sign of
+/// the sum differs from the signs of both x and y.
 HWY_INLINE I32 wrap_sign(I32 x, I32 y, I32 sum) { return (x ^ sum) & (y ^ sum); }
 
-/// Computes a step of T-FDPA or, with `scaled`, of ST-FDPA on machine_columns columns: c is replaced by D. With
-/// `halves` == 2, the products are summed in two accumulators, which more than 16 products need if F = 25.
+/// Computes a step of T-FDPA, or of ST-FDPA if `scaled`, on machine_columns columns. Replaces the addends in c by the
+/// results. If `halves` == 2, the products are summed in two accumulators. More than 16 products need this if F = 25.
 template <class E, int terms, int halves, bool scaled, Delivery delivery>
 HWY_INLINE void truncated_row(const MachinePlan& plan, const StepOperands<E>& x, const E* largest, float* c) {
     constexpr std::int64_t lanes = lanes_of_vector;
     const int fraction = plan.rule.fraction_bits;
     const I32 base(plan.a_base + plan.b_base + 127), shift_field(fraction + 254);
 
-    // Exponents are biased by 127 here.
+    // In this function, exponents are biased by 127.
     F32 scale[4], product_scale[4];
     I32 exponent[4];
     for (int v = 0; v < 4; ++v) {
@@ -262,8 +265,8 @@ HWY_INLINE void truncated_row(const MachinePlan& plan, const StepOperands<E>& x,
             e = select(widened(largest + v * lanes) < I32(0), e, e + block);
             e = select(block > I32(nan_threshold), block, e);
         }
-        // A zero or subnormal addend counts as -127 instead of the exponent that the unit reads. This matters only for
-        // fp16 addends and out of the fast range.
+        // A zero or subnormal addend counts with exponent -127 here, which may differ from the exponent that the unit
+        // reads. The difference matters only outside the fast range and for fp16 addends, which are corrected below.
         I32 ec = exponent_field(load(c + v * lanes));
         if constexpr (delivery == Delivery::fp16_nearest_even) {
             ec = select(ec == I32(0), I32(plan.rule.zero_exponent + 127), I32(hn::Max(ec.v, I32(127 - 14).v)));
@@ -286,7 +289,7 @@ HWY_INLINE void truncated_row(const MachinePlan& plan, const StepOperands<E>& x,
             u2 = u2 + cut_to_int((a * load(row + 2 * lanes)) * p2);
             u3 = u3 + cut_to_int((a * load(row + 3 * lanes)) * p3);
         };
-        // Two terms per iteration, because GCC copies the sums from register to register at the end of each one.
+        // Two terms per iteration, because GCC copies the sums from register to register at the end of each iteration.
         for (int t = first; t < last; t += 2, b += 2 * machine_columns) add(t, b), add(t + 1, b + machine_columns);
         t0 = u0, t1 = u1, t2 = u2, t3 = u3;
     };
@@ -318,9 +321,9 @@ HWY_INLINE void truncated_row(const MachinePlan& plan, const StepOperands<E>& x,
     for (int v = 0; v < 4; ++v) store(d[v], c + v * lanes);
 }
 
-/// Number of groups in a step of scaled groups; each has sixteen terms.
+/// Number of groups in a step of SumModel::scaled_groups. Each group has sixteen terms.
 inline constexpr int step_groups = 4;
-/// Range of a step's largest exponent in which 2^(35 - exponent), its inverse and the values of groups are normal
+/// Range of the largest exponent of a step in which 2^(35 - exponent), its inverse and the values of groups are normal
 /// numbers of fp32.
 inline constexpr int min_group_exponent = -90, max_group_exponent = 85;
 
@@ -338,7 +341,8 @@ HWY_INLINE GroupScales group_scales_of(const MachinePlan& plan, const StepOperan
     return {block, !(both == I32(0)) & !(block < I32(zero_threshold))};
 }
 
-/// Returns the sum of group g's products in vector v. It is exact in fp32, because the elements have few bits.
+/// Returns the sum of the products of group g in vector v. The sum is exact in fp32, because the elements have few
+/// bits.
 template <class E>
 HWY_INLINE F32 group_dot(const StepOperands<E>& x, int g, int v) {
     F32 sum;
@@ -347,8 +351,8 @@ HWY_INLINE F32 group_dot(const StepOperands<E>& x, int g, int v) {
     return sum;
 }
 
-/// Computes vector v: cuts the addend and each group at the lane's unit 2^(exponent - F), adds them in fp64 and
-/// delivers the sum.
+/// Computes the results of vector v: cuts the addend and each group at the unit 2^(exponent - F) of the lane, adds them
+/// in fp64, and converts the sum to fp32.
 template <class E>
 HWY_NOINLINE F32 cut_groups(const MachinePlan& plan, const StepOperands<E>& x, int v, I32 exponent, F32 addend) {
     const F32 scale = power_of_two(I32(plan.rule.fraction_bits) - exponent);
@@ -367,14 +371,15 @@ HWY_NOINLINE F32 cut_groups(const MachinePlan& plan, const StepOperands<E>& x, i
     return cut_to_float(low * promote_lower(unit), high * promote_upper(unit));
 }
 
-/// Computes a step of GST-FDPA on machine_columns columns: c is replaced by D. A group is cut only if its scales are
-/// far below those of another group or below the addend. Otherwise its value is a whole number of units, and the sum in
-/// fp64 is exact.
+/// Computes a step of GST-FDPA on machine_columns columns. Replaces the addends in c by the results. A group loses bits
+/// only if its scales are far below the scales of another group or below the addend. Otherwise, the value of the group
+/// is an integer multiple of the unit, and the sum in fp64 is exact.
 template <class E>
 HWY_INLINE void scaled_groups_row(const MachinePlan& plan, const StepOperands<E>& x, float* c) {
     constexpr std::int64_t lanes = lanes_of_vector;
     constexpr int none = 1 << 20;
-    // A group's value is a multiple of 2^(block - group_bits).
+    // The value of a group is a multiple of 2^(block - group_bits), where block is the sum of the exponents of its
+    // scales.
     const int group_bits = 2 + 2 * plan.scale.fraction_bits(), fraction = plan.rule.fraction_bits;
     I32 top[4], least[4];
     M32 any_product[4];
@@ -385,7 +390,7 @@ HWY_INLINE void scaled_groups_row(const MachinePlan& plan, const StepOperands<E>
         low[v] = high[v] = F64(0.0);
     }
     for (int g = 0; g < step_groups; ++g) {
-        // Four chains at a time share each load of a.
+        // Computes four chains at a time, which share each load of a.
         F32 dot[4];
         const float* b = x.b + g * group_terms * machine_columns;
         for (int t = 0; t < group_terms; ++t, b += machine_columns) {
@@ -418,7 +423,7 @@ HWY_INLINE void scaled_groups_row(const MachinePlan& plan, const StepOperands<E>
         } else {
             const F32 scale = power_of_two(I32(fraction) - exponent), unit = power_of_two(exponent - I32(fraction));
             const F64 low_scale = promote_lower(scale), high_scale = promote_upper(scale);
-            // A -0 becomes +0.
+            // The addition of the groups changes an addend of -0 to +0.
             const F64 low_sum = cut_to_whole(promote_lower(addend) * low_scale) + low[v] * low_scale;
             const F64 high_sum = cut_to_whole(promote_upper(addend) * high_scale) + high[v] * high_scale;
             d = cut_to_float(low_sum * promote_lower(unit), high_sum * promote_upper(unit));

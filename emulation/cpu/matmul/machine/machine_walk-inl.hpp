@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A walk computes the steps along k for every row of a tile. The walks are rows of a table, one for each kind of step
-// that has vector code. Included once per target.
+// Walks: functions that compute all steps along k for every row of a tile. The table at the end has one walk for each
+// kind of step that has vector code. Included once per SIMD target.
 #include "emulation/cpu/matmul/machine/machine_amd-inl.hpp"
 #include "emulation/cpu/matmul/machine/machine_blocks-inl.hpp"
 #include "emulation/cpu/matmul/machine/machine_step-inl.hpp"
@@ -24,17 +24,17 @@ struct TileOperands {
     const MachinePlan& plan;
     const PackedBlocks<E>& blocks;
     std::int64_t row = 0, rows = 0;  ///< index of the first packed row, and number of rows
-    std::int64_t panel = 0;          ///< index among the packed columns
+    std::int64_t panel = 0;          ///< index of the panel in the packed columns
     E* largest = nullptr;            ///< scratch [2, tile_rows, machine_columns]
 };
 
-/// Function that computes the steps over packed terms [begin, end) for every row of a tile, in place: c is [rows,
-/// machine_columns].
+/// Function that computes the steps over packed terms [begin, end) for every row of a tile. Replaces the addends in c
+/// [rows, machine_columns] by the results.
 template <class E>
 using Walk = void (*)(const TileOperands<E>& tile, std::int64_t begin, std::int64_t end, float* c);
 
-/// Prefetches the share of row `row` in the `bytes` that the next step reads. All rows of a tile read the same bytes,
-/// and each prefetches a part of them.
+/// Prefetches one part of the `bytes` bytes that the next step reads. All rows of a tile read the same bytes, so each
+/// row prefetches a different part.
 template <std::int64_t bytes>
 HWY_INLINE void prefetch_share(const void* from, std::int64_t row) {
     constexpr std::int64_t line = 64, lines = (bytes + line - 1) / line, each = (lines + tile_rows - 1) / tile_rows;
@@ -43,8 +43,9 @@ HWY_INLINE void prefetch_share(const void* from, std::int64_t row) {
     }
 }
 
-// --- one step of one row: `terms` products per column. If `groups` is not 0, the step needs the largest exponents of
-// that many equal parts of the products. has_groups: the step is SumModel::scaled_groups
+// --- types that compute one step of one row: `terms` is the number of products per column. If `groups` is not 0, the
+// products are divided into `groups` equal parts, and the step needs the largest exponent of each part. `has_groups`
+// is true if the step is SumModel::scaled_groups.
 
 template <class E, int n, Delivery delivery, int halves = 1, bool scaled = false>
 struct TruncatedRow {
@@ -124,7 +125,7 @@ HWY_NOINLINE void walk(const TileOperands<E>& tile, std::int64_t begin, std::int
         const float* const next_b = x.b + Row::terms * machine_columns;
         const E* const next_e = x.b_exponent + Row::terms * machine_columns;
         for (std::int64_t i = 0; i < rows; ++i) {
-            // Long operands are not in the first-level cache.
+            // Prefetches the next step, because long operands are not in the first-level cache.
             prefetch_share<Row::terms * machine_columns * std::int64_t{sizeof(float)}>(next_b, i);
             prefetch_share<Row::terms * machine_columns * std::int64_t{sizeof(E)}>(next_e, i);
             __builtin_prefetch(x.a + Row::terms);
@@ -138,8 +139,8 @@ HWY_NOINLINE void walk(const TileOperands<E>& tile, std::int64_t begin, std::int
     }
 }
 
-/// The walk of NVIDIA's steps, which need CutMode. (AMD's steps round to nearest.) The mode is changed outside of
-/// walk(), which is not inlined, because a compiler may move arithmetic across the change within one function.
+/// Runs walk() for NVIDIA's steps, which need CutMode. (AMD's steps round to nearest.) The rounding mode is changed
+/// outside walk(), which is not inlined. Within one function, a compiler may move arithmetic across the change.
 template <class E, class Row>
 void walk_cutting(const TileOperands<E>& tile, std::int64_t begin, std::int64_t end, float* c) {
     const CutMode mode;
@@ -193,7 +194,7 @@ void walk_pairs(const TileOperands<std::int8_t>& tile, std::int64_t begin, std::
 
 // --- the table
 
-/// A kind of step, and the walk that computes it.
+/// Row of the table: a kind of step, and the walk that computes it.
 template <class E>
 struct StepKernel {
     SumModel model;
@@ -227,8 +228,9 @@ inline constexpr StepKernel<E> of_any_width[] = {
     {floored_even_odd, 16, fp32_nearest_even, 24, 24, walk<E, FlooredRow<E, 16, 2>>},
 };
 
-/// Kernels for 8-bit exponents only: machines with these steps accept only formats with exponents that narrow. A 32-bit
-/// accumulator has room for n products below 2^(F + 2) if n 2^(F + 2) <= 2^31: 16 with F = 25, or 32 with F = 24.
+/// Kernels for 8-bit exponents. Machines with these steps accept only formats with exponents that fit in 8 bits. A
+/// 32-bit accumulator can hold the sum of n products below 2^(F + 2) if n 2^(F + 2) <= 2^31. This allows 16 products
+/// with F = 25, and 32 products with F = 24.
 inline constexpr StepKernel<Narrow> of_8_bits[] = {
 #if HWY_TARGET == HWY_AVX3
     {truncated, 16, e8m13_toward_zero, 13, 13, walk_pairs<16, e8m13_toward_zero>, false, true},
@@ -251,7 +253,7 @@ inline constexpr StepKernel<Narrow> of_8_bits[] = {
 
 }  // namespace step_kernels
 
-/// Returns the first kernel of the table for the plan's steps with stored exponents of type E, or nullptr.
+/// Returns the first kernel of the table that computes the plan's steps with stored exponents of type E, or nullptr.
 template <class E>
 const StepKernel<E>* step_kernel(const FusedPlan& plan) {
     const auto fits = [&](const StepKernel<E>& kernel) {

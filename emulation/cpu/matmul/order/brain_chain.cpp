@@ -19,7 +19,8 @@ namespace {
 
 constexpr int turns = 5, columns_of_panel = 32;
 
-/// at[t][place] is the column that is at `place` after t terms, for t below 5.
+/// Positions of the columns of a panel: at[t][place] is the column that is at `place` after t terms, for t below 5. See
+/// brain_chain.hpp.
 struct TurnedColumns {
     std::int32_t at[turns][columns_of_panel];
 
@@ -35,13 +36,13 @@ struct TurnedColumns {
 };
 constexpr TurnedColumns turned_columns;
 
-/// The sums of a row: two vectors.
+/// Sums of one row of a tile, in two vectors.
 struct BrainSums {
     __m512 low, high;
 };
 
-/// Adds one term and returns the codes of the sums in `codes`. If `careful`, each sum is rounded to odd first; then
-/// rounding it to eight digits is always correct.
+/// Adds one term to the sums and stores their bf16 codes in `codes`. If `careful`, each sum is first rounded to odd in
+/// fp32, so that rounding it to the eight digits of bf16 is always correct.
 template <bool careful>
 MACHEPS_BRAIN_TARGET inline void add_term(const float* factor, __m512 low, __m512 high, BrainSums& s, __m512i& codes) {
     const __m512 x = _mm512_set1_ps(*factor);
@@ -50,7 +51,8 @@ MACHEPS_BRAIN_TARGET inline void add_term(const float* factor, __m512 low, __m51
         constexpr int down = _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC, up = _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC;
         const __m512 below = _mm512_fmadd_round_ps(x, column, before, down);
         const __m512 above = _mm512_fmadd_round_ps(x, column, before, up);
-        // One of two neighbours is odd. An exact difference of zero is +0, which is `above`.
+        // If the sum is inexact, `below` and `above` are neighbours, and one of them is odd. If the sum is exactly
+        // zero, the result is `above`, which is +0.
         const __mmask16 is_odd = _mm512_test_epi32_mask(_mm512_castps_si512(below), _mm512_set1_epi32(1));
         return _mm512_mask_blend_ps(is_odd, above, below);
     };
@@ -62,13 +64,14 @@ MACHEPS_BRAIN_TARGET inline void add_term(const float* factor, __m512 low, __m51
     s.high = _mm512_castsi512_ps(_mm512_and_si512(codes, _mm512_set1_epi32(-65536)));
 }
 
-constexpr int both_safe = 0x40004000;  // the bit of both codes that is set in sums of 2 or more
+constexpr int both_safe = 0x40004000;  // the exponent bit of both codes that is set for sums of 2 or more
 
-/// Adds terms [0, count). Unless `careful`, each sum that was not safe clears a bit of the result.
+/// Adds terms [0, count). Unless `careful`, each sum below 2 in magnitude clears its bit of `both_safe` in the result.
 template <bool careful, int... row>
 MACHEPS_BRAIN_TARGET inline __m512i add_terms(const float* a, std::int64_t a_row, const float* b, std::int64_t count,
                                               BrainSums* sums, std::integer_sequence<int, row...>) {
-    // Here and below, parameter packs are expanded over the rows. A loop would make GCC 12 keep the sums in memory.
+    // Here and below, parameter packs are expanded over the rows, because a loop would make GCC 12 keep the sums in
+    // memory.
     BrainSums sum[] = {sums[row]...};
     __m512i safe = _mm512_set1_epi32(both_safe), codes[sizeof...(row) + 1];
     codes[sizeof...(row)] = safe;
@@ -89,7 +92,7 @@ MACHEPS_BRAIN_TARGET inline void run_brain_chain(const float* a, std::int64_t a_
                                                  float* out, std::integer_sequence<int, row...> rows) {
     constexpr std::int64_t batch = 4 * turns;
     BrainSums sum[] = {(static_cast<void>(row), BrainSums{_mm512_setzero_ps(), _mm512_setzero_ps()})...};
-    int with_care = 0, streak = 1;  // as in brain_tile
+    int with_care = 0, streak = 1;  // counts of batches, as in brain_tile()
     for (std::int64_t p = 0; p < n; p += batch) {
         const std::int64_t count = std::min(batch, n - p);
         if (with_care == 0) {

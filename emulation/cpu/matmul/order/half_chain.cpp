@@ -49,7 +49,8 @@ MACHEPS_HALF_TARGET inline void run_half_chain(const float* a, std::int64_t a_ro
     __m512i sum[] = {begin(row)...};
     for (std::int64_t p = 0; p < n; ++p, ++a, b += 32) {
         const __m512i columns = _mm512_loadu_si512(b);
-        // Inline assembly, because older compilers have the intrinsic only if the whole file is compiled for it.
+        // Inline assembly, because older compilers provide the intrinsic only if the whole file is compiled for
+        // AVX512-FP16.
         const auto step = [&](const float* factor, __m512i& s) MACHEPS_HALF_TARGET {
             std::int32_t twice = 0;
             std::memcpy(&twice, factor, sizeof twice);
@@ -58,7 +59,8 @@ MACHEPS_HALF_TARGET inline void run_half_chain(const float* a, std::int64_t a_ro
         (step(a + row * a_row, sum[row]), ...);
     }
     for (std::size_t r = 0; r < sizeof...(row); ++r) {
-        // Masks of ones, because GCC 12's forms without masks read a register that they call undefined.
+        // These intrinsics have masks of ones, because in GCC 12 the forms without masks read a register that is marked
+        // as undefined.
         const __m256i high = _mm512_maskz_extracti64x4_epi64(0xff, sum[r], 1);
         _mm512_storeu_ps(sums + 32 * r, _mm512_maskz_cvtph_ps(0xffff, _mm512_castsi512_si256(sum[r])));
         _mm512_storeu_ps(sums + 32 * r + 16, _mm512_maskz_cvtph_ps(0xffff, high));

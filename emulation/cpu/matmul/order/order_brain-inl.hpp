@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chains of fma in bf16 without a branch for ties, for operands of moderate size with at most eight digits.
+// Computes chains of bf16 fma without a branch for ties. The operands have at most eight significant bits and moderate
+// magnitudes.
 //
-// Rounding a sum s + a b to fp32 and then to bf16 is wrong only if the first rounding is inexact and ends in a tie of
-// the second. Let p = a b. p is an integer of at most 255^2 times a power of two, s is an integer of at most 255 times
-// a power of two, and u is the unit of fp32 at the sum.
+// A step rounds s + a b first to fp32 and then to bf16. The result can be wrong only if the first rounding is inexact
+// and gives a tie: a number halfway between two bf16 numbers. Let p = a b, and let u be the unit in the last place of
+// fp32 at the sum. p is an integer of at most 255^2 times a power of two, and s is an integer of at most 255 times a
+// power of two. The first rounding is inexact only in these two cases:
 //   p has bits below u:  s is a multiple of 2^16 u, so p must be within u / 2 of an odd multiple of 2^15 u. In units of
 //                        its last place, p would be at least 65535, but it is at most 255^2 = 65025.
 //   s has bits below u:  |s| is below 128 u, and p is a multiple of 128 u, or of 256 u if no carry makes u larger. Then
 //                        p is the tie itself, and |s| is at most u / 2.
-// So a wrong rounding requires 0 < |s| <= 2^-23 |p|. Columns of b are scaled so that all products are below 2^24.
-// Therefore every sum of 2 or more is safe. The exponent bit that is set in such sums is collected over several steps.
-// If a sum was smaller, these steps are repeated with care. Included once per target.
+// So a wrong result requires 0 < |s| <= 2^-23 |p|. The columns of b are scaled so that all products are below 2^24.
+// Therefore a step cannot be wrong if s is 2 or more. One exponent bit is set in exactly these sums. The code ANDs
+// this bit over several steps. If a sum was smaller, it repeats these steps with BrainOrder, which checks for ties.
+// Included once per SIMD target.
 #include "emulation/cpu/matmul/order/order_tile-inl.hpp"
 
 #include <cmath>
@@ -28,9 +31,9 @@
 HWY_BEFORE_NAMESPACE();
 namespace macheps::HWY_NAMESPACE {
 
-/// Magnitudes of packed numbers: the smallest one that is not zero, and the largest one.
+/// Smallest nonzero magnitude and largest magnitude in an array of packed numbers.
 struct OperandSizes {
-    float least = 0, largest = 0;  ///< least is infinite if all are zero
+    float least = 0, largest = 0;  ///< least is infinite if all numbers are zero
     bool are_finite = false;
 
     static OperandSizes of(const float* x, std::int64_t count) {
@@ -54,21 +57,24 @@ struct OperandSizes {
         }
         return sizes;
     }
-    /// Returns true if no sum of products can be subnormal or infinite, scaled or not.
+    /// Returns true if the magnitudes are moderate. If this holds for both operands, no sum of products is subnormal or
+    /// infinite, whether or not b is scaled.
     bool are_moderate() const {
         return are_finite && least >= 0x1p-50f && largest <= 0x1p50f && largest > 0 && largest * 0x1p-40f <= least;
     }
 };
 
-/// Returns the power of two by which the columns are multiplied, or 0 if the steps below cannot be used.
+/// Returns the power of two by which the columns of b must be multiplied, or 0 if brain_tile() does not support the
+/// operands.
 inline float brain_scale(const OperandSizes& a, const OperandSizes& b) {
     if (!a.are_moderate() || !b.are_moderate()) return 0;
     constexpr int most = 24;
     return std::ldexp(1.0f, most - 2 - std::ilogb(a.largest) - std::ilogb(b.largest));
 }
 
-/// Adds one term. 1.5 * 2^16 times the power of two of a sum is added and subtracted, which rounds the sum to eight
-/// digits, ties to even. `safe` keeps the bit that is set in sums of 2 or more.
+/// Adds one product to each sum. To round a sum with exponent e to eight significant bits, ties to even, the function
+/// adds and subtracts 1.5 * 2^(e + 16). The bits of all sums are ANDed into `safe`, whose bit 0x40000000 stays set only
+/// if all sums are 2 or more.
 template <int... i>
 HWY_INLINE void brain_step(const float* a, std::int64_t a_row, const float* b, F32* sum, I32& safe,
                            std::integer_sequence<int, i...>) {
@@ -90,7 +96,7 @@ HWY_INLINE void brain_step(const float* a, std::int64_t a_row, const float* b, F
 #endif
 }
 
-/// An OrderTile for columns scaled by brain_scale() and sums that begin with +0.
+/// An OrderTile for columns of b that are scaled by brain_scale(). The sums begin with +0.
 template <int rows>
 HWY_NOINLINE void brain_tile(const float* a, std::int64_t a_row, const float* b, std::int64_t n, float* sums) {
     constexpr std::int64_t batch = 16;
@@ -98,7 +104,7 @@ HWY_NOINLINE void brain_tile(const float* a, std::int64_t a_row, const float* b,
     const auto all = std::make_integer_sequence<int, vectors>();
     F32 sum[vectors], before[vectors];
     const auto place = [](int v) { return v / 2 * order_columns + v % 2 * lanes_of_vector; };
-    int with_care = 0, streak = 1;  // batches still to do with care, and how many the next unsafe sum causes
+    int with_care = 0, streak = 1;  // batches left to repeat with BrainOrder; their number after the next unsafe sum
     for (std::int64_t p = 0; p < n; p += batch) {
         const std::int64_t count = min_of(batch, n - p);
         const float *x = a + p, *y = b + p * order_columns;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dot products of fp8 that round once. The products and their sum are exact in fp64. The sum with the addend is rounded
-// to odd, which makes the final rounding correct. Included once per target.
+// Dot products of fp8 numbers with one rounding. fp64 holds the sum of the products exactly. Adding this sum to the
+// addend rounds to odd, so that the final rounding is correct. Included once per SIMD target.
 #include "emulation/cpu/matmul/machine/machine_step-inl.hpp"
 #include "emulation/cpu/matmul/order/order_step-inl.hpp"
 
@@ -15,7 +15,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace macheps::HWY_NAMESPACE {
 
-/// Returns x + y rounded to odd. A sum of zeros is +0 unless both are -0.
+/// Returns x + y rounded to odd. A sum of two zeros is +0 unless both are -0.
 HWY_INLINE F64 odd_add(F64 x, F64 y) {
 #if HWY_TARGET == HWY_AVX3
     const __m512d down = _mm512_add_round_pd(x.v.raw, y.v.raw, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
@@ -26,8 +26,8 @@ HWY_INLINE F64 odd_add(F64 x, F64 y) {
     const hn::RebindToSigned<DF64> di;
     const F64 s = x + y, other = s - x, error = (x - (s - other)) + (y - other);
     const auto word = hn::BitCast(di, s.v), of_error = hn::BitCast(di, error.v);
-    // If |x + y| is below |s|, the result is one unit less. The last bit of an inexact result is set. If s is infinite,
-    // the error is NaN, and the result is s.
+    // If the exact |x + y| is below |s|, subtract one unit in the last place from |s|. Set the last bit if s is
+    // inexact. If s is infinite, the error is NaN and the result is s.
     const auto below = hn::Lt(hn::Xor(word, of_error), hn::Zero(di));
     const auto cut = hn::Or(hn::IfThenElse(below, hn::Sub(word, hn::Set(di, 1)), word), hn::Set(di, 1));
     const M64 inexact{hn::Or(hn::Lt(error.v, F64().v), hn::Gt(error.v, F64().v))};
@@ -35,7 +35,7 @@ HWY_INLINE F64 odd_add(F64 x, F64 y) {
 #endif
 }
 
-/// Rounds to odd with the precision of fp32, for numbers with exponents of fp32.
+/// Rounds x to odd, to the 24 significant bits of fp32. The exponent of x must be in the range of fp32.
 HWY_INLINE F64 odd_in_float(F64 x) {
     const hn::RebindToSigned<DF64> di;
     constexpr std::int64_t unit = std::int64_t{1} << 29;
@@ -44,8 +44,9 @@ HWY_INLINE F64 odd_in_float(F64 x) {
                   F64(hn::BitCast(DF64(), hn::Or(kept, hn::Set(di, unit)))));
 }
 
-/// FP8DOT2 (to fp16) and FP8DOT4 (to fp32). If both factors are e5m2, a sum that fp64 cannot hold is beyond fp16's
-/// range anyway.
+/// The Arm instructions FP8DOT2 (fp16 results, count = 2) and FP8DOT4 (fp32 results, count = 4). If both operands are
+/// e5m2, fp64 cannot hold every sum of products. FP8DOT4 must not be used then. FP8DOT2 stays correct, because these
+/// sums are beyond the range of fp16.
 template <int count>
 struct Dot8Order {
     static constexpr int terms = count;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// SumModel::exact on vectors: sums in fp64 with their errors. If these do not determine the rounding, the definition
-// computes the sum. Included once per target.
+// SumModel::exact with vectors. Each sum is accumulated in fp64 together with the rounding errors of its additions. If
+// these two numbers do not determine the fp32 result, the scalar definition computes the sum. Included once per SIMD
+// target.
 #include "emulation/cpu/matmul/parts-inl.hpp"
 #include "emulation/matmul/matmul.hpp"
 
@@ -18,7 +19,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace macheps::HWY_NAMESPACE {
 
-/// A sum in fp64, where products of fp32 numbers are exact, and so is the error of each addition.
+/// A sum of products of fp32 numbers in fp64. The products and the error of each addition are exact in fp64.
 struct DoubleSum {
     F64 sum, errors, inexact;  ///< inexact: bitwise or of all errors, zero if `sum` is exact
     /// Adds a product and returns the error of the addition.
@@ -30,23 +31,23 @@ struct DoubleSum {
         return error;
     }
     HWY_INLINE void add(F64 a, F64 b) { inexact = F64(hn::Or(inexact.v, step(a, b).v)); }
-    /// Adds two products. On AVX-512, one operation keeps the bits of both errors.
+    /// Adds two products. On AVX-512, one instruction ORs both errors into `inexact`.
     HWY_INLINE void add(F64 a0, F64 b0, F64 a1, F64 b1) {
         const F64 first = step(a0, b0), second = step(a1, b1);
         inexact = F64(hn::Or3(inexact.v, first.v, second.v));
     }
 };
 
-/// Returns true if x is, or may be, halfway between two neighbours in fp32, including subnormal ones.
+/// Returns true if x is halfway between two neighbouring fp32 numbers, and also if x is in the subnormal range of fp32.
 inline bool is_fp32_tie(double x) {
     const double size = std::fabs(x);
     if (size < 0x1p-126) return true;  // subnormal ties have different bit patterns: the definition decides
     return (bit_cast<std::uint64_t>(x) & 0x1fffffff) == 0x10000000;
 }
 
-/// Rounds sum + errors, known to within `slack`, to fp32. Returns false if more than one result is possible. Rounding
-/// is monotone, and every tie is a number of fp64. Therefore, if both ends of the interval round to the same number and
-/// neither is a tie, every number between them rounds to it too.
+/// Rounds the exact sum to fp32. The exact sum differs from sum + errors by at most `slack`. Returns false if more than
+/// one result is possible. Rounding is monotone, and every tie is a number of fp64. Therefore, if both ends of the
+/// interval round to the same number and neither is a tie, every number between them rounds to it too.
 inline bool settled(double sum, double errors, bool is_exact, double slack, float& result) {
     if (is_exact && sum == sum) {
         result = sum == 0 ? 0.0f : static_cast<float>(sum);
@@ -91,9 +92,9 @@ HWY_NOINLINE void exact_tile(const float* a, std::int64_t a_row, const float* b,
         }
         float max_a = 0;
         for (std::int64_t p = 0; p < n; ++p) max_a = std::max(max_a, std::fabs(a[p]));
-        // No partial sum is above `largest`, so each of the n errors is at most 2^-53 of it. Each addition of the
-        // errors has itself an error of at most 2^-53 of the sum of all n. The bound is doubled for its own roundings
-        // and those of the ends.
+        // No partial sum exceeds `largest`, so each of the n errors is at most 2^-53 largest. Adding up the errors
+        // makes n more errors. Each of these is at most 2^-53 times the sum of the first n. The bound is doubled to
+        // cover the rounding of the bound itself and of the ends of the interval.
         const double terms = static_cast<double>(n);
         for (std::int64_t j = 0; j < columns; ++j) {
             const double largest = terms * max_a * static_cast<double>(max_b[j]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of A and a panel of columns of B are packed in the order in which the chain takes the terms. Each block of k is
-// filled up to whole instructions. A tile of accumulators stays in registers from the beginning of a block to its end.
+// Packs rows of A and panels of columns of B in the order in which the chain adds the terms. Each block of k is padded
+// with zeros to a multiple of the instruction's k. The accumulators of a tile stay in registers for a whole block.
 #include "emulation/cpu/simd/targets.hpp"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "emulation/cpu/matmul/order/order_kernel.cpp"
@@ -33,17 +33,17 @@ constexpr std::int64_t order_rows = 192;
 
 constexpr int max_order_rows = 6;
 
-/// An order of summation, and the tiles that compute it.
+/// An order of summation, and the functions that compute tiles in this order.
 struct OrderKernel {
     bool (*serves)(const Matmul& args);
-    OrderTile tiles[max_order_rows];  ///< for 1 to `rows` rows
+    OrderTile tiles[max_order_rows];  ///< tiles[r - 1] computes r rows, for r up to `rows`
     int rows;
     bool flushes = false;               ///< runs with MXCSR's flush modes on
-    bool cuts = true;                   ///< operands are cut to their format's grid
+    bool cuts = true;                   ///< operands are truncated to the grid of their format
     float b_scale = 1;                  ///< factor of the packed columns of b
-    bool as_halves = false;             ///< operands are packed as fp16: half_chain.hpp
-    const OrderTile* scaled = nullptr;  ///< faster tiles, for operands of moderate size: order_brain-inl.hpp
-    bool turns = false;                 ///< the scaled tiles read turned columns: brain_chain.hpp
+    bool as_halves = false;             ///< operands are packed as fp16 (half_chain.hpp)
+    const OrderTile* scaled = nullptr;  ///< faster tiles for moderate operands (order_brain-inl.hpp)
+    bool turns = false;                 ///< the scaled tiles read permuted columns (brain_chain.hpp)
 };
 
 bool is_flushed_chain(const SumRule& sum) {
@@ -57,7 +57,7 @@ bool is_parted(const Machine& m, int k) {
 }
 bool is_plain(const Machine& m, Delivery delivery) { return m.sum.is_plain_chain() && m.sum.delivery == delivery; }
 
-/// Returns true for a chain in fp16 whose operands are numbers of fp16.
+/// Returns true for a chain of fp16 fma if fp16 can represent all values of the operand formats.
 bool is_half_chain(const Matmul& args) {
     const auto fits = [](const Format& f) {
         return f.encoding == Encoding::binary && f.precision <= fp16.precision && f.emin() - f.fraction_bits() >= -24 &&
@@ -81,7 +81,7 @@ constexpr OrderTile brain_tiles[] = {brain_tile<1>, brain_tile<2>, brain_tile<3>
 constexpr OrderTile native_brain_tiles[] = {brain_chain_tile<1>, brain_chain_tile<2>, brain_chain_tile<3>,
                                             brain_chain_tile<4>, brain_chain_tile<5>, brain_chain_tile<6>};
 
-/// Returns true for a chain in bf16 whose operands have at most bf16's precision.
+/// Returns true for a chain of bf16 fma if the operand formats have at most the precision of bf16.
 bool is_brain_chain(const Matmul& args) {
     return is_plain(*args.rule.machine, Delivery::bf16_nearest_even) && args.a.format.precision <= bf16.precision &&
            args.b.format.precision <= bf16.precision;
@@ -175,7 +175,7 @@ constexpr OrderKernel order_kernels[] = {
      {order_tile<Dot8Order<2>, 1>, order_tile<Dot8Order<2>, 2>},
      2},
     {[](const Matmul& x) {
-         // The products of two e5m2 operands span more digits than fp64 has.
+         // A sum of products of e5m2 numbers may need more significant bits than fp64 has.
          const bool is_wide = x.a.format == e5m2 && x.b.format == e5m2;
          return is_exact_dot8<4>(x, Delivery::fp32_nearest_even) && !is_wide;
      },
@@ -201,8 +201,8 @@ const OrderKernel* order_kernel_of(const Matmul& args) {
 }
 
 /// Prepares a packed panel for the scaled tiles of the kernel. Returns the factor by which the panel was multiplied, or
-/// 0 if the panel is unchanged. Columns beyond the last one become copies of the first, because sums of zeros would
-/// have to be computed with care.
+/// 0 if the panel is unchanged. Unused columns become copies of the first one, because zero sums would force the slow
+/// steps that check for ties.
 float scale_panel(const OrderKernel& kernel, const OperandSizes& a, const OrderTerms& terms, std::int64_t columns,
                   float* b) {
     if (kernel.scaled == nullptr) return 0;
@@ -213,7 +213,7 @@ float scale_panel(const OrderKernel& kernel, const OperandSizes& a, const OrderT
         std::fill(row + columns, row + order_columns, row[0]);
         for (std::int64_t j = 0; j < order_columns; j += lanes_of_vector) store(load(row + j) * F32(scale), row + j);
     }
-    // At the beginning of each block, the sums are not turned.
+    // Each block begins with its sums in the original order of columns, so each block is permuted separately.
     if (kernel.turns) {
         for (const OrderBlock& each : terms.blocks) turn_columns(b + each.begin * order_columns, each.end - each.begin);
     }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matmuls on orders of summation and on units of CPUs: chains that are neither fp32.chain nor fused steps, over all of
-// k or in the blocks of a CPU library.
+// Matmul kernels for orders of summation other than fp32.chain, and for the dot-product units of CPUs. A sum runs over
+// all of k or in the blocks of k of a CPU library. Fused steps of other matrix units are in
+// emulation/cpu/matmul/machine.
 #pragma once
 #include "emulation/cpu/matmul/kernel.hpp"
 
 namespace macheps {
 
-/// Returns whether order_block_kernel has vector code of `level` for the matmul.
+/// Returns whether order_block_kernel() has vector code for the matmul on `level`.
 bool runs_as_order(Simd level, const Matmul& args);
 
 /// Returns a kernel with the contract of matmul_block_kernel(), for matmuls for which runs_as_order() is true.

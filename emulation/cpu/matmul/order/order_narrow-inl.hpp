@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Chains of fma in fp16 on tiles of several vectors. Rounding a sum to fp32 first can be wrong only if the fp32 result
-// is a tie. Adding half a unit turns the low bits of a tie into zeros, so one comparison finds the ties of a whole
-// group of vectors. Included once per target.
+// Computes chains of fp16 fma in tiles of several vectors. Each sum is rounded to fp32 and then to fp16. The result can
+// be wrong only if the fp32 number is a tie: a number halfway between two fp16 numbers. Adding half a unit of fp16
+// turns the dropped bits of a tie into zeros. Therefore, one comparison of the smallest dropped bits finds the ties in
+// a whole group of vectors. Included once per SIMD target.
 #include "emulation/cpu/matmul/order/order_step-inl.hpp"
 
 #include <utility>
@@ -17,9 +18,9 @@
 HWY_BEFORE_NAMESPACE();
 namespace macheps::HWY_NAMESPACE {
 
-/// Sums in fp16, held in fp32 and scaled by 2^-112. With this scale, fp32 has the same exponents and subnormal numbers
-/// as fp16, and rounding always drops 13 bits. An overflow of fp16 is found by its magnitude. Columns of b arrive with
-/// the same scale.
+/// fp16 sums, stored as fp32 and scaled by 2^-112. The scale maps the subnormal numbers of fp16 to subnormal numbers of
+/// fp32, so rounding always drops 13 bits. An overflow of fp16 is detected by the magnitude of the sum. The columns of
+/// b must be scaled by the same factor.
 struct HalfSums {
     static constexpr std::int32_t half_unit = 0x1000, kept = -0x2000;
     static constexpr float unscale = 0x1p112f, overflow = 65520 / unscale;  // half a unit above fp16's largest number
@@ -27,7 +28,7 @@ struct HalfSums {
         I32 least;
         F32 largest;
         HWY_INLINE Seen() : least(-1) {}
-        /// Records `sum`, and `s`, its bits with half a unit added.
+        /// Records `sum` and `s`, where `s` is the bit pattern of `sum` plus half a unit.
         HWY_INLINE void observe(F32 sum, I32 s) {
             const I32 dropped = s & I32(0x1fff);
 #if HWY_TARGET == HWY_AVX3
@@ -38,14 +39,14 @@ struct HalfSums {
             largest = F32(hn::Vec<DF32>{_mm512_range_ps(largest.v.raw, sum.v.raw, largest_magnitude)});
 #else
             least = I32(hn::Vec<DI32>{_mm256_min_epu32(least.v.raw, dropped.v.raw)});
-            largest = F32(hn::Max(abs(sum).v, largest.v));  // the second operand if the first is NaN
+            largest = F32(hn::Max(abs(sum).v, largest.v));  // x86: `largest` if the first operand is NaN
 #endif
         }
-        /// Returns true if a sum of the group may have to be computed with care. That includes an infinity, because it
-        /// may hide a large finite sum.
+        /// Returns true if a sum of the group may need careful(). It may also be needed if a sum is infinite, because
+        /// an infinity in `largest` hides a large finite sum.
         HWY_INLINE bool needs_care() const { return any((least == I32(0)) | !(largest < F32(overflow))); }
     };
-    /// Returns true if a sum of one vector has to be computed with care. Infinities stay as they are.
+    /// Returns true if a sum of one vector needs careful(). An infinite sum does not.
     HWY_INLINE static bool needs_care(F32 sum, I32 s) {
         const F32 size = abs(sum);
         return any(((s & I32(0x1fff)) == I32(0)) | ((size >= F32(overflow)) & (size < from_bits(I32(0x7f800000)))));
@@ -59,7 +60,7 @@ struct HalfSums {
     }
 };
 
-/// Adds one term for the rows of a group, two vectors each.
+/// Adds one product to each sum of a group of rows. Each row has two vectors of sums.
 template <class Sums, int... v>
 HWY_INLINE void narrow_step(const float* a, std::int64_t a_row, const float* b, F32* sum,
                             std::integer_sequence<int, v...>) {
@@ -79,7 +80,7 @@ HWY_INLINE void narrow_step(const float* a, std::int64_t a_row, const float* b, 
     }
 }
 
-/// An OrderTile.
+/// An OrderTile (order_tile-inl.hpp).
 template <class Sums, int rows>
 HWY_NOINLINE void narrow_tile(const float* a, std::int64_t a_row, const float* b, std::int64_t n, float* sums) {
     constexpr std::int64_t columns = 2 * lanes_of_vector;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packing of the order kernels' operands: the terms are in the order in which the chain takes them, and each block of k
-// is filled up to whole instructions. Included once per target.
+// Packs the operands of the order kernels. The terms are in the order in which the chain adds them. Each block of k is
+// padded with zeros to a multiple of the instruction's k. Included once per SIMD target.
 #include "emulation/cpu/matmul/order/order_tile-inl.hpp"
 #include "emulation/matmul/matmul.hpp"
 
@@ -11,12 +11,13 @@
 #define MACHEPS_ORDER_BLOCK
 namespace macheps {
 
-/// A block of k: packed terms [begin, end) with a separate sum.
+/// A block of k: the packed terms [begin, end), which are summed separately.
 struct OrderBlock {
     std::int64_t begin, end;
 };
 
-/// The packed terms of a matmul. `source` is the index of each term, or -1 for +0.
+/// The order of the packed terms of a matmul. source[i] is the index along k of packed term i, or -1 for padding with
+/// +0.
 struct OrderTerms {
     std::vector<std::int64_t> source;
     std::vector<OrderBlock> blocks;
@@ -53,8 +54,8 @@ struct OrderTerms {
 HWY_BEFORE_NAMESPACE();
 namespace macheps::HWY_NAMESPACE {
 
-/// Reads values on the grid of a format, as factor_of_value() does: lower bits are cut, and every NaN is the canonical
-/// one. Subnormal numbers of fp32 are read as zeros if the unit does so.
+/// Reads operands as factor_of_value() does: truncates each value to the grid of the format and makes every NaN
+/// canonical. If `flushes`, numbers that are subnormal in fp32 are read as zeros.
 class GridReader {
   public:
     GridReader(const Format& format, bool cuts, bool flushes)
@@ -74,7 +75,7 @@ class GridReader {
         const I32 count(hn::Min((clamped - exponent + I32(drop_)).v, I32(31).v));
         const F32 cut = from_bits(bits(x) & I32(hn::Shl(I32(-1).v, count.v)));
         const F32 whole = from_bits(bits(x) & I32(-(1 << padding_)));
-        // A count of 24 or more would leave only bits of the exponent. The value is a zero then.
+        // If 24 or more bits are cut off, only the sign remains, so the value is a zero.
         const F32 number = select(count > I32(23), from_bits(bits(x) & I32(-0x7fffffff - 1)), cut);
         return canonical(select(field == I32(255), whole, number));
     }
@@ -94,7 +95,7 @@ struct OrderScratch {
     std::vector<float> a_scales, b_scales;
 };
 
-/// Packs rows of a to scratch.a [rows, terms].
+/// Packs rows of a into scratch.a [rows, terms].
 inline void pack_rows(const OuterView& x, std::int64_t first, std::int64_t rows, const OrderTerms& terms,
                       const GridReader& read, OrderScratch& scratch) {
     const std::int64_t size = terms.size(), spare = lanes_of_vector;
@@ -113,8 +114,8 @@ inline void pack_rows(const OuterView& x, std::int64_t first, std::int64_t rows,
     }
 }
 
-/// Packs columns of b, multiplied by `scale`, a power of two, to scratch.b [terms, order_columns]. Columns beyond the
-/// last one are +0.
+/// Multiplies columns of b by `scale`, a power of two, and packs them into scratch.b [terms, order_columns]. Unused
+/// columns are +0.
 inline void pack_columns(const OuterView& x, std::int64_t first, std::int64_t columns, const OrderTerms& terms,
                          const GridReader& read, float scale, OrderScratch& scratch) {
     const std::int64_t size = terms.size();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One step of each chain that is neither fp32.chain nor a fused step with exponents. A step adds `terms` packed terms
-// to the accumulators of a row and a vector of columns. Included once per target.
+// Steps of the sums that the order kernels compute. A step adds `terms` packed products to one vector of accumulators,
+// for one row of a and one vector of columns of b. Included once per SIMD target.
 #include "emulation/cpu/matmul/parts-inl.hpp"
 #include "emulation/machine/step.hpp"
 
@@ -20,8 +20,9 @@ namespace macheps::HWY_NAMESPACE {
 // --- rounding to odd
 
 #if HWY_TARGET == HWY_AVX3
-/// Returns the odd one of `down` and `up`, the two neighbours of an inexact result. Both are the result if it is exact.
-/// If an exact difference is zero, it is `up`, +0.
+/// Returns the result rounded to odd, given the result rounded down and rounded up. If the result is inexact, returns
+/// the one whose last bit is set. If the result is exact, `down` and `up` are equal, except that an exact difference of
+/// zero returns `up`, which is +0.
 HWY_INLINE F32 odd_neighbour(__m512 down, __m512 up) {
     const __mmask16 is_odd = _mm512_test_epi32_mask(_mm512_castps_si512(down), _mm512_set1_epi32(1));
     return F32(hn::Vec<DF32>{_mm512_mask_blend_ps(is_odd, up, down)});
@@ -38,7 +39,7 @@ HWY_INLINE F32 through_bf16(F32 x) {
     return from_bits((word + I32(0x7fff) + (shift_right_logical(word, 16) & I32(1))) & I32(-0x10000));
 }
 
-/// Returns `t` with the lanes of `wrong` replaced by round(a b + c), computed by the definition.
+/// Returns `t`, except that the lanes in `wrong` are replaced by round(a b + c), which the scalar definition computes.
 HWY_NOINLINE inline F32 defined_lanes(const Format& format, M32 wrong, F32 a, F32 b, F32 c, F32 t) {
     alignas(64) float x[f32_lanes], y[f32_lanes], z[f32_lanes], out[f32_lanes], is_wrong[f32_lanes];
     store(a, x);
@@ -54,10 +55,11 @@ HWY_NOINLINE inline F32 defined_lanes(const Format& format, M32 wrong, F32 a, F3
     return load(out);
 }
 
-// --- steps. The first member is the start value of a chain, and value() is its result. `a` and `b` point to the first
-// of `terms` terms of a row and of a vector of columns. The terms of b are b_step apart.
+// --- steps. The first data member is the accumulator: it is initialised with the start value of the chain, and value()
+// returns the result. `a` points to the next `terms` terms of a row, and `b` to those of a vector of columns.
+// Consecutive terms of b are b_step elements apart.
 
-/// An fma in fp32. With MXCSR's flush modes on, it is the fma of VDPBF16PS and of AMX.
+/// An fma in fp32. If MXCSR's flush modes are on, this is the fma of VDPBF16PS and of AMX.
 struct FmaOrder {
     static constexpr int terms = 1;
     F32 sum;
@@ -65,7 +67,8 @@ struct FmaOrder {
     HWY_INLINE F32 value() const { return sum; }
 };
 
-/// An fma rounded to bf16. Rounding twice, to fp32 first, can be wrong only if the fp32 result is a tie.
+/// An fma rounded to bf16. The step rounds to fp32 and then to bf16. The result can be wrong only if the fp32 number is
+/// a tie: a number halfway between two bf16 numbers.
 struct BrainOrder {
     static constexpr int terms = 1;
     F32 sum;
@@ -90,8 +93,9 @@ struct BrainOrder {
     HWY_INLINE F32 value() const { return sum; }
 };
 
-/// An fma rounded to fp16, in the same way. Below fp16's normal numbers, a tie can end in more zeros, so every nonzero
-/// result there is treated as a tie.
+/// An fma rounded to fp16, in the same way as BrainOrder rounds to bf16. In the subnormal range of fp16, a tie has more
+/// trailing zeros, which the test for ties would miss. Therefore every nonzero result in that range is treated as a
+/// tie.
 struct HalfOrder {
     static constexpr int terms = 1;
     F32 sum;
@@ -111,7 +115,7 @@ struct HalfOrder {
     HWY_INLINE F32 value() const { return sum; }
 };
 
-/// A rounded product, which is then added and rounded again.
+/// A product rounded to fp32, which is then added to the sum with a second rounding.
 struct UnfusedOrder {
     static constexpr int terms = 1;
     F32 sum;
@@ -131,8 +135,9 @@ struct KahanOrder {
     HWY_INLINE F32 value() const { return sum; }
 };
 
-/// AMX: adds the even and the odd products of `tile` terms in two separate chains, then adds these to each other and to
-/// the sum. With `joined` == 2 (fp8), two products are added first and count as one.
+/// The AMX units. A step adds the even and the odd products of `tile` terms in two separate chains, then adds the two
+/// chains, and adds the result to the accumulator. With `joined` == 2 (fp8), two adjacent products are added first and
+/// count as one product.
 template <int tile, int joined>
 struct PartedOrder {
     static constexpr int terms = tile;
@@ -144,7 +149,7 @@ struct PartedOrder {
                 even = fma(F32(a[0]), load(b), even);
                 odd = fma(F32(a[1]), load(b + b_step), odd);
             } else {
-                // A product of fp8 is exact, so one fma rounds the sum of two once.
+                // A product of fp8 numbers is exact in fp32, so the fma rounds the sum of two products once.
                 even = even + fma(F32(a[1]), load(b + b_step), F32(a[0]) * load(b));
                 odd = odd + fma(F32(a[3]), load(b + 3 * b_step), F32(a[2]) * load(b + 2 * b_step));
             }
@@ -154,29 +159,31 @@ struct PartedOrder {
     HWY_INLINE F32 value() const { return sum; }
 };
 
-/// Replaces subnormal numbers by zeros of their sign.
+/// Replaces subnormal numbers by zeros of the same sign.
 HWY_INLINE F32 flushed(F32 x) {
     const M32 small = abs(x) < F32(0x1p-126f);
     return select(small, from_bits(bits(x) & I32(-0x7fffffff - 1)), x);
 }
 
-/// Returns x + y rounded to odd and flushed. An overflow gives infinity.
+/// Returns x + y rounded to odd. A subnormal result becomes a zero, and an overflow gives infinity.
 HWY_INLINE F32 odd_flushed_sum(F32 x, F32 y) {
     const F32 s = x + y, other = s - x, error = (x - (s - other)) + (y - other);
-    // If |x + y| is below |s|, the result is one unit less. The last bit of an inexact result is set.
+    // If the exact |x + y| is below |s|, subtract one unit in the last place from |s|. Set the last bit if s is
+    // inexact.
     const I32 word = bits(s);
     const M32 inexact = !(error == F32()) & (error == error);
     const M32 below = (bits(error) ^ word) < I32(0);
     const I32 cut = select(below, word - I32(1), word) | I32(1);
     F32 result = select(inexact, from_bits(cut), s);
-    // A sum beyond the largest number becomes infinity. If s is infinite, the error is NaN, and the result is s.
+    // An exact sum above the largest finite number becomes infinity. If s is already infinite, the error is NaN and the
+    // result is s.
     const M32 over = inexact & (bits(abs(s)) == I32(0x7f7fffff)) & !below;
     result = select(over, from_bits((word & I32(-0x7fffffff - 1)) | I32(0x7f800000)), result);
     return flushed(result);
 }
 
-/// BFDOT: rounds both products, their sum and the sum with C to odd. A product of bf16 is exact in fp32 unless it
-/// overflows or is flushed.
+/// The Arm instruction BFDOT: rounds both products, their sum, and the sum with C to odd. A product of bf16 numbers is
+/// exact in fp32 unless it overflows or is flushed.
 struct OddPairsOrder {
     static constexpr int terms = 2;
     F32 sum;
@@ -191,8 +198,9 @@ struct OddPairsOrder {
     HWY_INLINE F32 value() const { return sum; }
 };
 
-/// Adds two products with one rounding, then the result to the sum. fp64 holds the products exactly. Rounding their sum
-/// to fp64 before fp32 can be wrong only below 2^-120, where the definition computes it.
+/// Adds two products with one rounding, then adds the result to the accumulator. fp64 holds each product exactly. The
+/// sum of the two products is rounded to fp64 and then to fp32. This double rounding can be wrong only below 2^-120,
+/// where the scalar definition computes the sum.
 struct PairThenAddOrder {
     static constexpr int terms = 2;
     F32 sum;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiles of the order kernels: sums [rows, order_columns] of packed terms, which stay in registers. Included once per
-// target.
+// Tiles of the order kernels. A tile computes sums [rows, order_columns] of packed terms and keeps them in registers.
+// Included once per SIMD target.
 #include "emulation/cpu/matmul/order/order_step-inl.hpp"
 
 #include <utility>
@@ -18,8 +18,9 @@ namespace macheps::HWY_NAMESPACE {
 
 inline constexpr std::int64_t order_columns = 2 * lanes_of_vector;
 
-/// Sets flush-to-zero and denormals-are-zero in MXCSR for its lifetime, if the unit flushes. The tile's function is not
-/// inlined, because a compiler may move arithmetic across the change within one function.
+/// Sets flush-to-zero and denormals-are-zero in MXCSR for the lifetime of the object, if `flushes` is true. The
+/// functions that compute tiles are not inlined, because within one function a compiler may move arithmetic across a
+/// change of MXCSR.
 class FlushMode {
   public:
     explicit FlushMode(bool flushes) : before_(_mm_getcsr()) {
@@ -33,8 +34,8 @@ class FlushMode {
     unsigned before_;
 };
 
-/// Function that adds the terms [0, n) of a few rows of a and of a panel of b to `sums`. Trees and exact sums begin
-/// with +0 and ignore the values in `sums`.
+/// Function that adds the terms [0, n) of a few rows of a and of a panel of b to `sums`. Pairwise and exact sums begin
+/// with +0 and ignore the previous values of `sums`.
 using OrderTile = void (*)(const float* a, std::int64_t a_row, const float* b, std::int64_t n, float* sums);
 
 template <class Step, int... i>
@@ -52,8 +53,8 @@ HWY_NOINLINE void order_tile(const float* a, std::int64_t a_row, const float* b,
     run_steps<Step>(a, a_row, b, n, sums, std::make_integer_sequence<int, 2 * rows>());
 }
 
-/// Computes fp32.pairwise. The sum of eight products is a leaf of the tree, and the sums along the tree's right edge
-/// are on a stack.
+/// Computes the machine fp32.pairwise. A leaf of its summation tree is the sum of eight products. A stack holds the
+/// sums of the complete subtrees that are not combined yet.
 template <int rows>
 HWY_NOINLINE void pairwise_tile(const float* a, std::int64_t a_row, const float* b, std::int64_t n, float* sums) {
     constexpr int most = 64;
@@ -114,8 +115,8 @@ HWY_NOINLINE bool odd_pairs_flushed(const float* a, std::int64_t a_row, const fl
 }
 #endif
 
-/// Computes BFDOT. If each operation can have its own rounding direction (AVX-512), a sum rounded to odd is the odd one
-/// of its two neighbours.
+/// Computes BFDOT. On AVX-512, each instruction can have its own rounding direction. A sum is rounded down and up
+/// there, and the result rounded to odd is the one whose last bit is set.
 template <int rows>
 HWY_NOINLINE void odd_pairs_tile(const float* a, std::int64_t a_row, const float* b, std::int64_t n, float* sums) {
 #if HWY_TARGET == HWY_AVX3

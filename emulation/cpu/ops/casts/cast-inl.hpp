@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cast of one vector in registers: rounding, overflow, NaN and signs. Included once per target.
+// Casts one vector in registers: rounding, overflow, NaN and signs. Included once per SIMD target.
 #include "emulation/cpu/ops/casts/cast.hpp"
 #include "emulation/cpu/simd/vec-inl.hpp"
 
@@ -35,19 +35,19 @@ HWY_INLINE VI all(std::int32_t x) { return hn::Set(di, x); }
 struct Known {
     bool wide = false;  ///< CastPlan::Path::wide; otherwise narrow
     bool signless = false;
-    bool limited = false;          ///< every overflow, even of an infinity, becomes the largest finite value
+    bool limited = false;          ///< every overflow and every infinity becomes the largest finite value
     bool beyond = false;           ///< AVX-512, narrow: every overflow becomes an infinity or NaN
     bool no_nan = false;           ///< AVX-512, narrow and limited: NaN becomes the largest finite value
-    bool carries_to_inf = false;   ///< wide: an overflow is the infinity that the carry makes
+    bool carries_to_inf = false;   ///< wide: on overflow, the carry gives the correct infinity
     bool overflow_is_nan = false;  ///< AVX2, narrow: an overflow gives the same result as a NaN
-    bool fp16 = false;             ///< AVX-512: the processor's conversion instruction
+    bool fp16 = false;             ///< AVX-512: uses the processor's conversion instruction
     bool unit_scale = false;       ///< encode_scale is 1, and a NaN keeps its sign if the format has one
     bool tallied = false;
 };
 
 #if HWY_TARGET == HWY_AVX3
 // Instructions that Highway does not offer: those with a rounding direction, and VFIXUPIMMPS, which replaces numbers
-// according to their class. Its table has four bits per class, which select the response to a number of that class.
+// according to their class. Its table has four bits per class, which select the replacement for numbers of that class.
 namespace response {
 inline constexpr std::uint32_t keep = 0, source = 1, nan = 3, positive_infinity = 5, positive_zero = 8;
 }
@@ -59,8 +59,8 @@ struct Classes {
                                          negative << 24 | positive << 28);
     }
 };
-/// Returns `kept`, except in lanes where the class of `x` has a response other than `keep`. response::nan is the
-/// canonical NaN with the sign set.
+/// Returns `kept`, except in lanes where the response for the class of `x` is not `keep`. response::nan gives the
+/// canonical NaN with the sign bit set.
 HWY_INLINE VF fix_up(VF kept, VF x, VI table) { return VF{_mm512_fixupimm_ps(kept.raw, x.raw, table.raw, 0)}; }
 HWY_INLINE VF fix_up_where(__mmask16 where, VF kept, VF x, VI table) {
     return VF{_mm512_mask_fixupimm_ps(kept.raw, where, x.raw, table.raw, 0)};
@@ -77,11 +77,12 @@ HWY_INLINE VF with_sign_of(VF a, VF b) {
     return VF{_mm512_castsi512_ps(_mm512_ternarylogic_epi32(_mm512_castps_si512(a.raw), _mm512_castps_si512(b.raw),
                                                             _mm512_set1_epi32(INT32_MIN), 0xd8))};
 }
-/// Returns the smaller magnitude of the two, with the sign of `a`.
+/// Returns the smaller of the two magnitudes, with the sign of `a`.
 HWY_INLINE VF min_magnitude(VF a, VF b) { return VF{_mm512_range_ps(a.raw, b.raw, 2)}; }
 #endif
 
-/// The words of a plan as vectors. `mode` is any Round except `down`, which is `up` with the signs exchanged.
+/// The fields of a CastPlan as vectors. `mode` is any Round except `down`. Rounding down uses `up` and exchanges the
+/// signs.
 template <Round mode>
 struct VectorRounder {
     VF scale, max, drop_power;
@@ -150,10 +151,10 @@ struct VectorRounder {
 #endif
     }
 
-    // round_wide() and round_narrow() return a magnitude on the grid whose exponent has no upper limit. `sign` is a
-    // number with the sign of z.
-    // In round_wide(), the low bits of the fraction are the discarded ones, for normal and subnormal numbers alike, and
-    // a carry ripples into the exponent. For nearest_even, `m` may include its sign.
+    // round_wide() and round_narrow() round a magnitude to the grid of the format, without an upper limit of the
+    // exponent. `sign` is a number with the sign of the operand.
+    // round_wide() discards the low bits of the fraction, for normal and subnormal numbers alike. A carry goes into the
+    // exponent. For nearest_even, `m` may include its sign bit.
     HWY_INLINE VI round_wide(VI m, VI sign, VU random) const {
         if constexpr (mode == Round::nearest_even) {
             const VI odd = hn::And(hn::ShiftRightSame(m, drop_count), lsb);
@@ -182,9 +183,9 @@ struct VectorRounder {
     // format at m. Therefore m + c rounds to nearest even on the grid, and subtracting c again is exact:
     //     c     1.000 0000 0000 0000 0000 0000
     //     m                         1.xxx|xxxx xxxx ...   '|': the last place of c and of the grid
-    // For the other directions, the result is corrected according to the side of m on which it is, or the addition
-    // itself rounds in that direction. Far above the largest finite value, c overflows, and the result is large,
-    // infinite or NaN. It is never less than or equal to the largest finite value.
+    // For the other rounding modes, either the result is corrected if it is on the wrong side of m, or the addition
+    // itself rounds in the required direction. If m is far above the largest finite value, c overflows, and the result
+    // is large, infinite or NaN. It is never less than or equal to the largest finite value.
     HWY_INLINE VF round_narrow(VI magnitude, VI sign, VU random) const {
         if constexpr (mode == Round::stochastic) return round_stochastic(hn::Min(magnitude, clamp_bits), random);
 #if HWY_TARGET == HWY_AVX3
@@ -221,7 +222,7 @@ struct VectorRounder {
     HWY_INLINE VF round_narrow_directed(VI magnitude, VI sign) const {
         const VF e = as_float(binade_of(magnitude));
         VF m = as_float(magnitude);
-        // m plus half a quantum may need a 25th bit, but cutting twice gives the same as cutting once.
+        // m plus half a quantum may need a 25th bit, but truncating twice gives the same result as truncating once.
         if constexpr (mode == Round::nearest_away) m = multiply_add_toward_zero(e, half_place, m);
         VF sum = multiply_add_toward_zero(e, drop_power, m);
         if constexpr (mode == Round::up) {
@@ -236,9 +237,10 @@ struct VectorRounder {
     }
 #endif
 
-    // In integers, significand = ulps << places | discarded. `first_places` is the value of `places` at 2^-127. fp32's
-    // own subnormals get a hidden bit too. That does not matter, because their whole significand is beyond the 32 bits
-    // that are read. On x86, shifts by 32 or more, and by "negative" counts, give 0.
+    // Splits the significand into significand = ulps << places | discarded. `first_places` is the value of `places` at
+    // 2^-127. For numbers that are subnormal in fp32, the code wrongly adds a hidden bit. This is harmless, because
+    // their whole significand is below the 32 discarded bits that are compared with the random bits. On x86, shifts by
+    // 32 or more, and by "negative" counts, give 0.
     HWY_INLINE VF round_stochastic(VI magnitude, VU random) const {
         const VI binade = binade_of(magnitude), c = hn::Add(binade, drop_exponent);
         const VU significand = as_unsigned(hn::OrAnd(all(0x800000), magnitude, all(0x7fffff)));
@@ -254,14 +256,15 @@ struct VectorRounder {
     }
 };
 
-/// Magnitudes that a tally reads: those of the operand, of z, and of the result.
+/// Magnitudes that a tally reads: of the operand x, of the scaled operand z, and of the result q.
 struct Seen {
     VI x, z, q;
 };
 
 #if HWY_TARGET == HWY_AVX3
 
-/// Returns z = x * scale on the format's grid. The tables of `r` decide what `known` leaves open.
+/// Returns x * scale, rounded to the grid of the format. `known` fixes some properties of the cast at compile time. The
+/// tables of `r` define the others.
 template <Round mode, Known known>
 HWY_INLINE VF cast_vector(const VectorRounder<mode>& r, VF x, VU random, [[maybe_unused]] Seen& seen) {
     const VI mask = all(magnitude_mask);
@@ -272,8 +275,8 @@ HWY_INLINE VF cast_vector(const VectorRounder<mode>& r, VF x, VU random, [[maybe
         return with_sign_of(fix_up(q, u, r.nan_table), u);
     }
     if constexpr (known.signless && mode == Round::nearest_even && known.unit_scale && !known.tallied) {
-        // A number and its negative add up to +0. So if the computation uses the signed numbers, a zero result has no
-        // sign.
+        // The sum of a number and its negative is +0. This computation uses signed numbers, so a zero result is always
+        // +0.
         if constexpr (known.limited) u = min_magnitude(u, r.max);
         const VF e = with_sign_of(as_float(r.binade_of(as_int(u))), u);
         const VF q = hn::NegMulAdd(e, r.drop_power, hn::MulAdd(e, r.drop_power, u));
@@ -286,7 +289,7 @@ HWY_INLINE VF cast_vector(const VectorRounder<mode>& r, VF x, VU random, [[maybe
     VF q;
     if constexpr (known.carries_to_inf) {
         const VI rounded = r.round_wide(mode == Round::nearest_even ? as_int(u) : z, as_int(u), random);
-        q = fix_up(as_float(rounded), u, r.nan_table);  // a NaN may have become anything; the sign is set below
+        q = fix_up(as_float(rounded), u, r.nan_table);  // a NaN becomes canonical; its sign is set below
     } else {
         const VF rounded = known.wide ? as_float(r.round_wide(hn::Min(z, all(infinity_bits)), as_int(u), random))
                                       : r.round_narrow(z, as_int(u), random);
@@ -306,7 +309,7 @@ HWY_INLINE VF cast_vector(const VectorRounder<mode>& r, VF x, VU random, [[maybe
 
 #else
 
-/// Returns z = x * scale on the format's grid.
+/// Returns x * scale, rounded to the grid of the format.
 template <Round mode, Known known>
 HWY_INLINE VF cast_vector(const VectorRounder<mode>& r, VF x, VU random, [[maybe_unused]] Seen& seen) {
     const VI u = as_int(known.unit_scale ? x : hn::Mul(x, r.scale)), sign_mask = all(INT32_MIN);
@@ -315,11 +318,11 @@ HWY_INLINE VF cast_vector(const VectorRounder<mode>& r, VF x, VU random, [[maybe
     VI q;
     if constexpr (known.limited) {
         static_assert(!known.wide);
-        q = as_int(hn::Min(r.round_narrow(z, u, random), r.max));  // x86: the second operand if the first is NaN
+        q = as_int(hn::Min(r.round_narrow(z, u, random), r.max));  // x86: r.max if the first operand is NaN
     } else if constexpr (known.carries_to_inf) {
         q = r.round_wide(z, u, random);
     } else {
-        // A finite value that is rounded inward stays finite; an infinity does not become finite.
+        // A finite value that is rounded toward zero stays finite. An infinity does not become finite.
         VI limit = r.overflow_bits;
         if constexpr (mode == Round::toward_zero || mode == Round::to_odd) {
             limit = hn::IfThenElse(hn::Lt(z, all(infinity_bits)), r.max_bits, limit);

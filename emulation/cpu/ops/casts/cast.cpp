@@ -34,14 +34,14 @@ namespace {
 
 using namespace vector_cast;
 
-/// Counts per lane. Some elements are added to counts where they do not belong. Another count gives their number, and
-/// into() subtracts it.
+/// Counts for a Tally, per lane. For speed, some counts include elements that the Tally excludes. The number of these
+/// elements follows from the other counts, and into() subtracts it.
 struct Counts {
     std::int64_t known_finite = 0;
     VI finite, nan, zero;  // of x; `finite` does not include known_finite
     VI code_zero, below_normal, at_max, beyond;
     VI largest;
-    VU least;  // minimum of the bit pattern minus 1, which for zero is the largest number
+    VU least;  // minimum of (bits of |x|) - 1; for a zero, this wraps to the largest number
 
     HWY_INLINE Counts() {
         finite = nan = zero = code_zero = below_normal = at_max = beyond = largest = hn::Zero(di);
@@ -77,7 +77,8 @@ struct Counts {
         return sum;
     }
 
-    /// Adds the counts of `count` elements to `tally`. `padding` zeros were counted after these elements.
+    /// Adds the counts of `count` elements to `tally`. Subtracts the `padding` zeros that filled the last vector and
+    /// were counted as well.
     HWY_INLINE void into(const CastPlan& plan, std::uint64_t count, std::uint64_t padding, Tally& tally) const {
         Tally t;
         t.count = count;
@@ -96,7 +97,7 @@ struct Counts {
     }
 };
 
-/// Prefetches data that will be read soon. An address past the end of the array does no harm.
+/// Prefetches data that will be read soon. Prefetching past the end of an array is harmless.
 template <class T>
 HWY_INLINE void prefetch(const T* p, Traffic traffic) {
     const auto address = reinterpret_cast<std::uintptr_t>(p);
@@ -153,9 +154,10 @@ void cast_kernel(const CastPlan& plan, const float* in, float* out, std::int64_t
     if constexpr (known.tallied) counts.into(plan, static_cast<std::uint64_t>(n), padding, *tally);
 }
 
-/// Rounds to e8m0fnu. Only the exponent is kept; the amount added for the rounding direction carries into it. The
-/// smallest scale, 2^-127, is a subnormal of fp32. It is the result of magnitudes up to `lowest`: those up to 2^-127
-/// or, when rounding to nearest, those below the tie at 1.5 * 2^-127 (0x600000).
+/// Rounds to e8m0fnu, whose numbers are powers of two. The kernel adds an amount that depends on the rounding mode and
+/// carries into the exponent if the result is rounded up. Then it drops the fraction. The smallest power, 2^-127, is
+/// subnormal in fp32. It is the result for all magnitudes up to `lowest`, which is 2^-127 or, when rounding to nearest,
+/// just below the tie at 1.5 * 2^-127 (0x600000).
 template <bool unit_scale, bool limited>
 void power_kernel(const CastPlan& plan, const float* in, float* out, std::int64_t n, Tally*, std::uint64_t,
                   Traffic traffic) {
@@ -200,7 +202,8 @@ Caster::Kernel kernel_of(const CastPlan& plan) {
                          : cast_kernel<mode, Known{.tallied = tallied}>;
 }
 
-// Nearly every cast rounds to nearest even, so this direction has kernels with more assumptions.
+// Nearly every cast rounds to nearest even, so this rounding mode has kernels that fix more properties of the cast at
+// compile time.
 #if HWY_TARGET == HWY_AVX3
 
 /// Returns the kernel for `known`, with unit_scale set if the plan's scale is 1.
@@ -320,12 +323,13 @@ void scalar_kernel(const CastPlan& plan, const float* in, float* out, std::int64
     }
 }
 
-/// Elements of a block. The 32-bit counts of a lane cannot overflow, and a block's operands and results fit in the
-/// second-level cache.
+/// Number of elements in a block. It is so small that the 32-bit counts of a lane cannot overflow and that the operands
+/// and results of a block fit in the L2 cache.
 constexpr std::int64_t block = 1 << 16;
 
-/// Returns the size beyond which arrays do not stay in the caches. It is limited, because the system may report the sum
-/// of a socket's caches, of which one core uses only a part.
+/// Returns the array size above which casts assume that arrays do not stay in the caches: the size of the L3 cache, but
+/// at most 32 MiB. The limit is needed because the system may report the sum of a socket's caches, and one core can use
+/// only a part of them.
 std::int64_t third_level_cache_bytes() {
     static const long bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
     constexpr long limit = 32 << 20;
@@ -350,7 +354,8 @@ Caster::Caster(Simd simd, const Cast& cast) : plan_(cast), plain_(scalar_kernel)
 void Caster::run(const float* in, float* out, std::int64_t n, Tally* tally, std::uint64_t first_element,
                  Traffic traffic) const {
     const Kernel kernel = tally != nullptr ? tallied_ : plain_;
-    // The kernels draw random bits in blocks of four.
+    // The vector kernels draw random bits in blocks of four, so the scalar kernel casts the elements before the first
+    // block.
     if (plan_.cast.round == Round::stochastic && kernel != scalar_kernel && first_element % 4 != 0) {
         const std::int64_t head = std::min<std::int64_t>(n, static_cast<std::int64_t>(4 - first_element % 4));
         scalar_kernel(plan_, in, out, head, tally, first_element, Traffic::cached);

@@ -9,11 +9,11 @@
 
 namespace macheps {
 
-/// How a kernel's operands and results use the caches. It changes no bit.
+/// How a kernel's loads and stores use the caches. The results do not depend on it.
 enum class Traffic : std::uint8_t {
     cached,
     prefetched,  ///< the arrays exceed the caches: operands are prefetched
-    streamed,    ///< the same, and stores bypass the caches; results must be aligned to 64 bytes
+    streamed,    ///< like `prefetched`, and stores bypass the caches; `out` must be aligned to 64 bytes
 };
 
 /// A prepared cast that runs on ranges of elements in one thread, for use inside other loops.

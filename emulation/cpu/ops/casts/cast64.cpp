@@ -16,7 +16,7 @@ namespace macheps {
 
 namespace {
 
-constexpr std::int64_t block64 = 1 << 16, stretch64 = 4096;  ///< elements per task; per pass through the caches
+constexpr std::int64_t block64 = 1 << 16, stretch64 = 4096;  ///< elements per task; elements per cached pass
 
 RandomBits bits_of(const Cast& cast, std::uint64_t element) {
     if (cast.round != Round::stochastic) return {};
@@ -27,7 +27,8 @@ void require_words(const Cast& cast) {
     if (cast.round == Round::stochastic && !cast.can_draw()) require_random_bits(cast.round, {});
 }
 
-/// Calls work(first, count, tally) on stretches that cover [0, n), on all threads, and adds up the tallies.
+/// Divides [0, n) into stretches, calls work(first, count, tally) for each stretch on all threads, and adds up the
+/// tallies.
 template <class Work>
 void over_stretches(ThreadPool& pool, std::int64_t n, Tally64* tally, const Work& work) {
     std::mutex adding;
@@ -59,7 +60,7 @@ class Narrowing {
     bool is_there() const { return draws_ || goes_by_odd(given_); }
     const Cast& rest() const { return rest_; }
 
-    /// Converts fl64(x[i] scale) to fp32, for `count` elements from `at` on.
+    /// Converts fl64(x[i] * scale) to fp32 for i in [at, at + count).
     void operator()(const double* x, std::int64_t at, float* out, std::int64_t count) const {
         std::array<double, stretch64> scaled;
         const double* z = x + at;

@@ -13,7 +13,7 @@
 namespace macheps {
 namespace {
 
-constexpr std::int64_t block = 1 << 16, stretch = 1024;  ///< elements per task; per pass through the first-level cache
+constexpr std::int64_t block = 1 << 16, stretch = 1024;  ///< elements per task; elements per pass (they fit in L1)
 
 template <class Code>
 void require_room(Format f) {
@@ -59,7 +59,7 @@ struct GridCodec {
 
     float decode(std::uint32_t code) const {
         const std::uint32_t m = code & magnitude_mask, sign = (code & sign_bit) != 0 ? 0x80000000u : 0;
-        const auto finite = bit_cast<std::uint32_t>(bit_cast<float>(m << drop) * raise);  // exact, subnormals too
+        const auto finite = bit_cast<std::uint32_t>(bit_cast<float>(m << drop) * raise);  // exact, also for subnormals
         const bool fnuz_nan = nan_sign == 0 && (code & (magnitude_mask | sign_bit)) == sign_bit;
         const std::uint32_t special = overflow != nan && m == overflow ? 0x7f800000u : 0x7fc00000u;
         return bit_cast<float>(fnuz_nan ? 0x7fc00000u : (m > max_code ? special : finite) | sign);
@@ -142,8 +142,8 @@ void decode_array(Simd simd, ThreadPool& pool, Format f, const Code* codes, floa
     for (std::size_t code = 0; by_table && code < table.size(); ++code) table[code] = decode(f, code);
     if constexpr (std::is_same_v<Code, std::uint8_t>) {
         if (kernels != nullptr && by_table) {
-            // The low halves of the fp32 values are zero for every named format of at most 8 bits. They may not be for
-            // a format with an unusual range.
+            // For every named format of at most 8 bits, the low halves of the fp32 values are zero. For a format with
+            // an unusual range, they may be nonzero.
             std::array<std::uint16_t, 256> high{};
             bool fits = true;
             for (std::size_t code = 0; code < high.size(); ++code) {

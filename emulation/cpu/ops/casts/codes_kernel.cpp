@@ -17,10 +17,11 @@ namespace {
 
 using namespace vector_cast;
 
-/// Computes the codes of a narrow cast to nearest even. The sum that rounds (VectorRounder::round_narrow) contains
-/// them,
-///     e + drop | ...0 ulps      where ulps, with its leading one, counts quanta of the binade e,
-/// and every binade above emin adds 2^fraction_bits codes.
+/// Computes the codes of a narrow cast to nearest even. VectorRounder::round_narrow() rounds by adding a power of two.
+/// The bits of this sum are
+///     e + drop | ...0 ulps
+/// where `ulps` is the magnitude in quanta of the binade e, including the leading one. The code is `ulps` plus
+/// 2^fraction_bits for each binade above emin, up to e.
 template <bool unit_scale, bool signless>
 struct NarrowEncoder {
     HWY_INLINE explicit NarrowEncoder(const CastPlan& plan)
@@ -30,8 +31,8 @@ struct NarrowEncoder {
           sign_bit(all(static_cast<std::int32_t>(plan.cast.format.sign_bit()))),
           sign_shift(32 - plan.cast.format.bits),
           drop(plan.drop) {
-        // The code after that of the largest finite number is an infinity or a NaN. A number that is too large is
-        // replaced by the number that would have this code.
+        // The code after the code of the largest finite number is an infinity or a NaN. A number that is too large is
+        // replaced by the number that would have that next code.
         const std::int32_t quantum = 1 << plan.drop;  // of the top binade, in units of fp32's last place
         limit = all(plan.max_bits + (plan.infinity_is_max ? 0 : quantum));
     }
@@ -55,12 +56,12 @@ struct NarrowEncoder {
 
 HWY_INLINE __m512i pack_bytes(VI a, VI b, VI c, VI d) {
     const __m512i words_ab = _mm512_packus_epi32(a.raw, b.raw), words_cd = _mm512_packus_epi32(c.raw, d.raw);
-    // Packing works within 128 bits: byte quadruple 4 i + v comes from vector v.
+    // The pack instructions work within 128-bit blocks. Afterwards, group 4 i + v of four bytes comes from vector v.
     const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
     return _mm512_permutexvar_epi32(order, _mm512_packus_epi16(words_ab, words_cd));
 }
 
-/// A table of 256 entries of 16 bits, in four parts of 64 entries with two registers each.
+/// A table of 256 entries of 16 bits, held in eight registers. Two registers form a part of 64 entries.
 struct Table256 {
     HWY_INLINE explicit Table256(const std::uint16_t* table) {
         for (int i = 0; i < 8; ++i) part[i] = _mm512_loadu_si512(table + 32 * i);
@@ -83,7 +84,7 @@ struct Table256 {
 template <bool is_short>
 void decode_bytes_as(const std::uint16_t* table, const std::uint8_t* codes, float* out, std::int64_t n) {
     const Table256 values(table);
-    // Each word becomes the high half of a number.
+    // Each 16-bit word becomes the high half of an fp32 number.
     alignas(64) std::uint16_t place[64];
     for (int i = 0; i < 64; ++i) place[i] = static_cast<std::uint16_t>(i / 2);
     const __m512i low = _mm512_load_si512(place), high = _mm512_load_si512(place + 32);
@@ -108,7 +109,7 @@ void encode_bytes_as(const CastPlan& plan, const float* in, std::uint8_t* codes,
     };
     std::int64_t i = 0;
     for (; i + 64 <= n; i += 64) {
-        // Prefetch operands that are not in the caches. If they are, this costs almost nothing.
+        // Prefetch the operands. If they are already in the caches, this costs almost nothing.
         for (int line = 0; line < 64; line += 16)
             _mm_prefetch(reinterpret_cast<const char*>(in + i + line) + 2048, _MM_HINT_T0);
         encode_64(in + i, codes + i);

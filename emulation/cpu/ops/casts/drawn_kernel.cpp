@@ -18,9 +18,10 @@ namespace macheps::HWY_NAMESPACE {
 #if MACHEPS_SIMD_TARGET
 namespace {
 
-/// Rounds magnitudes stochastically in fp64, where only floor() loses bits:
-///     t = floor(2^bits m / quantum)      the ulps that are kept, and the bits below them that are read
-///     floor((t + word) / 2^bits)         the result in ulps: a carry out of those bits makes it one larger
+/// Rounds magnitudes stochastically in fp64. `bits` is the number of random bits. All operations except floor() are
+/// exact:
+///     t = floor(2^bits m / quantum)      the ulps of the magnitude m, followed by the next `bits` bits
+///     floor((t + word) / 2^bits)         the result in ulps: a carry out of these bits adds one ulp
 /// t is an integer below 2^(precision + bits), which is at most 2^52.
 class DrawnRounder {
   public:
@@ -51,7 +52,7 @@ class DrawnRounder {
     static constexpr DF64 df{};
     static constexpr DU64 du{};
 
-    /// Converts random words to fp64 through the fraction of 2^52.
+    /// Converts random words to fp64: places them in the fraction of 2^52 and subtracts 2^52.
     HWY_INLINE hn::Vec<DF64> word(const std::uint32_t* words) const {
         const auto drawn =
             hn::ShiftRightSame(hn::PromoteTo(du, hn::Load(hn::Rebind<std::uint32_t, DF64>(), words)), shift_);

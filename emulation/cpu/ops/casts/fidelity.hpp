@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Statistics of a cast of numbers on the host, in addition to Tally and Backend::compare. Defined in stats.cpp.
+// Statistics of a cast of a host array, in addition to Tally and Backend::compare(). Implemented in stats.cpp.
 #pragma once
 #include "emulation/cpu/simd/simd.hpp"
 
@@ -11,11 +11,11 @@ namespace macheps {
 struct FidelityCast {
     double min_normal = 0;    ///< smallest normal number of the format
     double min_beyond = 0;    ///< smallest magnitude that rounds beyond the format's largest number
-    bool has_groups = false;  ///< elements have separate encode scales, which are not given
+    bool has_groups = false;  ///< each group has its own encode scale, which is not given
     float encode_scale = 1;   ///< scale of all elements if has_groups is false
 };
 
-/// Statistics of a cast of an array. Sums are over pairs of which both numbers are finite.
+/// Statistics of a cast of an array x with result y. The sums cover the pairs in which both numbers are finite.
 struct FidelityFigures {
     std::uint64_t subnormal_inexact = 0;  ///< subnormal codes whose value differs from x
     std::uint64_t overflow_rounded = 0;   ///< finite values whose scaled magnitude rounds beyond the largest number
@@ -26,8 +26,9 @@ struct FidelityFigures {
     double z_max = 0;                           ///< the largest scaled magnitude
 };
 
-/// Adds n values x and the results of their cast: `y` in the units of x, and `codes` in the format's own units. Sums
-/// are in fp64, one element after the other, for every instruction set.
+/// Adds the statistics of n elements to `figures`. `y` has the results of the cast in the units of x, and `codes` has
+/// the same results in the units of the format. Sums are in fp64 and in the order of the elements on every instruction
+/// set.
 void add_fidelity(Simd simd, const FidelityCast& cast, const float* x, const float* y, const float* codes,
                   std::int64_t n, FidelityFigures& figures);
 

@@ -14,15 +14,16 @@ namespace macheps::HWY_NAMESPACE {
 #if MACHEPS_SIMD_TARGET
 namespace {
 
-/// Rounds to odd. The processor converts to nearest. If that rounded away from zero, the result goes one place back. If
-/// the conversion was not exact, the last place is made odd. A finite number that became an infinity goes back to the
-/// largest finite number, whose last place is odd.
+/// Converts to fp32 with rounding to odd. The processor first converts to nearest. If this rounded away from zero, the
+/// function subtracts one unit in the last place. If the conversion was inexact, the function sets the last bit. A
+/// finite number that became an infinity goes back to the largest finite number, whose last bit is set.
 HWY_INLINE F32 to_odd(F64 lower, F64 upper) {
     const DI32 di;
     const DF64 wide;
     const F32 nearest = demote(lower, upper);
     const auto verdict = [&](F64 x, F64 y) HWY_ATTR {
-        // 2 if y is larger in magnitude than x, plus 1 if y differs from x. A NaN always differs and stays a NaN.
+        // Returns 2 if y is larger in magnitude than x, plus 1 if y differs from x. A NaN always differs and stays a
+        // NaN.
         const auto larger = hn::IfThenElseZero(hn::Gt(hn::Abs(y.v), hn::Abs(x.v)), hn::Set(wide, 2.0));
         return F64(hn::Add(larger, hn::IfThenZeroElse(hn::Eq(y.v, x.v), hn::Set(wide, 1.0))));
     };

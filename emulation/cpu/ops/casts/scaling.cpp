@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t task_elements = 1 << 15;  ///< about ten microseconds of work
 
-/// The groups of the tensor [rows, columns], which are rectangles.
+/// The groups of a tensor [rows, columns]. A group is a rectangle of elements with a common scale.
 struct Groups {
     std::int64_t rows, columns, block_rows, block_columns, down, across;
 
@@ -30,8 +30,8 @@ struct Groups {
     }
 };
 
-/// A rectangle of the tensor that begins in row `group_row` of the groups. It covers several rows of groups only if
-/// each of these has a single row.
+/// A rectangle of the tensor. It begins in row `group_row` of the grid of groups. It covers several rows of this grid
+/// only if a group is one row high.
 struct Part {
     std::int64_t group_row, first_row, last_row, first_column, last_column;
     std::int64_t size() const { return (last_row - first_row) * (last_column - first_column); }
@@ -40,7 +40,7 @@ struct Part {
 /// Divides the tensor into parts that consist of whole groups.
 std::vector<Part> parts_of_groups(const Groups& g) {
     std::vector<Part> parts;
-    // At least as many columns as largest() reads at a time if each column is a group.
+    // If each column is a group, largest() reads up to 64 columns at a time, so a part gets at least 64 columns.
     const std::int64_t wanted = max_of(task_elements / max_of(g.block_rows, std::int64_t{1}), std::int64_t{64});
     const std::int64_t step =
         max_of((wanted + g.block_columns - 1) / g.block_columns, std::int64_t{1}) * g.block_columns;
@@ -53,13 +53,13 @@ std::vector<Part> parts_of_groups(const Groups& g) {
     return parts;
 }
 
-/// Divides the tensor into parts that are contiguous in memory and small enough for the first-level cache. Each begins
-/// at a group's first column or is within one group.
+/// Divides the tensor into parts that are contiguous in memory and small enough for the L1 cache. Each part begins at
+/// the first column of a group or is within one group.
 std::vector<Part> parts_of_memory(const Groups& g) {
     constexpr std::int64_t most = 4096;
     std::vector<Part> parts;
     const std::int64_t high = max_of(most / max_of(g.columns, std::int64_t{1}), std::int64_t{1});
-    // If each row of groups has a single row, several of them form one part, because their scales are contiguous too.
+    // If a group is one row high, several rows of groups form one part, because their scales are also contiguous.
     const std::int64_t joined = g.block_rows == 1 ? high : 1;
     for (std::int64_t i = 0; i < g.down; i += joined) {
         const std::int64_t end = min_of((i + joined) * g.block_rows, g.rows);
@@ -76,7 +76,7 @@ std::vector<Part> parts_of_memory(const Groups& g) {
     return parts;
 }
 
-/// Memory that one thread keeps from call to call. New pages for each call would cost more than what is written to
+/// Memory that one thread keeps from call to call. Allocating new pages for each call would take longer than writing to
 /// them.
 struct Scratch {
     std::vector<std::int32_t> amax;
@@ -91,11 +91,11 @@ ScaledResult scaled_cast(Simd simd, ThreadPool& pool, const float* in, float* ou
     const auto count = static_cast<std::size_t>(g.down * g.across);
     const ScalingKernels& kernels = scaling_kernels(simd);
     thread_local Scratch of_thread;
-    Scratch& scratch = of_thread;  // the calling thread's, for every thread that runs a part
+    Scratch& scratch = of_thread;  // the calling thread's, shared by all threads that run parts
     scratch.amax.resize(count);
     scratch.encode.resize(count);
     const auto each_part = [&](const std::vector<Part>& parts, const auto& f) {
-        // Several small parts make one task.
+        // A task processes several small parts.
         const std::int64_t n = static_cast<std::int64_t>(parts.size());
         const std::int64_t each = max_of(
             task_elements / max_of(rows * columns / max_of(n, std::int64_t{1}), std::int64_t{1}), std::int64_t{1});
@@ -118,7 +118,7 @@ ScaledResult scaled_cast(Simd simd, ThreadPool& pool, const float* in, float* ou
         }
     });
 
-    // A signed type and its unsigned type may alias.
+    // C++ allows an array of a signed type to be read as the unsigned type.
     const std::span largest(reinterpret_cast<const std::uint32_t*>(scratch.amax.data()), count);
     ScaledResult result = group_scales(how, largest, scratch.encode, {decode, count});
     result.scales = operand_scales(how, g.across, decode);
@@ -126,7 +126,7 @@ ScaledResult scaled_cast(Simd simd, ThreadPool& pool, const float* in, float* ou
     Cast cast = how.cast;
     cast.encode_scale = 1;
     const Caster caster(simd, cast), unchanged(simd, Cast{});
-    cast.encode_scale = 2;  // a placeholder for the scales of blocks
+    cast.encode_scale = 2;  // a placeholder that is not 1; the kernel uses the scales of the groups
     const CastPlan plan(cast);
     const ScalingKernels::Cast in_one_pass = tally == nullptr ? kernels.cast(plan) : nullptr;
     std::mutex adding;

@@ -7,10 +7,11 @@
 
 namespace macheps {
 
-/// Casts with a scale for each group.
-/// Shapes: in, out [rows, columns]; decode [group rows, group columns] row-major, as scale_grid() counts them.
-/// Bits depend on neither `simd` nor the pool. Adds to *tally if `tally` is not null. The counts are those of a single
-/// cast whose input is x before scaling.
+/// Casts an array with one scale for each group of elements, and writes the decode scales of the groups to `decode`.
+/// Shapes: in and out [rows, columns]; decode [group rows, group columns], row-major, where scale_grid() returns the
+/// two sizes.
+/// The results do not depend on `simd` or the pool. Adds to *tally if `tally` is not null. The tally counts each
+/// element once, with its value before scaling as the input.
 ScaledResult scaled_cast(Simd simd, ThreadPool& pool, const float* in, float* out, float* decode, std::int64_t rows,
                          std::int64_t columns, const ScaledCast& how, Tally* tally);
 

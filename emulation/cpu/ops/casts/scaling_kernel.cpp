@@ -32,8 +32,8 @@ HWY_INLINE void each_vector(std::int64_t n, const Function& f) {
     if (i < n) f(i, static_cast<std::size_t>(n - i));
 }
 
-/// Finds the largest magnitudes of blocks of one column, in `vectors` adjacent vectors over all rows. The last vector
-/// has `count` columns.
+/// Finds the largest magnitude of each column over all rows, for blocks that are one column wide. Reads `vectors`
+/// adjacent vectors of columns. The last vector has `count` columns.
 template <bool ignore_nan, int vectors>
 HWY_INLINE void largest_of_columns(const std::int32_t* bits, std::int64_t rows, std::int64_t ld, std::size_t count,
                                    std::int32_t* out) {
@@ -95,7 +95,7 @@ void multiply(const ScaledRows& in, const float* scales, std::int64_t step, std:
     }
 }
 
-/// Multiplies and casts, to nearest even and with the largest finite number for every overflow.
+/// Multiplies, and casts the products to nearest even. Every overflow gives the largest finite number.
 template <vector_cast::Known known>
 void multiply_and_cast(const CastPlan& plan, const ScaledRows& in, const float* scales, std::int64_t step,
                        std::int64_t block, float* out) {

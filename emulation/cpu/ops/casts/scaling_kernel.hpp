@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loops of scaled_cast() over rows that consist of blocks. The elements of a block share a scale, and the first
-// block begins with the first element.
+// Kernels of scaled_cast(). They process rows that consist of blocks. The elements of a block share a scale. The first
+// block of a row begins with the first element.
 #pragma once
 #include "emulation/cpu/simd/simd.hpp"
 #include "emulation/scaling/cast_plan.hpp"
@@ -9,25 +9,25 @@
 
 namespace macheps {
 
-/// Rows of n elements, `ld` apart.
+/// Rows of n elements each. A row begins `ld` elements after the previous one.
 struct ScaledRows {
     const float* x;
     std::int64_t rows, n, ld;
 };
 
 struct ScalingKernels {
-    /// Sets out[i] to the largest magnitude in block i of all rows, as bits. A NaN is larger than all numbers or, with
-    /// `ignore_nan`, not counted.
+    /// Sets out[i] to the bit pattern of the largest magnitude in block i, over all rows. A NaN counts as larger than
+    /// all numbers. With `ignore_nan`, NaNs are ignored.
     void (*largest)(const ScaledRows& in, std::int64_t block, bool ignore_nan, std::int32_t* out);
-    /// Computes z = x times the scale of its block. The rows of z are contiguous. The scales of a row begin `step`
-    /// after those of the row before. A NaN becomes the canonical one.
+    /// Computes z = x * scale, where `scale` is the scale of the block that contains x. The rows of z are contiguous.
+    /// The scales of a row begin `step` elements after the scales of the previous row. A NaN becomes the canonical NaN.
     void (*multiply)(const ScaledRows& in, const float* scales, std::int64_t step, std::int64_t block, float* z);
 
     using Cast = void (*)(const CastPlan& plan, const ScaledRows& in, const float* scales, std::int64_t step,
                           std::int64_t block, float* out);
-    /// Returns a kernel that does multiply() and the cast of the products in one pass, or null if the plan needs
-    /// another kernel. The plan's encode_scale must not be 1, because a NaN is made canonical only if there is a scale.
-    /// The value of encode_scale is not used.
+    /// Returns a kernel that multiplies and casts the products in one pass, or null if it does not support the plan.
+    /// The plan's encode_scale must not be 1, because the kernel makes NaNs canonical only for plans with a scale. The
+    /// value of encode_scale is not used.
     Cast (*cast)(const CastPlan& plan);
 };
 

@@ -12,7 +12,7 @@ namespace macheps::evidence {
 
 enum class Unit : std::uint8_t { mma, wgmma };
 
-/// Types as PTX names them.
+/// Types of operands and results, with their names in PTX.
 enum class PtxType : std::uint8_t { f16, bf16, tf32, e4m3, e5m2, f32, f64 };
 
 // The formats are returned as copies, because device code must not take the address of a constant of namespace scope.
@@ -56,7 +56,7 @@ constexpr const char* name_of(PtxType type) {
 }
 
 /// One form of an instruction d = a b + c: a [m, k], b [k, n], c and d [m, n]. `chain` instructions run one after the
-/// other. Each one takes the d of the previous one as its c, and the next k products.
+/// other. Each instruction takes the d of the previous instruction as its c and adds the next k products.
 struct InstructionForm {
     Unit unit = Unit::mma;
     int m = 16, n = 8, k = 16;
@@ -66,22 +66,22 @@ struct InstructionForm {
     // Only wgmma:
     bool a_in_registers = false;
     bool negates_a = false, negates_b = false;        ///< imm-scale-a, imm-scale-b = -1
-    bool transposes_a = false, transposes_b = false;  ///< operands are M-major, N-major; 16-bit types only
+    bool transposes_a = false, transposes_b = false;  ///< a is M-major, b is N-major; 16-bit types only
     bool ignores_addend = false;                      ///< scale-d = 0: c counts as +0, whatever its value
 
-    int chain = 1;  ///< wgmma: in one commit group
+    int chain = 1;  ///< number of instructions; for wgmma, all are in one commit group
 
     MACHEPS_HD constexpr int products() const { return chain * k; }
     /// Returns the number of bytes in a row of one instruction's a: 16, 32 or more.
     MACHEPS_HD constexpr int row_bytes() const { return k * bytes_of(a); }
     constexpr bool operator==(const InstructionForm&) const = default;
 
-    /// Returns whether this is a plain form, without any property of a variant.
+    /// Returns whether this is a plain form, without any of the properties of variants.
     MACHEPS_HD constexpr bool is_plain() const {
         return chain == 1 && !a_in_registers && !negates_a && !negates_b && !transposes_a && !transposes_b &&
                !ignores_addend;
     }
-    /// Returns whether the form has a trace. A form has one if it is plain and its n is the smallest.
+    /// Returns whether the form has a trace. Only plain forms with the smallest n (8) have traces.
     MACHEPS_HD constexpr bool is_traced() const { return is_plain() && n == 8; }
     /// Returns the lowest compute capability that has the form, times ten.
     constexpr int min_capability() const {
@@ -98,7 +98,7 @@ struct InstructionForm {
         if (a == PtxType::f64) return "DMMA";
         return !fp8 ? "HMMA" : d == PtxType::f16 ? "F2FP HMMA HADD2" : "F2FP HMMA FADD";
     }
-    /// Returns the form without the properties that do not change the inline assembly.
+    /// Returns the form with default values for the properties that do not change the inline assembly.
     constexpr InstructionForm ptx() const {
         InstructionForm form = *this;
         form.chain = 1;
@@ -221,7 +221,7 @@ constexpr void add_wgmma(FormList& list) {
 
 }  // namespace detail
 
-/// All forms: plain ones and variants.
+/// All forms, both plain and variants.
 inline constexpr auto instruction_form_list = [] {
     detail::FormList list;
     detail::add_mma(list);

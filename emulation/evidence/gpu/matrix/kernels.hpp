@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel of a probe that runs matrix instructions on tiles of operands. It is compiled once per form. The other
-// kernels of a probe are in tiles.hpp.
+// The kernel that runs a matrix instruction on tiles of operands. It is compiled once per instruction form (forms.hpp).
+// The kernels that make the operands and compare the outputs are in tiles.hpp.
 #pragma once
 #include "emulation/evidence/gpu/matrix/registers.hpp"
 
@@ -60,7 +60,7 @@ void execute_mma(Device& device, const FormData& data, std::int64_t tiles, const
 }
 
 #if defined(__CUDACC__)
-/// Runs `chain` wgmma in one commit group.
+/// Runs `chain` wgmma instructions in one commit group.
 template <int index, int chain>
 __device__ void run_wgmma(Registers<index>& r, std::uint64_t a, std::uint64_t b, int scale_d) {
     constexpr InstructionForm f = FormAt<index>::form;
@@ -68,7 +68,7 @@ __device__ void run_wgmma(Registers<index>& r, std::uint64_t a, std::uint64_t b,
     ptx::begin_group();
 #pragma unroll
     for (int step = 0; step < chain; ++step) {
-        // Descriptors count in units of 16 bytes. An instruction takes two lines along k.
+        // Descriptors count in units of 16 bytes. Along k, one instruction reads two core matrices.
         const std::uint64_t a_step = a + static_cast<std::uint64_t>(step * 2 * k_stride(f.m) >> 4),
                             b_step = b + static_cast<std::uint64_t>(step * 2 * k_stride(f.n) >> 4);
         const int scale = step == 0 ? scale_d : 1;
@@ -92,8 +92,8 @@ __device__ void run_wgmma(Registers<index>& r, std::uint64_t a, std::uint64_t b,
     run_wgmma<index, 1>(r, a, b, scale_d);
 }
 #else
-/// Returns a code in shared memory, found as wgmma finds it through a descriptor: the core matrix by its two strides,
-/// then the line and the byte.
+/// Returns the code of element (row, k) in shared memory. Finds it through the matrix descriptor, as wgmma does: first
+/// the core matrix by its two strides, then the line and the byte in the line.
 inline std::uint64_t described_code(const std::byte* shared, std::uint64_t descriptor, int row, int k, int bytes,
                                     bool transposed) {
     const auto field = [&](int shift) { return static_cast<std::size_t>(descriptor >> shift & 0x3fff) * 16; };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Probes of matrix instructions on a Device (CudaDevice, or HostDevice in tests). They run class by class until the
-// time is up, and ask questions with known answers. This is host code without fmt, because .cu files include it.
+// Probes of matrix instructions on a Device (CudaDevice, or HostDevice in tests). A `matrix` probe runs each class of
+// operands for its share of the time. A `question` probe runs one instruction on operands for which published models
+// give different results. This is host code that does not use fmt, because .cu files include it.
 #pragma once
 #include "core/error.hpp"
 #include "emulation/evidence/gpu/matrix/kernels.hpp"
@@ -24,11 +25,11 @@ struct InstructionTarget {
     bool has_wgmma = false;
 };
 
-/// Limits of the work.
+/// Limits on the work of a probe.
 struct InstructionEffort {
-    std::int64_t outputs = std::int64_t{1} << 20;  ///< per launch
-    std::uint64_t max_tiles = ~std::uint64_t{0};   ///< per class
-    int candidate_tiles = 128, candidates = 1024;  ///< per class, for a trace
+    std::int64_t outputs = std::int64_t{1} << 20;  ///< maximum number per kernel launch
+    std::uint64_t max_tiles = ~std::uint64_t{0};   ///< maximum number per class of operands
+    int candidate_tiles = 128, candidates = 1024;  ///< maximum numbers per class, kept for a trace
 };
 
 namespace detail {
@@ -54,7 +55,7 @@ class DeviceBytes {
     void* data_;
 };
 
-/// Device memory of a number of tiles, and of the result of a comparison.
+/// Device memory for a number of tiles and for the result of a comparison.
 template <class Device>
 struct TileStore {
     TileStore(Device& device, const FormData& data, std::int64_t tiles)
@@ -80,7 +81,7 @@ class InstructionProbe {
     InstructionProbe(std::unique_ptr<Device> device, InstructionTarget target, InstructionEffort effort = {})
         : device_(std::move(device)), target_(std::move(target)), effort_(effort) {}
 
-    /// Runs the classes of one form. Throws Error if the device fails.
+    /// Runs all classes of operands on one instruction form. Throws Error if the device fails.
     void run_form(int index, double seconds, const evidence::ProbeOptions& options, const evidence::ProbeSink& sink) {
         const InstructionForm& form = instruction_form(index);
         const std::optional<FormData> found = form_data(form, options, sink, "matrix", form.name());
@@ -126,7 +127,7 @@ class InstructionProbe {
         };
         if (options.fault) {  // use a wrong model that these operands refute
             std::vector<SumRule> wrong{data.rule, data.truth};
-            wrong[1].model = SumModel::pairwise;  // not a model of single instructions: d = c
+            wrong[1].model = SumModel::pairwise;  // does not apply to single instructions: gives d = c
             for (const evidence::Mutant& mutant : evidence::mutants(data.truth, data.form.k))
                 wrong.push_back(mutant.rule);
             for (const SumRule& rule : wrong) {
@@ -181,8 +182,8 @@ class InstructionProbe {
                 .any_nan = !data.canonical_nan};
     }
 
-    /// Returns the form's model on this device. Gives a row `declined` and returns nothing if the device or this build
-    /// does not have the instruction, or if no machine models it.
+    /// Returns the form and its model on this device. If the device or this build does not have the instruction, or if
+    /// no machine models it, emits a row with the verdict `declined` and returns nothing.
     std::optional<FormData> form_data(const InstructionForm& form, const evidence::ProbeOptions& options,
                                       const evidence::ProbeSink& sink, const char* kind, const std::string& name) {
         const auto decline = [&](const std::string& why) {
@@ -212,7 +213,7 @@ class InstructionProbe {
         data.shape = evidence::operand_shape(form.m, form.n, form.k, form.chain, format_of(form.a), format_of(form.b),
                                              data.rule, site_id(form.name()));
         if (options.fault) {
-            // Results of another width differ in every class of operands.
+            // Results that are rounded to another width are wrong in every class of operands.
             data.rule.delivery = bytes_of(form.d) == 4 ? Delivery::bf16_nearest_even : Delivery::fp32_nearest_even;
         }
         return data;
@@ -239,11 +240,11 @@ class InstructionProbe {
         do {
             const std::int64_t count = static_cast<std::int64_t>(min_of(tiles, most - first));
             make_operands(*device_, data, cls, options.seed, first, count, store.memory());
-            // Elements that an instruction does not write must not pass as results.
+            // Clear old results, so that elements which the instruction does not write cannot pass as results.
             device_->clear(store.d.data(), detail::TileStore<Device>::size(count, data.d_bytes()));
             execute_instruction(*device_, index, data, count, store.memory());
             const OutputComparison none;
-            device_->copy_in(found, &none, sizeof none);  // waits, so that an error of the instruction appears here
+            device_->copy_in(found, &none, sizeof none);  // waits, so an error of the instruction is reported here
             compare_outputs(*device_, data, count, store.memory(), found);
             OutputComparison comparison;
             device_->copy_out(&comparison, found, sizeof comparison);
@@ -260,8 +261,8 @@ class InstructionProbe {
         sink(row);
     }
 
-    /// Operands and results of the first tiles on the host. Copying all of them at once costs less than copying each
-    /// one.
+    /// Host copy of the operands and results of the first tiles. One copy of all tiles is faster than one copy per
+    /// tile.
     struct HostTiles {
         std::vector<std::byte> a, b, c, d;
     };
@@ -301,8 +302,8 @@ class InstructionProbe {
             element_of(tiles.b, tile, data.b_bytes(), output % data.form.n * products, bytes_of(data.form.b)),
             load_code(element_of(tiles.c, tile, data.d_bytes(), output, c_size), c_size));
     }
-    /// Describes the first mismatch in words. If a trace is recorded, this mismatch and the next ones become
-    /// candidates.
+    /// Returns a description of the first mismatch. If a trace is recorded, also adds this mismatch and some later ones
+    /// to the candidates for the trace.
     std::string describe(const FormData& data, evidence::OperandClass cls, const detail::TileStore<Device>& store,
                          std::uint32_t first, std::int64_t count, std::vector<evidence::TraceRow>& candidates,
                          const evidence::ProbeOptions& options) {
@@ -326,7 +327,7 @@ class InstructionProbe {
                evidence::hex_digits(data.shape.c, wanted(data, tiles, first / outputs, output)) + "; " +
                row_text(trace_form(data), row);
     }
-    /// Returns the rows of a variant that differ from its model.
+    /// Returns a capture of the rows in which a variant differs from its model.
     evidence::Capture capture_of(const InstructionForm& form, const evidence::Candidates& candidates) const {
         evidence::Capture capture{.name = target_.arch + "." + form.name() + ".differing"};
         capture.header = R"({"macheps_capture":1,"kind":"matrix","instruction":")" + form.name() + R"(","arch":")" +
@@ -335,10 +336,10 @@ class InstructionProbe {
         for (const evidence::TraceRow& row : candidates.rows) capture.lines += row_text(candidates.form, row) + '\n';
         return capture;
     }
-    /// Adds outputs from all over the first tiles to the candidates.
+    /// Adds outputs to the candidates for a trace. They are spread evenly over the tiles of the first launch.
     void keep(const FormData& data, evidence::OperandClass cls, const detail::TileStore<Device>& store,
               std::int64_t tiles, std::vector<evidence::TraceRow>& candidates) const {
-        // Only rare operands of these classes refute some of the wrong models.
+        // In these classes, some wrong models differ only on rare operands, so keep four times as many outputs.
         using C = evidence::OperandClass;
         const int more =
             cls == C::swamp || cls == C::one_to_four || cls == C::subnormal || cls == C::underflow || cls == C::tie ? 4
@@ -347,7 +348,7 @@ class InstructionProbe {
         const int each = max_of(more * effort_.candidates / kept, 1);
         const HostTiles host = tiles_of(data, store, tiles);
         for (int t = 0; t < kept; ++t) {
-            // The exhaustive class enumerates operands in order, so tiles are taken from all over it.
+            // The exhaustive class enumerates operands in order, so take tiles from the whole range.
             const auto tile = static_cast<std::size_t>(t * tiles / kept);
             for (int i = 0; i < min_of(each, data.outputs()); ++i) {
                 const int output = (i * data.outputs() / min_of(each, data.outputs()) + 7 * t) % data.outputs();
@@ -362,7 +363,8 @@ class InstructionProbe {
     std::string machine_;
 };
 
-/// Returns the groups of all forms and of all questions. The first probe that runs calls `make`, once.
+/// Returns two groups: one with a probe per instruction form, and one with a probe per question. The first probe that
+/// runs calls `make`; all later probes use the same result.
 template <class Device>
 std::vector<evidence::ProbeGroup> instruction_probe_groups(
     std::function<std::unique_ptr<InstructionProbe<Device>>()> make) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The probes of instructions in a build without CUDA. They have names, but running one throws Error (no_device).
+// The probes of matrix instructions in a build without CUDA. They can be listed, but running one throws Error
+// (no_device).
 #include "emulation/evidence/gpu/matrix/forms.hpp"
 #include "emulation/evidence/gpu/matrix/probes.hpp"
 #include "emulation/evidence/gpu/matrix/questions.hpp"
@@ -8,7 +9,7 @@
 
 namespace macheps::evidence {
 
-/// Returns a group without names. Running one of its probes throws Error (no_device).
+/// Returns a group whose list of instructions is still empty. Running one of its probes throws Error (no_device).
 static evidence::ProbeGroup absent_group(const char* kind, int device) {
     const auto none = [device](const std::string&, double, const evidence::ProbeOptions&, const evidence::ProbeSink&) {
         (void)gpu::device_info(device);

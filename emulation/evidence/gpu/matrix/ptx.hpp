@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrix instructions as inline assembly, one each: mma.sync and wgmma.mma_async of PTX ISA 9.0, with operands in
-// registers of one word (layout.hpp). Device code only. If an architecture does not have an instruction, the general
-// template stops the kernel; the host checks this before it launches.
+// Each matrix instruction as inline assembly: mma.sync and wgmma.mma_async of PTX ISA 9.0. Registers hold one word each
+// (layout.hpp). Device code only. If an architecture does not have an instruction, the primary template stops the
+// kernel. The host checks this before it launches a kernel.
 #pragma once
 #include "emulation/evidence/gpu/matrix/forms.hpp"
 
@@ -31,7 +31,8 @@ struct Mma {
     }
 };
 
-/// Computes d = a b + d, or d = a b if `scale_d` is 0. Descriptors of shared memory give a and b.
+/// Computes d = a b + d, or d = a b if `scale_d` is 0. Operands a and b are in shared memory, at the places that two
+/// descriptors give.
 template <int n, int k, PtxType a, PtxType b, PtxType d>
 struct Wgmma {
     template <int scale_a, int scale_b, int transpose_a, int transpose_b, class D>
@@ -39,7 +40,7 @@ struct Wgmma {
         __trap();
     }
 };
-/// Same as Wgmma, with a in registers.
+/// Same as Wgmma, but with a in registers.
 template <int n, int k, PtxType a, PtxType b, PtxType d>
 struct WgmmaRegisters {
     template <int scale_a, int scale_b, int transpose_b, class D>
@@ -127,7 +128,8 @@ MACHEPS_MMA(16, 16, f64, f64, f64, 8, 4, 4, l)
 #endif
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-// The text of an operand list, and its registers.
+// MACHEPS_NAMES_n is the operand list of n registers in the assembly text. MACHEPS_REGISTERS_n is the list of their
+// constraints.
 #define MACHEPS_NAMES_2 "{%0, %1}"
 #define MACHEPS_REGISTERS_2 "+r"(d[0]), "+r"(d[1])
 #define MACHEPS_NAMES_4 "{%0, %1, %2, %3}"
@@ -187,7 +189,8 @@ MACHEPS_MMA(16, 16, f64, f64, f64, 8, 4, 4, l)
     "+r"(d[117]), "+r"(d[118]), "+r"(d[119]), "+r"(d[120]), "+r"(d[121]), "+r"(d[122]), "+r"(d[123]), \
     "+r"(d[124]), "+r"(d[125]), "+r"(d[126]), "+r"(d[127])
 
-// P0, P1, ...: numbers of the operands that follow the registers of d. _2: types of 2 bytes, which can be transposed.
+// P0, P1, ... are the numbers of the operands after the registers of d. The suffix _2 is for types of 2 bytes, whose
+// operands can be transposed. RS means that a is in registers.
 #define MACHEPS_WGMMA_TEXT(N, K, A, B, D) "wgmma.mma_async.sync.aligned.m64n" #N "k" #K "." #D "." #A "." #B " "
 #define MACHEPS_WGMMA(N, K, A, B, D, R, P0, P1, P2, P3, P4) \
     template <> \

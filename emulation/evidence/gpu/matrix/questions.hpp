@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Questions about matrix units on which published sources differ: operands for which the answers differ, and the
-// meaning of each answer for a field of SumRule. Host only.
+// Questions about matrix units on which published sources disagree. Each question consists of operands for which the
+// possible answers give different results, and of the SumRule field that each result determines. Host only.
 #pragma once
 #include "emulation/evidence/gpu/matrix/forms.hpp"
 
@@ -9,7 +9,7 @@
 
 namespace macheps::evidence {
 
-/// Operands that are not listed are +0.
+/// One question about a matrix unit. Operands that are not listed in `terms` are +0.
 struct Question {
     std::string id;    ///< `P2b.158`
     std::string form;  ///< InstructionForm::name
@@ -24,8 +24,8 @@ struct Question {
         std::uint64_t d;
         std::string means;  ///< `zero_factor_counts = true: ...`
     };
-    std::vector<Answer> answers{};  ///< the meaning of each result; one of them is the model's
-    bool only_recorded = false;     ///< no model claims a result
+    std::vector<Answer> answers{};  ///< the possible results; one of them is the model's
+    bool only_recorded = false;     ///< report the result without a comparison, because no model claims one
 
     std::string name() const { return id + "." + form; }
 };
@@ -37,7 +37,8 @@ inline constexpr const char *mma_bf16 = "mma.m16n8k16.f32.bf16.bf16.f32", *wgmma
                             *mma_tf32 = "mma.m16n8k8.f32.tf32.tf32.f32", *wgmma_tf32 = "wgmma.m64n8k8.f32.tf32.tf32",
                             *mma_fp8 = "mma.m16n8k32.f32.e4m3.e4m3.f32", *wgmma_fp8 = "wgmma.m64n8k32.f32.e4m3.e4m3";
 
-/// Adds the questions about small products and zeros: which exponent a zero has, and which products survive it.
+/// Adds the questions about small products and zeros: which exponent a zero operand has, and which small products are
+/// lost next to it.
 inline void ask_of_zero_exponents(std::vector<Question>& all) {
     for (const char* form : {mma_bf16, wgmma_bf16}) {
         all.push_back({"P1",
@@ -77,7 +78,8 @@ inline void ask_of_zero_exponents(std::vector<Question>& all) {
     }
 }
 
-/// Adds the same questions for fp16 results, and one about the exponent of a subnormal addend.
+/// Adds the questions about fp16 results: which small products are lost next to a zero addend, and which exponent a
+/// subnormal addend has.
 inline void ask_of_fp16_results(std::vector<Question>& all) {
     for (int t = 46; t <= 48; ++t) {
         const std::uint64_t small = std::uint64_t{1} << (48 - t);
@@ -121,7 +123,8 @@ inline void ask_of_zero_sums(std::vector<Question>& all) {
     }
 }
 
-/// Adds the questions about the container bits that tf32 reads, and about what an fp8 unit does to an addend.
+/// Adds the questions about the container bits of a tf32 operand that are read, and about how an fp8 unit changes an
+/// addend.
 inline void ask_of_operands_and_addends(std::vector<Question>& all) {
     for (const char* form : {mma_tf32, wgmma_tf32}) {
         all.push_back({"P7",

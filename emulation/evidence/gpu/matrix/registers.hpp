@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The registers of a warp or a warpgroup: which registers a form has, and how they are read from memory and written to
-// it. On the host, also the matrices that the registers of all threads form.
+// The registers of a warp (mma) or a warpgroup (wgmma): how many an instruction form has, and how they are loaded and
+// stored. On the host, also gathers the registers of all threads into matrices.
 #pragma once
 #include "emulation/evidence/gpu/matrix/layout.hpp"
 #include "emulation/evidence/gpu/matrix/tiles.hpp"
@@ -32,7 +32,7 @@ struct Registers {
     typename FormAt<index>::Word d[FormAt<index>::d_words], a[FormAt<index>::a_words], b[FormAt<index>::b_words];
 };
 
-/// Loads a word from an address that is a multiple of its size; store_word() stores one.
+/// Loads a word. The address must be a multiple of the size of a word, both here and in store_word().
 template <class Word>
 MACHEPS_KERNEL Word load_word(const std::byte* from) {
 #if defined(__CUDACC__)
@@ -73,7 +73,8 @@ MACHEPS_KERNEL void store_accumulators(const Registers<index>& r, int thread, st
         store_word(d + (place.row * At::form.n + place.column) * bytes, r.d[i]);
     }
 }
-/// Loads a thread's registers of a. Rows have `row_bytes` bytes; products are read from byte `offset` on.
+/// Loads a thread's registers of operand a. Each row has `row_bytes` bytes, and reading starts at byte `offset` of a
+/// row.
 template <int index>
 MACHEPS_KERNEL void load_a(Registers<index>& r, int thread, const std::byte* a, int row_bytes, int offset) {
     using At = FormAt<index>;
@@ -85,8 +86,8 @@ MACHEPS_KERNEL void load_a(Registers<index>& r, int thread, const std::byte* a, 
 }
 
 #if !defined(__CUDACC__)
-/// Reference to a function from row and column to a code. A function that takes a CodeAt is compiled once instead of
-/// once per form.
+/// Reference to a function that maps (row, column) to a code. A function with parameters of this type is compiled only
+/// once, whereas a template would be compiled once per form.
 class CodeAt {
   public:
     template <class F>
@@ -114,7 +115,8 @@ inline std::uint64_t emulate_output(const FormData& data, CodeAt a, CodeAt b, Co
     return matrix_instruction(data.truth, f.k, x, y, c(row, column));
 }
 
-/// Operands and accumulators as matrices of codes, gathered from the registers and scattered to them.
+/// Operands and accumulators as matrices of codes. The gather functions fill the matrices from the registers of all
+/// threads, and scatter_d() writes d back to the registers.
 template <int index>
 class GatheredRegisters {
     using At = FormAt<index>;

@@ -18,15 +18,15 @@ namespace {
 using evidence::bad_json_lines;
 using evidence::json_field;
 
-/// Returns the cause of a difference that only this variant has.
+/// Returns the likely causes if outputs of this variant differ and outputs of the plain form do not.
 std::string cause_of(const InstructionForm& form) {
     std::string text;
     const auto add = [&](bool is_so, const char* words) {
         if (is_so) text += (text.empty() ? "" : "; ") + std::string(words);
     };
     add(form.chain > 1,
-        "the accumulator keeps more bits between the instructions of a group (a fact if this is an unrestricted "
-        "build)");
+        "the accumulator keeps more bits between the instructions of a group (certain only if the probe was built "
+        "without MACHEPS_CUDA_QUICK)");
     add(form.transposes_a || form.transposes_b, "strides of transposed operands");
     add(form.a_in_registers, "the registers of operand a");
     add(form.negates_a || form.negates_b, "the negation of an operand");

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sparse matrix instructions: mma.sp of sm_80 to sm_90 and wgmma.sp of sm_90a. Each corresponds to a dense instruction
-// of the same types, m and n. A row of its a has as many elements as a row of the dense a, and a column of its b has
-// twice as many as a column of the dense b. Metadata chooses the half of b's elements that is multiplied. Plain data
-// for host and device. Source: PTX ISA 9.0, "Sparse matrix storage" of mma.sp and wgmma.mma_async.sp.
+// Sparse matrix instructions: mma.sp of sm_80 to sm_90 and wgmma.sp of sm_90a. Each one corresponds to a dense
+// instruction with the same types, m and n. Compared with the dense instruction, a row of a has the same number of
+// elements and a column of b has twice as many. Metadata selects the half of the elements of b that is multiplied.
+// Plain data for host and device. Source: PTX ISA 9.0, "Sparse matrix storage" of mma.sp and wgmma.mma_async.sp.
 #pragma once
 #include "emulation/evidence/gpu/matrix/forms.hpp"
 
 namespace macheps::evidence {
 
-/// Returns whether a sparse instruction corresponds to `dense`. The only fp8 shape of mma.sp has twice the larger dense
-/// k, and its results are f32: ptxas 13.0 accepts f16 only for sm_120a.
+/// Returns whether a sparse instruction corresponds to `dense`. With fp8 operands, mma.sp has only one shape: its k is
+/// twice the larger k of the dense instructions. Its results are f32, because ptxas 13.0 accepts f16 results only for
+/// sm_120a.
 constexpr bool has_sparse(const InstructionForm& dense) {
     const bool fp8_mma = dense.unit == Unit::mma && bytes_of(dense.a) == 1;
     return dense.is_plain() && dense.n == 8 && dense.a != PtxType::f64 &&
@@ -21,7 +22,7 @@ inline constexpr int sparse_forms = [] {
     for (int i = 0; i < instruction_forms; ++i) count += has_sparse(instruction_form(i));
     return count;
 }();
-/// Indices of the dense forms in instruction_form_list.
+/// Indices, in instruction_form_list, of the dense forms to which a sparse form corresponds.
 inline constexpr auto sparse_form_list = [] {
     std::array<int, sparse_forms> list{};
     std::size_t count = 0;
@@ -37,7 +38,7 @@ constexpr const InstructionForm& dense_form(int index) {
 
 /// Returns `mma.sp` or `wgmma.sp`.
 inline std::string sparse_instruction(const InstructionForm& dense) { return dense.instruction() + ".sp"; }
-/// Returns the qualifier: `m16n8k32.f32.f16.f16.f32`. As in PTX, k counts all products.
+/// Returns the qualifier: `m16n8k32.f32.f16.f16.f32`. As in PTX, its k is that of the sparse instruction.
 inline std::string sparse_qualifier(InstructionForm dense) {
     dense.k *= 2;
     return dense.qualifier();
@@ -46,8 +47,8 @@ inline std::string sparse_name(const InstructionForm& dense) {
     return sparse_instruction(dense) + "." + sparse_qualifier(dense);
 }
 
-/// Returns the instruction's name in the machine code of sm_90a: `HMMA.SP`, or `F2FP HMMA.SP FADD` for fp8 in mma.sp,
-/// which is emulated.
+/// Returns the name of the instruction in the machine code of sm_90a: `HMMA.SP`. mma.sp with fp8 operands is emulated
+/// by several instructions: `F2FP HMMA.SP FADD`.
 inline std::string sparse_sass(const InstructionForm& dense) {
     std::string text = dense.sass();
     return text.insert(text.find("MMA") + 3, ".SP");
@@ -56,8 +57,9 @@ inline std::string sparse_sass(const InstructionForm& dense) {
 /// Returns the number of ways to choose two of four products, or one of two for elements of four bytes.
 MACHEPS_HD constexpr int sparse_patterns(PtxType a) { return bytes_of(a) == 4 ? 2 : 6; }
 
-/// Returns the metadata of pattern `number` modulo sparse_patterns. It repeats the same four bits, so that it does not
-/// matter which thread's word serves which row. Pattern sparse_patterns - 1 - number chooses the other half.
+/// Returns the metadata of pattern `number` modulo sparse_patterns(a). All groups of four bits in the word are equal,
+/// so it does not matter which thread provides the metadata of which row. Pattern sparse_patterns(a) - 1 - number
+/// selects the other half.
 MACHEPS_HD constexpr std::uint32_t sparse_metadata(PtxType a, std::uint64_t number) {
     const auto count = static_cast<std::uint64_t>(sparse_patterns(a));
     // Pairs of 2-bit positions, the lower one first: (0,1) (0,2) (0,3) (1,2) (1,3) (2,3). For tf32, positions are

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sparse matrix instructions on tiles of operands. The chosen products are the operands of a dense form and are stored
-// as in tiles.hpp. The kernels here spread them among products that do not count, and run the instruction.
+// Kernels for sparse matrix instructions on tiles of operands. The products that the metadata selects are the operands
+// of the corresponding dense form, and tiles.hpp makes them. The kernels here insert the products that are not
+// selected, and run the instruction.
 #pragma once
 #include "emulation/evidence/gpu/matrix/kernels.hpp"
 #include "emulation/evidence/gpu/matrix/sparse_forms.hpp"
@@ -11,8 +12,9 @@
 
 namespace macheps::evidence {
 
-/// Makes all products of tiles number first, first + 1, ...: `all.a` gets the chosen elements of a, and zeros; `all.b`
-/// gets the chosen elements of b, and other numbers of the same class. Tile t is spread by pattern t + shift.
+/// Makes all products of tiles first, first + 1, ... from the selected products in `chosen`. The elements that are not
+/// selected are zeros in `all.a`, and random numbers of the same class in `all.b`. Tile number t uses metadata pattern
+/// t + shift.
 /// Shapes per tile: chosen.a [m, k] and chosen.b [k, n]; all.a [m, 2 k] and all.b [2 k, n]; k: data.form.k.
 template <class Device>
 void spread_operands(Device& device, const FormData& data, evidence::OperandClass cls, std::uint64_t seed,
@@ -48,7 +50,8 @@ struct SparseRegisters {
 };
 
 #if !defined(__CUDACC__)
-/// Emulates the instruction on the host, element by element of `d`: the dense instruction over the chosen products.
+/// Emulates the instruction on the host: computes each element of `d` with the dense instruction over the selected
+/// products.
 inline void emulate_sparse(const FormData& data, std::uint32_t metadata, CodeAt a, CodeAt b,
                            std::vector<std::uint64_t>& d) {
     const int n = data.form.n;
@@ -170,8 +173,8 @@ void execute_sparse_wgmma(Device& device, const FormData& data, std::uint64_t fi
                   });
 }
 
-/// Computes d of tiles number first, first + 1, ... with the instruction of sparse form number `form`. `data` is that
-/// of its dense form.
+/// Computes d of tiles first, first + 1, ... with the instruction of sparse form number `form`. `data` describes the
+/// corresponding dense form.
 template <class Device>
 void execute_sparse(Device& device, int form, const FormData& data, std::uint64_t first, std::int64_t tiles,
                     const TileMemory& memory) {

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Probes of sparse matrix instructions on a Device. The model is the dense instruction over the chosen products, which
-// reproduces every bit that an H100 gave. The rows also report how many outputs two dense steps over all products would
-// reproduce. This is host code without fmt.
+// Probes of sparse matrix instructions on a Device. The model of a sparse instruction is the dense instruction over the
+// products that the metadata selects. This model reproduced every bit that was measured on an H100. For comparison, the
+// rows also report how many outputs a chain of two dense instructions over all products reproduces. This is host code
+// that does not use fmt.
 #pragma once
 #include "emulation/evidence/gpu/matrix/probe.hpp"
 #include "emulation/evidence/gpu/matrix/sparse_kernels.hpp"
 
 namespace macheps::evidence {
 
-/// The classes that sparse instructions run on.
+/// Classes of operands that the sparse probes use.
 inline constexpr std::array sparse_classes{evidence::OperandClass::normal,       evidence::OperandClass::finite_bits,
                                            evidence::OperandClass::cancellation, evidence::OperandClass::alignment_edge,
                                            evidence::OperandClass::swamp,        evidence::OperandClass::mixed,
@@ -21,12 +22,12 @@ class SparseProbe : InstructionProbe<Device> {
   public:
     using Base::Base;
 
-    /// Runs the classes of sparse form number `index`. With options.fault, the products are spread by another pattern
-    /// than that of the metadata. Throws Error if the device fails.
+    /// Runs all classes of operands on sparse form number `index`. With options.fault, the operands are arranged for
+    /// another pattern than the metadata encodes, so outputs must differ. Throws Error if the device fails.
     void run_form(int index, double seconds, const evidence::ProbeOptions& options, const evidence::ProbeSink& sink) {
         const InstructionForm& dense = dense_form(index);
         evidence::ProbeOptions right = options;
-        right.fault = false;  // the model stays right: the fault is in the pattern
+        right.fault = false;  // the model stays correct, because the fault is in the pattern
         const std::optional<FormData> data = this->form_data(dense, right, sink, "sparse", sparse_name(dense));
         if (!data) return;
         evidence::Candidates candidates{.form = this->trace_form(*data),
@@ -43,7 +44,7 @@ class SparseProbe : InstructionProbe<Device> {
     }
 
   private:
-    /// Memory of the chosen products with their addends and results, and of all products.
+    /// Device memory for the selected products (with addends and results) and for the operands of all products.
     struct Store {
         Store(Device& device, const FormData& data, std::int64_t tiles)
             : chosen(device, data, tiles),
@@ -55,7 +56,7 @@ class SparseProbe : InstructionProbe<Device> {
         detail::DeviceBytes<Device> a, b;
     };
 
-    /// Returns the number of outputs that agree with the model on these operands.
+    /// Returns how many outputs agree with the model in `data` on the operands in `memory`.
     std::uint64_t agreeing(const FormData& data, std::int64_t tiles, const TileMemory& memory, const Store& store) {
         auto* const found = reinterpret_cast<OutputComparison*>(store.chosen.found.data());
         OutputComparison comparison;
@@ -84,10 +85,10 @@ class SparseProbe : InstructionProbe<Device> {
                 min_of(static_cast<std::uint64_t>(this->tiles_of_launch(data)), this->effort_.max_tiles - first));
             make_operands(device, data, cls, options.seed, first, tiles, chosen);
             spread_operands(device, data, cls, options.seed, first, tiles, options.fault ? 1 : 0, chosen, all);
-            // Elements that an instruction does not write must not pass as results.
+            // Clear old results, so that elements which the instruction does not write cannot pass as results.
             device.clear(chosen.d, store.chosen.size(tiles, data.d_bytes()));
             execute_sparse(device, index, data, first, tiles, {chosen.a, all.b, chosen.c, chosen.d});
-            device.wait();  // so that an error of the instruction appears here
+            device.wait();  // so that an error of the instruction is reported here
             as_one += agreeing(data, tiles, chosen, store);
             as_two += agreeing(two_steps, tiles, all, store);
             if (first == 0 && options.record) this->keep(data, cls, store.chosen, tiles, candidates);
@@ -106,7 +107,8 @@ class SparseProbe : InstructionProbe<Device> {
     }
 };
 
-/// Returns the group of all sparse forms. The first probe that runs calls `make`, once.
+/// Returns a group with one probe per sparse form. The first probe that runs calls `make`; all later probes use the
+/// same result.
 template <class Device>
 std::vector<evidence::ProbeGroup> sparse_probe_groups(std::function<std::unique_ptr<SparseProbe<Device>>()> make) {
     const auto probe = std::make_shared<std::unique_ptr<SparseProbe<Device>>>();

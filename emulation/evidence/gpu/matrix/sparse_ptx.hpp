@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sparse matrix instructions as inline assembly, one each: mma.sp and wgmma.mma_async.sp of PTX ISA 9.0. They are named
-// by the corresponding dense instruction (sparse_forms.hpp), so k is half of the k in the assembly text. Device code
-// only.
+// Each sparse matrix instruction as inline assembly: mma.sp and wgmma.mma_async.sp of PTX ISA 9.0. The template
+// arguments are those of the corresponding dense instruction (sparse_forms.hpp), so k is half of the k in the assembly
+// text. Device code only.
 #pragma once
 #include "emulation/evidence/gpu/matrix/ptx.hpp"
 
@@ -15,7 +15,7 @@ struct SparseMma {
         __trap();
     }
 };
-/// Same as SparseMma; descriptors of shared memory give a and b.
+/// Same as SparseMma, but a and b are in shared memory, at the places that two descriptors give.
 template <int k, PtxType a, PtxType b, PtxType d>
 struct SparseWgmma {
     template <class D>
@@ -70,8 +70,8 @@ MACHEPS_SPARSE_MMA(32, 64, e5m2, e5m2, f32, 4, 4, 4)
 #endif
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-// Operands that follow the metadata: its selector, scale-d, the signs of a and b, and for types of 2 bytes whether a
-// and b are transposed.
+// Operands after the metadata: the sparsity selector, scale-d and the signs of a and b. Types of 2 bytes (k = 32) also
+// have two operands for the transposition of a and b.
 #define MACHEPS_SPARSE_WGMMA_TAIL_16 ", 0, 1, 1, 1;"
 #define MACHEPS_SPARSE_WGMMA_TAIL_32 ", 0, 1, 1, 1, 0, 0;"
 #define MACHEPS_SPARSE_WGMMA_TAIL_64 ", 0, 1, 1, 1;"

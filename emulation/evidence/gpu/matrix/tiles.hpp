@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiles of operands in device memory: kernels that make them and compare an instruction's results with the scalar
-// definition. These kernels read the form as data, so they are compiled once for all forms.
+// Kernels that make tiles of operands in device memory, and kernels that compare the results of an instruction with the
+// scalar definition. They read the instruction form as data, so they are compiled once for all forms.
 #pragma once
 #include "emulation/evidence/gpu/matrix/forms.hpp"
 #include "emulation/evidence/operands/tile.hpp"
@@ -8,13 +8,13 @@
 
 namespace macheps::evidence {
 
-/// A form and its model. Plain data for host and device.
+/// An instruction form and its model. Plain data for host and device.
 struct FormData {
     InstructionForm form{};
     evidence::OperandShape shape{};
     SumRule rule{};              ///< the model that results are compared with
     SumRule truth{};             ///< the right model; the host emulates the instruction with it
-    bool canonical_nan = false;  ///< NaN results are compared as bits
+    bool canonical_nan = false;  ///< a NaN result must have the model's bits
 
     MACHEPS_HD constexpr int a_bytes() const { return form.m * form.products() * bytes_of(form.a); }
     MACHEPS_HD constexpr int b_bytes() const { return form.n * form.products() * bytes_of(form.b); }
@@ -22,7 +22,8 @@ struct FormData {
     MACHEPS_HD constexpr int d_bytes() const { return outputs() * bytes_of(form.d); }
 };
 
-/// Operands and results of many tiles: a [m, products] and c, d [m, n] row by row, b column by column.
+/// Operands and results of many tiles. Matrices a [m, products], c [m, n] and d [m, n] are stored row by row, and b
+/// [products, n] column by column.
 struct TileMemory {
     std::byte *a = nullptr, *b = nullptr, *c = nullptr, *d = nullptr;
 };
@@ -36,7 +37,7 @@ MACHEPS_HD inline void store_code(std::byte* to, int bytes, std::uint64_t code) 
     for (int i = 0; i < bytes; ++i) to[i] = static_cast<std::byte>(code >> 8 * i & 0xff);
 }
 
-/// Returns one output by `rule`. `a` and `b` point to a row of a and a column of b, stored as in TileMemory.
+/// Computes one output according to `rule`. `a` and `b` point to a row of a and a column of b, stored as in TileMemory.
 MACHEPS_HD inline std::uint64_t reference_output(const FormData& data, const SumRule& rule, const std::byte* a,
                                                  const std::byte* b, std::uint64_t c) {
     constexpr int most = 32;
@@ -62,7 +63,7 @@ MACHEPS_HD constexpr bool same_output(const FormData& data, std::uint64_t x, std
     return !data.canonical_nan && (x & f.magnitude_mask()) > f.inf_code() && (y & f.magnitude_mask()) > f.inf_code();
 }
 
-/// Makes tiles number first, first + 1, ... of a class.
+/// Makes the operands of tiles first, first + 1, ... of a class.
 template <class Device>
 void make_operands(Device& device, const FormData& data, evidence::OperandClass cls, std::uint64_t seed,
                    std::uint64_t first, std::int64_t tiles, const TileMemory& memory) {
@@ -98,10 +99,10 @@ void make_operands(Device& device, const FormData& data, evidence::OperandClass 
     });
 }
 
-/// Result of a comparison.
+/// Result of compare_outputs().
 struct OutputComparison {
     std::uint64_t mismatches = 0;
-    std::uint32_t first = ~0u;  ///< the first output that differs, counted over all tiles
+    std::uint32_t first = ~0u;  ///< index of the first output that differs, counted over all tiles
     std::uint32_t unused = 0;
 };
 

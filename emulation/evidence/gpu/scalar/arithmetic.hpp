@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One arithmetic operation of the device, and the correctly rounded result for the same operands.
+// Probe of one arithmetic operation of the device. It compares the results with the correctly rounded ones.
 #pragma once
 #include "core/ulp.hpp"
 #include "emulation/evidence/gpu/scalar/arithmetic_model.hpp"
@@ -14,7 +14,7 @@ namespace macheps::evidence {
 
 namespace detail {
 
-/// Operands in the types that the toolkit's functions take.
+/// Operands, converted to the types that the functions of the CUDA toolkit take.
 struct ArithmeticInput {
     std::uint64_t a, b, c;
 
@@ -49,8 +49,8 @@ struct ArithmeticInput {
 
 #if !defined(__CUDACC__)
 
-/// Computes with the processor's arithmetic in the row's rounding mode. Volatile operands keep the operation between
-/// the two changes of the mode.
+/// Computes the operation of `row` with the arithmetic of the host processor, in the rounding mode of the row. The
+/// operands are volatile, so that the compiler does not move the operation to a place where another mode is set.
 template <class T>
 T native(const ArithmeticRow& row, T a, T b, T c) {
     const int modes[] = {FE_TONEAREST, FE_TONEAREST, FE_TOWARDZERO, FE_UPWARD, FE_DOWNWARD};
@@ -81,8 +81,9 @@ T native(const ArithmeticRow& row, T a, T b, T c) {
     return result;
 }
 
-/// Returns whether the product a * b, or a * b + c, is below 2^-126 after rounding with an unbounded exponent. It is
-/// computed with numbers 2^64 times as large, for which the exponents of fp32 suffice.
+/// Returns whether the magnitude of a * b (or a * b + c) is below 2^-126 after rounding with an unbounded exponent.
+/// Returns false for other operations. The value is computed 2^64 times as large, so that the exponents of fp32
+/// suffice.
 inline bool is_tiny(const ArithmeticRow& row, float a, float b, float c) {
     if (row.operation != Operation::mul && row.operation != Operation::fma) return false;
     const float small = std::fabs(a) < std::fabs(b) ? a : b, large = std::fabs(a) < std::fabs(b) ? b : a;
@@ -90,8 +91,8 @@ inline bool is_tiny(const ArithmeticRow& row, float a, float b, float c) {
     return std::fabs(scaled) < 0x1p-62f;
 }
 
-/// Computes one element with the processor or with the toolkit's host functions. fma of the narrow formats uses the
-/// model.
+/// Computes one element on the host. fp32 and fp64 use the processor's arithmetic. fp16 and bf16 use the toolkit's host
+/// functions, and the model for fma.
 inline std::uint64_t arithmetic_on_host(const ArithmeticRow& row, std::uint64_t a, std::uint64_t b, std::uint64_t c) {
     const Format f = row.format;
     if (row.variant == Variant::ftz) a = flush(f, a), b = flush(f, b), c = flush(f, c);
@@ -125,11 +126,11 @@ inline std::uint64_t arithmetic_on_host(const ArithmeticRow& row, std::uint64_t 
 
 #endif
 
-/// Computes the result with the device's operation. Returns false if the device does not have it.
+/// Computes the result with the operation of the device. Returns false if the device does not have the operation.
 MACHEPS_KERNEL inline bool arithmetic_by_hardware(const ArithmeticRow& row, std::uint64_t a, std::uint64_t b,
                                                   std::uint64_t c, std::uint64_t& result) {
 #if !defined(__CUDACC__)
-    const ArithmeticRow& own = arithmetic_rows[static_cast<std::size_t>(row.id)];  // the true row: tests change `row`
+    const ArithmeticRow& own = arithmetic_rows[static_cast<std::size_t>(row.id)];  // original row: tests change `row`
     result = own.elements == Elements::one ? arithmetic_on_host(own, a, b, c)
                                            : arithmetic_on_host(own, a & 0xffff, b & 0xffff, c & 0xffff) |
                                                  arithmetic_on_host(own, a >> 16, b >> 16, c >> 16) << 16;
@@ -189,14 +190,14 @@ struct ArithmeticProbe {
     }
 
   private:
-    /// Returns the model's code for one element, and records how `got` differs from it.
+    /// Returns the code that the model gives for one element, and records in `trial` how `got` differs from it.
     MACHEPS_HD std::uint64_t judge(Trial& trial, const Operands& x, std::uint64_t got) const {
         const Format f = row.format;
         trial.kind = max_of(trial.kind, class_of(f, x.a));
         if (row.operands() > 1) trial.kind = max_of(trial.kind, class_of(f, x.b));
         if (row.operands() > 2) trial.kind = max_of(trial.kind, class_of(f, x.c));
         std::uint64_t want = detail::arithmetic_by_model(row, x.a, x.b, x.c);
-        if (fault) want ^= 64;  // more than the few codes by which some rows may be off
+        if (fault) want ^= 64;  // differs by more codes than any row permits
         if (got == want) return want;
         const bool got_nan = is_nan_code(f, got), want_nan = is_nan_code(f, want);
         if (got_nan && want_nan) {
@@ -221,8 +222,8 @@ struct ArithmeticProbe {
         return static_cast<float>(d < 0 ? -d : d);
     }
 
-    /// Returns whether the row's bound holds for these operands. That of div.approx holds for |b| from 2^-126 to 2^126
-    /// (PTX ISA 9.1); the others hold for all operands.
+    /// Returns whether the documented bound of the row applies to these operands. The bound of div.approx applies only
+    /// if |b| is from 2^-126 to 2^126 (PTX ISA 9.1). All other bounds apply to every operand.
     MACHEPS_HD bool within_claim(const Operands& x) const {
         if (row.id != Arithmetic::div_approx_f32) return true;
         const std::uint64_t b = x.b & row.format.magnitude_mask();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arithmetic of a device as rows, and the correctly rounded result for the same operands. Does not need the
-// toolkit's headers.
+// Table of the arithmetic operations of a device, and the model that gives the correctly rounded results. Does not need
+// the headers of the CUDA toolkit.
 #pragma once
 #include "core/arithmetic.hpp"
 #include "emulation/evidence/gpu/scalar/arithmetic_rows.hpp"
@@ -14,11 +14,14 @@ enum class Arithmetic : std::uint8_t {
 #undef MACHEPS_ID
 };
 
-/// Changes to the operands and the rounded result. `ftz`: subnormal operands become zeros of their sign. So do results
-/// that are below 2^-126 after rounding with an unbounded exponent: a product just below 2^-126 is flushed even if it
-/// would round to 2^-126 as a subnormal number. Measured on an H100 (docs/gpu.md): results of fma.rn.ftz exclude a test
-/// before rounding. No recorded operand of mul.rn.ftz distinguishes the two, and for sums, quotients and roots they
-/// never differ.
+/// Changes that an instruction makes to its operands or to the rounded result.
+/// - `ftz`: subnormal operands become zeros with the same sign. Results that are below 2^-126 after rounding with an
+///   unbounded exponent also become zeros. So a product just below 2^-126 is flushed even if it would round to 2^-126
+///   as a subnormal number. The results of fma.rn.ftz on an H100 (docs/gpu.md) rule out a test for tiny results before
+///   rounding. The recorded operands of mul.rn.ftz do not distinguish a test before rounding from one after it. For
+///   sums, quotients and roots, these tests never differ.
+/// - `relu`: negative results become 0.
+/// - `unit`: results are clamped to [0, 1], and NaN becomes 0.
 enum class Variant : std::uint8_t { none, ftz, relu, unit };
 
 struct ArithmeticRow {
@@ -26,18 +29,18 @@ struct ArithmeticRow {
     const char* instruction;
     Format format;
     Operation operation;
-    bool reciprocal;  ///< 1 / a, as a division
+    bool reciprocal;  ///< the operation is 1 / a
     Round mode;
     Variant variant;
     Elements elements;
-    int codes;  ///< 0: correctly rounded; otherwise the largest distance from that, in codes
+    int codes;  ///< 0: correctly rounded; otherwise the maximum distance from that result, in codes
     /// Returns the number of operands.
     MACHEPS_HD constexpr int operands() const {
         if (operation == Operation::fma) return 3;
         return operation == Operation::sqrt || reciprocal ? 1 : 2;
     }
-    /// Returns the number of inputs, or 0 if there are too many to try all. Then there is an endless stream of hard
-    /// operands.
+    /// Returns the number of inputs, or 0 if there are too many to try them all. In this case, the probe draws hard
+    /// operands without end.
     MACHEPS_HD constexpr std::uint64_t inputs() const {
         const int bits = format.bits * operands();
         return elements == Elements::two || bits > 32 ? 0 : std::uint64_t{1} << bits;
@@ -81,8 +84,8 @@ MACHEPS_HD inline std::uint64_t vary(const ArithmeticRow& row, std::uint64_t cod
     return row.variant == Variant::unit ? min_of(code, one) : code;
 }
 
-/// Returns the result of the model: core/arithmetic.hpp, with NVIDIA's NaN where it is known (all ones with a clear
-/// sign; in fp64 a quiet NaN).
+/// Returns the result of the model, which is the result of core/arithmetic.hpp with one exception: in formats narrower
+/// than fp64, a NaN has NVIDIA's code (all ones, with a clear sign).
 MACHEPS_HD inline std::uint64_t arithmetic_by_model(const ArithmeticRow& row, std::uint64_t a, std::uint64_t b,
                                                     std::uint64_t c) {
     const Format f = row.format;
@@ -99,7 +102,7 @@ MACHEPS_HD inline std::uint64_t arithmetic_by_model(const ArithmeticRow& row, st
 
 }  // namespace detail
 
-/// Operands of an input, for both elements of a pair.
+/// Operands of one input. `y` belongs to the second element of a pair.
 struct ArithmeticOperands {
     Operands x, y;
 };
@@ -113,7 +116,7 @@ MACHEPS_HD inline ArithmeticOperands arithmetic_operands(const ArithmeticRow& ro
         const Operation operation = row.reciprocal ? Operation::sqrt : row.operation;
         x = hard_operands(f, operation, seed, two ? 2 * index : index);
         if (two) y = hard_operands(f, operation, seed, 2 * index + 1);
-        // Unused operands appear in reports, so they are zero.
+        // Unused operands are printed in reports, so set them to zero.
         if (row.operands() < 3) x.c = y.c = 0;
         if (row.operands() < 2) x.b = y.b = 0;
     } else {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arithmetic that a GPU offers, one row each: the toolkit's functions (CUDA 13.0), and instructions of PTX that no
-// function reaches. All round correctly (CUDA C++ Programming Guide, "Mathematical Functions"; PTX ISA 9.1) except the
-// divisions `approx` and `full`. Their `codes` is the largest distance from the correctly rounded result (PTX ISA: 2
-// ulp, so 3 codes at a power of two). __hdiv multiplies by rcp.approx and is documented without a bound; on an H100 it
-// rounds correctly (docs/gpu.md).
+// The arithmetic operations that a GPU offers, one row each: functions of the CUDA toolkit 13.0, and PTX instructions
+// for which it has no function. All except the divisions `approx` and `full` round correctly (CUDA C++ Programming
+// Guide, "Mathematical Functions"; PTX ISA 9.1). For these two, `codes` is the maximum distance from the correctly
+// rounded result. PTX ISA gives 2 ulp, which are 3 codes at a power of two. __hdiv multiplies by rcp.approx, and no
+// bound is documented for it. It rounded correctly for all pairs that were tested on an H100 (docs/gpu.md).
 #pragma once
 
 // clang-format off

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Comparison of a device with this processor: do they compute the same bits? A task (scalar/tasks.hpp) maps each of
-// 2^32 inputs to 64 bits. Both sides hash the results in blocks of 2^16 inputs, and a block that differs is recomputed
-// input by input. The host is slower, so it computes evenly spread blocks for as long as there is time.
+// Checks whether a device and this processor compute the same bits. A task (scalar/tasks.hpp) maps each of 2^32 inputs
+// to 64 bits. Both sides hash the results of blocks of 2^16 inputs. If blocks differ, the lowest of them is recomputed
+// input by input. The host is slower than the device, so it hashes evenly spread blocks until the time is up.
 #pragma once
 #include "emulation/evidence/gpu/scalar/compare.hpp"
 #include "emulation/evidence/gpu/scalar/tasks.hpp"
@@ -18,7 +18,7 @@ using Clock = std::chrono::steady_clock;
 /// Deliberately wrong results, which the comparison must find.
 struct Spoil {
     enum class Which : std::uint8_t { none, one, all } which = Which::none;
-    std::uint32_t input = 0;  ///< the spoiled input, for `one`
+    std::uint32_t input = 0;  ///< for `one`: the input with the wrong result
 
     MACHEPS_HD std::uint64_t operator()(std::uint32_t u, std::uint64_t result) const {
         return which == Which::all || (which == Which::one && u == input) ? result ^ 1 : result;
@@ -32,7 +32,8 @@ MACHEPS_HD constexpr std::uint32_t block_number(std::uint32_t i) {
     return y;
 }
 
-/// One side of the comparison: hashes of blocks, and the results of one block.
+/// One side of the comparison: a function that returns the hash of a block, and one that returns all results of a
+/// block.
 struct Engine {
     std::function<std::uint64_t(std::uint32_t block)> hash;
     std::function<std::vector<std::uint64_t>(std::uint32_t block)> results;
@@ -40,14 +41,14 @@ struct Engine {
 
 inline constexpr std::uint32_t blocks_of_sum = 256;
 
-/// Returns the sums of the hashes of all blocks, 256 blocks each.
+/// Hashes all blocks. Returns one sum of hashes for every 256 consecutive blocks.
 inline std::vector<std::uint64_t> hash_sums(const Engine& engine) {
     std::vector<std::uint64_t> sums(blocks / blocks_of_sum);
     for (std::uint32_t block = 0; block < blocks; ++block) sums[block / blocks_of_sum] += engine.hash(block);
     return sums;
 }
 
-/// Hashes one block on the host. Functions that the compiler does not inline use the baseline instruction set.
+/// Hashes one block on the host, with the instruction set that the whole program is compiled for.
 inline std::uint64_t hash_plain(const Task& task, std::uint32_t block) {
     std::uint64_t hash = 0;
     for (std::uint32_t i = 0; i < block_inputs; ++i) {
@@ -58,8 +59,8 @@ inline std::uint64_t hash_plain(const Task& task, std::uint32_t block) {
 }
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-// The same source compiled with the FMA instruction instead of the C library's fma: the same bits, several times as
-// fast.
+// The same source, compiled to use the FMA instruction instead of the fma function of the C library. It computes the
+// same bits several times as fast.
 __attribute__((target("fma,lzcnt"), flatten)) inline std::uint64_t hash_fma(const Task& task, std::uint32_t block) {
     return hash_plain(task, block);
 }
@@ -97,7 +98,7 @@ inline Engine host_engine(const Task& task, bool fast, Spoil spoil = {}) {
 struct HashBlocks {
     Task task;
     Spoil spoil;
-    std::uint64_t* hashes;  ///< by block number
+    std::uint64_t* hashes;  ///< indexed by block number
 
     MACHEPS_KERNEL void operator()(const gpu::Warp& warp, std::int64_t i) const {
         const std::uint32_t block = block_number(static_cast<std::uint32_t>(i));
@@ -155,7 +156,7 @@ struct Outcome {
     std::vector<Difference> shown;              ///< the first ten of these inputs
 };
 
-/// Compares up to `count` blocks until `deadline`, at least one.
+/// Compares blocks until `deadline`: at least one and at most `count` blocks.
 inline Outcome compare_blocks(const Engine& first, const Engine& second, std::uint32_t count, unsigned threads,
                               Clock::time_point deadline) {
     std::atomic<std::uint32_t> next{0}, compared{0}, differing{0}, lowest{blocks};

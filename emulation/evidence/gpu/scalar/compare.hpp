@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Comparison of a scalar operation of the device with its model, input by input, on the device. A kernel counts the
-// inputs that differ and keeps the first ones. `Device` is CudaDevice or HostDevice.
+// Compares a scalar operation of the device with its model. The comparison runs on the device, input by input. A kernel
+// counts the inputs for which the results differ, and keeps the first of them. `Device` is CudaDevice or HostDevice.
 #pragma once
 #include "core/codec.hpp"
 #include "emulation/evidence/gpu/scalar/inputs.hpp"
@@ -13,7 +13,7 @@
 
 namespace macheps::evidence {
 
-/// Class of an operand. Several operands have the class that is furthest down this list.
+/// Class of an operand. If there are several operands, their class is the one that is furthest down this list.
 enum class InputClass : std::uint8_t { normal, zero, subnormal, infinite, nan };
 inline constexpr int input_classes = 5;
 inline constexpr const char* input_class_names[] = {"normal", "zero", "subnormal", "infinite", "nan"};
@@ -33,15 +33,15 @@ MACHEPS_HD constexpr bool is_nan_code(Format f, std::uint64_t container) {
 
 /// One input and its results. A packed pair is one number, with the first element in its low half.
 struct Trial {
-    std::uint64_t a = 0, b = 0, c = 0;  ///< operands, as bits
+    std::uint64_t a = 0, b = 0, c = 0;  ///< bits of the operands
     std::uint64_t got = 0, want = 0;    ///< result of the device, and of the model
-    float error = 0;                    ///< in units of the last place, or absolute if the bound is absolute
+    float error = 0;                    ///< in ulp, or absolute if the bound is absolute
     InputClass kind = InputClass::normal;
-    bool offered = true;    ///< false: this device has no such instruction
-    bool differs = false;   ///< from the model
+    bool offered = true;    ///< false: this device does not have the instruction
+    bool differs = false;   ///< the result is not that of the model
     bool beyond = false;    ///< the error is larger than the documented bound
-    bool turns = false;     ///< up to the next input, the result falls where the function rises, or the reverse
-    bool nan_code = false;  ///< a NaN as in the model, but with another code
+    bool turns = false;     ///< between this input and the next, the result falls and the function rises, or vice versa
+    bool nan_code = false;  ///< both results are NaN, but with different codes
 };
 
 /// Results of a range of inputs. Positions are counted from the first input of the range.
@@ -52,18 +52,19 @@ struct Partial {
     std::uint32_t beyond = 0, first_beyond = none;
     std::uint32_t turns = 0, first_turn = none;
     std::uint32_t worst = 0, worst_at = none;  ///< largest error, as the bits of a float, and its first position
-    std::uint64_t hash = 0;                    ///< the sum of hash_item over the inputs
+    std::uint64_t hash = 0;                    ///< sum of hash_item() over the inputs
 
-    /// `input`: the number of the input in the whole range.
+    /// Adds a trial. `input` is the number of the input among all inputs of the operation, and `at` its position in the
+    /// range.
     MACHEPS_HD void take(const Trial& trial, std::uint64_t input, std::uint32_t at) {
         if (!trial.offered) {
             ++absent;
             return;
         }
-        // If every NaN is accepted, the hash does not depend on the code of the NaN.
+        // If a NaN with another code is accepted, hash the NaN of the model instead.
         hash += hash_item(input, trial.nan_code ? trial.want : trial.got);
         if (trial.differs) {
-            for (int k = 0; k < input_classes; ++k) {  // unrolled: an index would move the counts out of registers
+            for (int k = 0; k < input_classes; ++k) {  // unrolled: indexing would move the counts out of registers
                 if (k != static_cast<int>(trial.kind)) continue;
                 ++differing[k];
                 first[k] = min_of(first[k], at);
@@ -98,8 +99,8 @@ struct Partial {
 
 inline constexpr std::int64_t inputs_per_warp = 1024;
 
-/// Kernel that tries inputs first, first + stride, ... Warp w tries numbers 1024 w to 1024 w + 1023 of them. A class
-/// instead of a lambda, so that nvcc needs no option.
+/// Kernel that tries inputs first, first + stride, ... Warp w tries 1024 of them, at positions 1024 w to 1024 w + 1023.
+/// This is a class instead of a lambda, so that nvcc does not need an option.
 template <class Probe>
 struct CompareRange {
     Probe probe;
@@ -156,7 +157,7 @@ struct ShowInputs {
     MACHEPS_KERNEL void operator()(std::int64_t i) const { trials[i] = probe(inputs[i]); }
 };
 
-/// Device memory for the duration of a comparison.
+/// Owner of device memory for `count` values of type T.
 template <class T, class Device>
 class Room {
   public:
@@ -189,15 +190,15 @@ struct Batches {
     std::uint64_t most = ~std::uint64_t{0};         ///< maximum number of launches
 };
 
-/// Result of a comparison.
+/// Result of compare().
 struct ScalarComparison {
     std::uint64_t trials = 0, absent = 0, nan_codes = 0, beyond = 0, turns = 0;
     std::uint64_t differing[input_classes] = {};
-    std::vector<Trial> first;  ///< the first differing input of each class that has one
+    std::vector<Trial> first;  ///< for each class with differing inputs, the first of them
     Trial worst{}, first_beyond{}, first_turn{};
     bool complete = false;  ///< every input was tried
     double seconds = 0;
-    std::vector<std::uint64_t> hashes;  ///< of the launches, in order
+    std::vector<std::uint64_t> hashes;  ///< one per launch, in order
 
     std::uint64_t mismatches() const {
         std::uint64_t sum = 0;
@@ -214,9 +215,9 @@ constexpr std::uint64_t reversed(std::uint64_t x, int bits) {
     return y;
 }
 
-/// Tries inputs 0 to inputs - 1 until all are done or `seconds` have passed. `inputs` is a power of two; 0 means
-/// without end. In a finite range, each launch strides through the whole range and later launches fill the gaps, so
-/// that the tried inputs are evenly spread when the time is up. At least one launch is made.
+/// Tries inputs 0 to inputs - 1 until all are done or `seconds` have passed. `inputs` is a power of two, or 0 for an
+/// endless range. In a finite range, each launch strides through the whole range and later launches fill the gaps. So
+/// the inputs are evenly spread, whenever the time is up. Makes at least one launch.
 template <class Device, class Probe>
 ScalarComparison compare(Device& device, const Probe& probe, std::uint64_t inputs, double seconds,
                          const Batches& batches = {}) {
@@ -260,7 +261,7 @@ ScalarComparison compare(Device& device, const Probe& probe, std::uint64_t input
             worst = sum.worst;
             worst_at = place(sum.worst_at);
         }
-        if (sum.absent == batch) break;  // the instruction is not on this device
+        if (sum.absent == batch) break;  // this device does not have the instruction
     }
     found.complete = inputs != 0 && done == all;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One conversion of the device, and the codec's result for the same input.
+// Probe of one conversion of the device. It compares the results with those of the codec (core/codec.hpp).
 #pragma once
 #include "emulation/evidence/gpu/scalar/convert_model.hpp"
 
@@ -17,7 +17,8 @@ namespace macheps::evidence {
 
 namespace detail {
 
-/// An operand in the types that the toolkit's functions take. The first element of a pair is the low half.
+/// Operands, converted to the types that the functions of the CUDA toolkit take. The first element of a packed pair is
+/// the low half.
 struct ConvertInput {
     std::uint64_t a, b;
 
@@ -111,7 +112,8 @@ struct ConvertProbe {
     }
 
   private:
-    /// Returns whether two codes agree in the bits that the ISA defines. It defines none below a tf32 code.
+    /// Returns whether two codes agree in the bits that the ISA defines. It does not define the padding below a tf32
+    /// code.
     MACHEPS_HD bool same_bits(std::uint64_t got, std::uint64_t want) const {
         return got >> row.to.padding == want >> row.to.padding;
     }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bodies of convert_by_hardware: inline PTX on a device, the toolkit's host functions elsewhere. Part of
-// convert.hpp.
+// Implementation of convert_by_hardware(), included by convert.hpp. It uses inline PTX on a device, and the host
+// functions of the CUDA toolkit elsewhere.
 #pragma once
 
 namespace macheps::evidence {
 
 namespace detail {
 
-/// Calls the row's function of the toolkit. The source is the same for device and host.
+/// Calls the function of the toolkit that row `id` names. Returns false if the row names an instruction instead. The
+/// source is the same for device and host.
 MACHEPS_HD inline bool convert_by_function(Convert id, const ConvertInput& in, std::uint64_t& result) {
     constexpr auto satfinite = __NV_SATFINITE, plain = __NV_NOSAT;
     constexpr auto E4M3 = __NV_E4M3, E5M2 = __NV_E5M2;
@@ -28,8 +29,8 @@ MACHEPS_HD inline bool convert_by_function(Convert id, const ConvertInput& in, s
 
 #if !defined(__CUDACC__)
 
-/// Returns the NaN that F2F gives on an H100: quiet, with the sign, and with as much of the payload as the result can
-/// hold. The toolkit's host functions give 7fff instead.
+/// Returns the NaN to which the instruction F2F converts a NaN on an H100. It is quiet, has the same sign, and keeps as
+/// many bits of the payload as fit into the result. The host functions of the toolkit return 7fff instead.
 inline std::uint64_t nan_by_f2f(Format from, Format to, std::uint64_t code) {
     const std::uint64_t fraction = (code & (from.min_normal_code() - 1)) << (52 - from.fraction_bits());
     const std::uint64_t quiet = 0x7ff8000000000000 | fraction, sign = code >> (from.bits - 1);
@@ -37,14 +38,14 @@ inline std::uint64_t nan_by_f2f(Format from, Format to, std::uint64_t code) {
     return sign << (to.bits - 1) | to.inf_code() | kept;
 }
 
-/// Emulates an instruction for one element with the toolkit's host functions. If they do not have it, the codec is
-/// used.
+/// Emulates a conversion instruction for one element. Uses a host function of the toolkit if there is one, and the
+/// codec otherwise.
 inline std::uint64_t convert_on_host(const ConvertRow& row, std::uint64_t code) {
     const ConvertInput in{code, 0};
     if ((row.from.bits == 64 || row.to.bits == 64) && class_of(row.from, code) == InputClass::nan) {
         return nan_by_f2f(row.from, row.to, code);
     }
-    if (row.to == tf32 && row.mode == Round::nearest_away) {  // as ptxas compiles it (nvdisasm)
+    if (row.to == tf32 && row.mode == Round::nearest_away) {  // what ptxas generates (seen with nvdisasm)
         auto bits = static_cast<std::uint32_t>(code);
         if ((bits & 0x7fffffff) < 0x7f800000) bits += 0x1000;
         bits &= 0xffffe000;
@@ -119,7 +120,7 @@ MACHEPS_KERNEL inline bool convert_by_hardware(const ConvertRow& row, std::uint6
 #endif
     if (detail::convert_by_function(row.id, in, result)) return true;
 #if !defined(__CUDACC__)
-    const ConvertRow& own = convert_rows[static_cast<std::size_t>(row.id)];  // the true row: tests change `row`
+    const ConvertRow& own = convert_rows[static_cast<std::size_t>(row.id)];  // the original row: tests change `row`
     if (own.elements == Elements::one) {
         result = detail::convert_on_host(own, a);
         return true;
@@ -137,7 +138,7 @@ MACHEPS_KERNEL inline bool convert_by_hardware(const ConvertRow& row, std::uint6
     [[maybe_unused]] std::uint32_t r = 0;
     [[maybe_unused]] float f = 0;
     [[maybe_unused]] double g = 0;
-    // The first of two sources goes to the upper half, so it is y.
+    // cvt converts its first source to the upper half of the result, so the first source is y.
 #define MACHEPS_h_f(ptx)                    \
     asm(ptx " %0, %1;" : "=h"(h) : "f"(x)); \
     result = h

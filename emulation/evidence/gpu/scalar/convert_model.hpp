@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The conversions of a device as rows, and the codec's result for the same input. Does not need the toolkit's headers.
+// Table of the conversions of a device, and the model that gives the result of the codec for the same input. Does not
+// need the headers of the CUDA toolkit.
 #pragma once
 #include "core/profile.hpp"
 #include "emulation/evidence/gpu/scalar/compare.hpp"
@@ -8,12 +9,13 @@
 
 namespace macheps::evidence {
 
-/// Changes to the rounded result. In the ISA, `.relu` clamps negative results to 0 and leaves NaN canonical; `.sat`
-/// clamps to [0, 1] and changes NaN to 0. We read the ISA to mean that both change -0 to +0.
+/// Changes to the rounded result. `relu` (`.relu` in the ISA) clamps negative results to 0 and keeps NaN canonical.
+/// `unit` (`.sat` in the ISA) clamps to [0, 1] and changes NaN to 0. We read the ISA to mean that both change -0 to +0.
 enum class After : std::uint8_t { none, relu, unit };
 
-/// Accepted NaN results: `code` is the one code of the model; `any` is any NaN, where other codes than the model's are
-/// counted separately.
+/// NaN results that a comparison accepts:
+/// - `code`: only the code that the model gives
+/// - `any`: any NaN; codes other than that of the model are counted separately
 enum class NanResult : std::uint8_t { code, any };
 
 enum class Elements : std::uint8_t { one, two };
@@ -24,17 +26,18 @@ struct ConvertModel {
 };
 
 namespace convert_models {
-// PTX ISA 9.1 cvt: canonical NaN, all ones with a clear sign.
+// cvt (PTX ISA 9.1) returns the canonical NaN: all ones with a clear sign.
 inline constexpr ConvertModel ptx{"codec, NVIDIA's NaN", {.nan = NanCodes::nvidia}};
 inline constexpr ConvertModel satfinite{
     "profile ptx",
     {.saturates = Reach::every_format, .saturates_infinity = Reach::every_format, .nan = NanCodes::nvidia}};
-// F2F, the instruction for conversions from and to fp64, keeps the sign and the top of the payload and sets the quiet
-// bit. Measured on an H100 (docs/gpu.md).
+// F2F, the instruction for conversions from and to fp64, keeps the sign and the top bits of the payload, and sets the
+// quiet bit. Measured on an H100 (docs/gpu.md).
 inline constexpr ConvertModel f2f{"codec, payload kept", {.nan = NanCodes::payload}};
 // bf16 to fp32 is a shift (SHF.L), which does not change signaling NaNs.
 inline constexpr ConvertModel shift{"codec, NaN unchanged", {.nan = NanCodes::payload}};
-// CUDA 13.0 cuda_fp16.hpp, cuda_bf16.hpp, cuda_fp8.hpp, cuda_fp6.hpp, cuda_fp4.hpp.
+// Source of the models of functions: cuda_fp16.hpp, cuda_bf16.hpp, cuda_fp8.hpp, cuda_fp6.hpp and cuda_fp4.hpp of CUDA
+// 13.0.
 inline constexpr ConvertModel nosat{"profile cuda_nosat", {.nan = NanCodes::cuda_host}};
 inline constexpr ConvertModel sat{
     "profile cuda_sat",
@@ -100,7 +103,8 @@ struct ConvertByModel {
         return std::uint64_t{1} << (row.from.container_bits() * (row.elements == Elements::two ? 2 : 1));
     }
 
-    /// Returns the operands of an input. `b` is the second element of a pair if one element fills `a`.
+    /// Returns the operands of an input. If the elements of a pair have 32 bits or more, `b` is the second element.
+    /// Otherwise, `a` contains both elements.
     MACHEPS_HD Operands operands(std::uint64_t index) const {
         const auto u = static_cast<std::uint32_t>(index);
         const bool two = row.elements == Elements::two;
@@ -141,10 +145,10 @@ struct ConvertByModel {
     }
 
   private:
-    /// Returns whether one element fills an operand.
+    /// Returns whether an element has 32 bits or more, so that it takes a whole operand.
     MACHEPS_HD constexpr bool is_wide() const { return row.from.container_bits() >= 32; }
 
-    /// Returns the fp32 number with this code. NaNs of fp32, fp16 and bf16 operands keep their payload.
+    /// Returns the operand with this code as an fp32 number. NaNs in fp32, fp16 and bf16 keep their payload.
     MACHEPS_HD float as_float(std::uint64_t code) const {
         const Format f = row.from;
         if (f.bits == 32) return bit_cast<float>(static_cast<std::uint32_t>(code));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The conversions that a GPU of sm_90 offers, one row each: instructions of PTX (ISA 9.1, "cvt"; the forms are those
-// that ptxas 13.0 accepts) and functions of the toolkit's headers (CUDA 13.0). A row's model is a Profile by name.
+// The conversions that an sm_90 GPU offers, one row each: PTX instructions (PTX ISA 9.1, "cvt", in the forms that ptxas
+// 13.0 accepts) and functions in the headers of the CUDA toolkit 13.0. The column `model` names a ConvertModel
+// (convert_model.hpp).
 #pragma once
 
 // clang-format off
@@ -61,7 +62,7 @@
     X(f64_f16, d_h, "cvt.f64.f16", fp16, fp64, rn, f2f, none, code)                                                    \
     X(f64_f32, d_f, "cvt.f64.f32", fp32, fp64, rn, f2f, none, code)
 
-// The same for sm_90
+// Instructions that sm_90 adds, with the same columns.
 #define MACHEPS_CVT_SM90(X)                                                                                            \
     X(rn_tf32_f32, r_f, "cvt.rn.tf32.f32", fp32, tf32, rn, ptx, none, code)                                            \
     X(rn_relu_tf32_f32, r_f, "cvt.rn.relu.tf32.f32", fp32, tf32, rn, ptx, relu, code)                                  \

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One function that the device approximates: its error against a reference, and whether it is monotonic.
+// Probe of one function that the device approximates. It measures the error against a reference, and checks whether the
+// function is monotonic.
 #pragma once
 #include "emulation/evidence/gpu/scalar/arithmetic.hpp"
 #include "emulation/evidence/gpu/scalar/function_model.hpp"
@@ -8,10 +9,10 @@ namespace macheps::evidence {
 
 namespace detail {
 
-/// Computes the result with the device's instruction or function. Returns false if the device does not have it.
+/// Computes the result with the instruction or function of the device. Returns false if the device does not have it.
 MACHEPS_KERNEL inline bool function_by_hardware(const FunctionRow& row, std::uint64_t a, std::uint64_t& result) {
 #if !defined(__CUDACC__)
-    const FunctionRow& own = function_rows[static_cast<std::size_t>(row.id)];  // the true row: tests change `row`
+    const FunctionRow& own = function_rows[static_cast<std::size_t>(row.id)];  // the original row: tests change `row`
     result = nearest_code(own, operand_of(own, a));
     return true;
 #else
@@ -52,8 +53,8 @@ MACHEPS_KERNEL inline bool function_by_hardware(const FunctionRow& row, std::uin
 #endif
 }
 
-/// Returns the quantum of `f` at `x`: 2^(max(floor(log2 |x|), emin) - fraction bits). Beyond the top binade, it is that
-/// of the top binade (Goldberg).
+/// Returns the quantum (the spacing of the values) of `f` at `x`: 2^(max(floor(log2 |x|), emin) - fraction bits).
+/// Beyond the top binade, returns the quantum of the top binade (Goldberg).
 MACHEPS_HD inline double quantum_at(Format f, double x) {
     const auto field = static_cast<int>(bit_cast<std::uint64_t>(x) >> 52 & 0x7ff) - 1023;
     const int exponent = min_of(max_of(field, f.emin()), f.exponent_bias);
@@ -93,7 +94,7 @@ struct FunctionProbe {
     }
 
   private:
-    /// Returns the reference. For a deliberately wrong model, it is a quarter too large.
+    /// Returns the reference value. If `fault` is set, the value is too large by a quarter.
     MACHEPS_HD double exact_at(float x) const { return reference(row.function, x) * (fault ? 1.25 : 1.0); }
 
     /// Clamps x so that infinities count as the power of two above the largest finite value.
@@ -116,14 +117,15 @@ struct FunctionProbe {
                              : row.domain == Domain::moderate ? 10
                                                               : 0x1p200;
         const bool claimed = x >= -reach && x <= reach;
-        // A zero error is stored as +0: the bits of -0 would count as the largest error. An absolute error counts only
-        // where the bound holds.
+        // Store a zero error as +0, because the bits of -0 would count as the largest error. An absolute error counts
+        // only for operands to which the bound applies.
         const double reported = row.absolute_error() ? (claimed ? error : 0) : error / quantum;
         trial.error = reported == 0 ? 0.0f : static_cast<float>(reported);
         trial.beyond = claimed && row.claim != Claim::correct && error > allowed;
     }
 
-    /// Records whether the result moves against the reference up to the next operand of the same sign.
+    /// Records in trial.turns whether the result falls although the reference rises, or vice versa, between this
+    /// operand and the next one with the same sign.
     MACHEPS_KERNEL void compare_next(Trial& trial, std::uint64_t index, float x) const {
         const Format f = row.format;
         const std::uint64_t next = index + 1;

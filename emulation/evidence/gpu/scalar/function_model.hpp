@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions that a device approximates as rows, and the code nearest to the reference. Does not need the toolkit's
-// headers.
+// Table of the functions that a device approximates, and the code nearest to the reference value. Does not need the
+// headers of the CUDA toolkit.
 #pragma once
 #include "emulation/evidence/gpu/scalar/arithmetic_model.hpp"
 #include "emulation/evidence/gpu/scalar/function_rows.hpp"
@@ -14,7 +14,7 @@ enum class Approximation : std::uint8_t {
 #undef MACHEPS_ID
 };
 
-/// `exceeded`: a bound is documented, but measured errors are larger; the row's bound is wider.
+/// Source of the error bound of a row. function_rows.hpp explains the values.
 enum class Claim : std::uint8_t { correct, documented, exceeded, gross };
 
 /// Magnitudes of operands for which the bound holds.
@@ -35,7 +35,7 @@ struct FunctionRow {
     Claim claim;
 
     MACHEPS_HD constexpr std::uint64_t inputs() const { return std::uint64_t{1} << format.bits; }
-    /// Returns whether errors are reported in units of 1 instead of units in the last place.
+    /// Returns whether errors are reported as absolute errors instead of in ulp.
     MACHEPS_HD constexpr bool absolute_error() const { return relative == 0 && ulps == 0 && absolute != 0; }
 };
 
@@ -53,8 +53,8 @@ inline constexpr auto& function_rows = detail::function_words::rows;
 
 namespace detail {
 
-/// Returns the code nearest to the reference. For __frsqrt_rn this is the result of core/math.hpp, which is correctly
-/// rounded.
+/// Returns the code nearest to the reference value. For __frsqrt_rn, returns the result of core/math.hpp instead, which
+/// is correctly rounded.
 MACHEPS_HD inline std::uint64_t nearest_code(const FunctionRow& row, float x) {
     const Format f = row.format;
     if (row.function == Function::rsqrt && row.claim == Claim::correct && f.bits == 32) {

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions that a GPU approximates, one row each, with a bound of the error: |result - exact| is at most
-// relative * |exact| + absolute + ulps * ulp(exact) for operands in the domain. The claims:
-// - `documented`: PTX ISA 9.1 gives the bound. For ex2 it is 2 ulp from the rounded result, so the bound here is half
-//   an ulp larger. For lg2 it is absolute from 0.5 to 2 and relative elsewhere, so the bound here is the sum of both.
-// - `exceeded`: PTX ISA 9.1 gives a bound that an H100 does not keep (docs/gpu.md), so the bound here is wider. The
-//   documented bounds are 2^-20.5 from -2 pi to 2 pi for cos, and 2^-8 for tanh.bf16. ptxas compiles cos to a product
-//   with 0.15915494, rounded toward zero, and MUFU.COS. Near 3 pi / 2 the error of this product alone can cost 5.7e-7;
-//   2^-20.5 is 6.7e-7.
-// - `correct`: correctly rounded. CUDA 13.0 documents it for __frsqrt_rn (device_functions). For fp16 and bf16 it was
-//   measured on an H100, for all inputs (docs/gpu.md).
-// - `gross`: no bound is documented. The bound here is so wide that a larger error would mean another function.
+// The functions that a GPU approximates, one row each, with an error bound: |result - exact| is at most relative *
+// |exact| + absolute + ulps * ulp(exact) for operands in the domain. The column `claim` has these values:
+// - `documented`: PTX ISA 9.1 gives the bound. For ex2 the documented bound is 2 ulp from the rounded result, so the
+//   bound here is half an ulp larger. For lg2 the documented bound is absolute from 0.5 to 2 and relative elsewhere, so
+//   the bound here is the sum of the two.
+// - `exceeded`: PTX ISA 9.1 gives a bound that an H100 exceeds (docs/gpu.md), so the bound here is wider. The
+//   documented bounds are 2^-20.5 from -2 pi to 2 pi for cos, and 2^-8 for tanh.bf16. ptxas compiles cos to a
+//   multiplication by 0.15915494 (rounded toward zero) followed by MUFU.COS. Near 3 pi / 2, the rounding error of this
+//   product alone can change the result by 5.7e-7. The documented bound, 2^-20.5, is 6.7e-7.
+// - `correct`: the results are correctly rounded. CUDA 13.0 documents this for __frsqrt_rn (device_functions). For the
+//   functions in fp16 and bf16 it was measured on an H100, for all inputs (docs/gpu.md).
+// - `gross`: no bound is documented. The bound here is so wide that only the result of a wrong function exceeds it.
 #pragma once
 
 // clang-format off
-// X(id, instruction, format, function, variant, domain, relative, absolute, ulps, claim, operands): sm_80
+// For sm_80: X(id, instruction, format, function, variant, domain, relative, absolute, ulps, claim, operands)
 #define MACHEPS_FUNCTIONS_SM80(X)                                                                                      \
     X(rcp_approx_f32, "rcp.approx.f32", fp32, rcp, none, everywhere, 0, 0, 1, documented, f_f)                         \
     X(sqrt_approx_f32, "sqrt.approx.f32", fp32, sqrt, none, everywhere, 0x1p-23, 0, 0, documented, f_f)                \
@@ -33,7 +34,7 @@
     X(tanh_approx_f16, "tanh.approx.f16", fp16, tanh, none, everywhere, 0, 0x1.026p-11, 0, documented, h_h)            \
     X(ex2_approx_f16, "ex2.approx.f16", fp16, ex2, none, everywhere, 0x1.126p-10, 0, 0, documented, h_h)
 
-// The same for sm_90
+// Instructions that sm_90 adds, with the same columns.
 #define MACHEPS_FUNCTIONS_SM90(X)                                                                                      \
     X(tanh_approx_bf16, "tanh.approx.bf16", bf16, tanh, none, everywhere, 0, 0x1.1p-8, 0, exceeded, h_h)               \
     X(ex2_approx_ftz_bf16, "ex2.approx.ftz.bf16", bf16, ex2, ftz, everywhere, 0x1p-7, 0, 0, documented, h_h)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The probes of scalars as groups of `macheps verify`, for CudaDevice and for HostDevice (tests).
+// Groups of scalar probes for `macheps verify`, on a CudaDevice or (in tests) a HostDevice.
 #pragma once
 #include "core/error.hpp"
 #include "emulation/evidence/gpu/scalar/blocks.hpp"
@@ -13,7 +13,7 @@
 
 namespace macheps::evidence {
 
-/// Limits of the work per row.
+/// Limits on the work for one row of the report.
 struct ScalarLimits {
     Batches batches{};
     std::uint32_t blocks = sweep::blocks;  ///< blocks of 2^16 inputs, for the kind `math`
@@ -49,7 +49,8 @@ inline std::string counted(std::uint64_t inputs, const ScalarComparison& found, 
     return print("%" PRIu64 " of 2^%d ", found.trials, bits) + of + ", evenly spaced";
 }
 
-/// Returns the parts of a row that all kinds have. `operands` and the widths are for printed mismatches.
+/// Returns a row with the fields that all kinds of scalar probes share. `operands`, `operand_bits` and `result_bits`
+/// determine how mismatches are printed.
 inline evidence::ProbeResult result_of(const char* kind, const char* instruction, std::string model,
                                        const ScalarComparison& found, int operands, int operand_bits, int result_bits) {
     evidence::ProbeResult result{
@@ -82,8 +83,8 @@ inline evidence::ProbeResult result_of(const char* kind, const char* instruction
     return result;
 }
 
-/// Completes a row that does not claim correct rounding. Its verdict is `differs` only if an error is larger than the
-/// bound.
+/// Completes the row of an operation that does not claim correct rounding. The verdict is `differs` if an error exceeds
+/// the bound, and `recorded` otherwise.
 inline void record(evidence::ProbeResult& result, const ScalarComparison& found, const std::string& bound, int operands,
                    int operand_bits, int result_bits, const char* unit = " ulp") {
     if (result.verdict == evidence::Verdict::declined) return;
@@ -113,7 +114,7 @@ evidence::ProbeResult run_convert(Device& device, const ConvertRow& row, double 
     evidence::ProbeResult result = result_of("convert", row.instruction, row.model.name, found, two && wide ? 2 : 1,
                                              from_bits, packed_bits(row.to) * (two ? 2 : 1));
     result.operands = counted(probe.inputs(), found,
-                              row.from.bits == 64 ? "samples in addition to the floats"
+                              row.from.bits == 64 ? "samples near the floats"
                               : two && wide       ? "inputs in each half"
                               : two               ? "pairs"
                                                   : "inputs");

@@ -7,20 +7,21 @@
 
 namespace macheps::evidence {
 
-/// The finalizer of SplitMix64 (Steele, Lea, Flood, 2014): a bijection that spreads every bit.
+/// Mixes the bits of x with the finalizer of SplitMix64 (Steele, Lea, Flood, 2014): a bijection in which every bit of
+/// the argument changes many bits of the result.
 MACHEPS_HD constexpr std::uint64_t mix(std::uint64_t x) {
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
     x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
     return x ^ (x >> 31);
 }
 
-/// Returns the contribution of one result to a hash of many. The hash is a sum, so the order does not matter.
+/// Returns the contribution of one result to the hash of many results. The hash is a sum, so the order does not matter.
 MACHEPS_HD constexpr std::uint64_t hash_item(std::uint64_t input, std::uint64_t result) {
     return mix(result + input * 0x9e3779b97f4a7c15u);
 }
 
-/// Returns an fp64 number near the float with bits u. Its low 29 bits decide ties, so for half of the inputs they are
-/// zeros, ones, only the top bit, or only the lowest bit.
+/// Returns an fp64 number near the float with bits u. The low 29 bits of the fp64 number decide ties. For half of the
+/// inputs they have a special pattern: all zeros, all ones, only the top bit set, or only the lowest bit set.
 MACHEPS_HD inline double wide_input(std::uint32_t u) {
     const double value = decode64(fp32, u);
     const std::uint64_t wide = value == 0 ? std::uint64_t{u >> 31} << 63 : bit_cast<std::uint64_t>(value);
@@ -39,14 +40,15 @@ MACHEPS_HD inline double wide_input(std::uint32_t u) {
     }
 }
 
-/// Returns wide_input(u), or for one input in sixteen any pattern of 64 bits, to reach the exponents that fp32 does not
-/// have.
+/// Returns wide_input(u) for fifteen of sixteen inputs. For the others, returns random bits, which also reach the
+/// exponents that fp32 does not have.
 MACHEPS_HD inline std::uint64_t sample64(std::uint32_t u) {
     const std::uint64_t random = mix(u + 0x632be59bd9b4e019u);
     return random >> 60 == 0 ? mix(random) : bit_cast<std::uint64_t>(wide_input(u));
 }
 
-/// Returns the other element of a pair. This is a bijection of 32 bits, so that all inputs occur in each half.
+/// Returns the second element of a pair whose first element is u. This is a bijection of 32 bits, so every input occurs
+/// in each half.
 MACHEPS_HD constexpr std::uint32_t other_element(std::uint32_t u) { return u * 0x9e3779b1u + 0x7f4a7c15u; }
 
 struct Operands {
@@ -55,7 +57,7 @@ struct Operands {
 
 namespace detail {
 
-/// Returns the code of a binary format with these parts. The exponent field is clamped to its range.
+/// Returns the code with this sign, exponent field and fraction. Clamps the exponent field to its range.
 MACHEPS_HD constexpr std::uint64_t code_of(Format f, bool negative, std::int64_t field, std::uint64_t fraction) {
     const auto most = static_cast<std::int64_t>(f.magnitude_mask() >> f.fraction_bits());
     const auto exponent = static_cast<std::uint64_t>(min_of(max_of(field, std::int64_t{0}), most));
@@ -101,10 +103,16 @@ MACHEPS_HD constexpr std::uint64_t special_code(Format f, std::uint32_t which) {
 
 }  // namespace detail
 
-/// Returns operands number `index` of a stream, for an operation of an IEEE-like format. There are eight cases of equal
-/// probability: any codes; exponents close enough to interact; special values; short significands (exact results and
-/// ties); results next to an exact one, a cancellation or a perfect square; results near the largest finite value;
-/// results near the smallest one; numbers near 1.
+/// Returns operands number `index` of a random stream, for an operation of an IEEE-like format. Each of eight cases has
+/// the same probability:
+/// - any codes
+/// - exponents that are so close that the operands interact
+/// - special values
+/// - short significands, which give exact results and ties
+/// - operands next to a cancellation, an exact quotient or a perfect square
+/// - results near the largest finite value
+/// - results near the smallest value
+/// - numbers near 1
 MACHEPS_HD inline Operands hard_operands(Format f, Operation operation, std::uint64_t seed, std::uint64_t index) {
     const PhiloxBlock v = random_block({.seed = seed, .site = 1}, index);
     const PhiloxBlock w = random_block({.seed = seed, .site = 2}, index);
@@ -194,7 +202,7 @@ MACHEPS_HD inline Operands hard_operands(Format f, Operation operation, std::uin
             x.c = with_field(x.c, bias + static_cast<std::int64_t>(choice >> 16) % 5 - 2);
             break;
     }
-    // Roots of negative numbers are all alike, so it is enough that one operand in four keeps its sign.
+    // All roots of negative numbers are NaN, so only one operand in four keeps its sign.
     if (operation == Operation::sqrt && (choice & 0x18) != 0) x.a &= ~f.sign_bit();
     return x;
 }

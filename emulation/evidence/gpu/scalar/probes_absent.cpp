@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The probes of scalars in a build without CUDA. They have names, but running one throws Error (no_device).
+// The scalar probes in a build without CUDA. They can be listed, but running one throws Error (no_device).
 #include "emulation/evidence/gpu/scalar/arithmetic_rows.hpp"
 #include "emulation/evidence/gpu/scalar/convert_rows.hpp"
 #include "emulation/evidence/gpu/scalar/function_rows.hpp"

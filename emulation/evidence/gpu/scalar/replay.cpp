@@ -13,13 +13,13 @@ namespace {
 
 constexpr std::uint64_t few_results = std::uint64_t{1} << 16;
 
-/// The inputs of a launch: begin, begin + stride, ..
+/// The inputs of one kernel launch: begin, begin + stride, ... (`count` of them).
 struct Launch {
     std::uint64_t begin = 0, stride = 1, count = 0;
 };
 
-/// Returns the launch of a sum, in the numbering of compare(). `inputs`: number of inputs of the operation, 0: without
-/// end.
+/// Returns the inputs that sum number `number` covers, with the numbering of compare(). `inputs` is the number of
+/// inputs of the operation, or 0 for an endless range. `count` is the number of inputs per sum.
 Launch launch_of(std::uint64_t inputs, std::uint64_t count, std::uint64_t number) {
     if (inputs == 0) return {.begin = number * count, .stride = 1, .count = count};
     const std::uint64_t all = inputs / count;
@@ -36,7 +36,7 @@ std::uint64_t sum_of(const Result& result, const Launch& launch, std::uint64_t f
     return sum;
 }
 
-/// Adds part(0) to part(parts - 1). Any thread may compute any part.
+/// Returns part(0) + ... + part(parts - 1). Any thread may compute any part.
 template <class Part>
 std::uint64_t sum_of_parts(std::uint64_t parts, unsigned threads, const Part& part) {
     std::atomic<std::uint64_t> next{0}, sum{0};
@@ -54,17 +54,18 @@ std::uint64_t sum_of_parts(std::uint64_t parts, unsigned threads, const Part& pa
     return sum;
 }
 
-/// Recomputes the sums of an operation.
+/// A model of an operation, which recomputes recorded sums of hashes.
 struct Model {
     std::string name{};
     bool known = false;          ///< this program has the operation
-    bool reproduces = false;     ///< the model claims the operation's bits
-    std::uint64_t results = 0;   ///< per sum
-    std::uint64_t max_sums = 0;  ///< 0: without end
+    bool reproduces = false;     ///< the model claims all bits of the results
+    std::uint64_t results = 0;   ///< number of results per sum
+    std::uint64_t max_sums = 0;  ///< 0: no limit
     std::function<std::uint64_t(std::uint64_t number, unsigned threads)> sum{};
 };
 
-/// `result` returns the bits for an input. `inputs`: number of inputs of the operation, 0: without end.
+/// Returns the model for a recorded row. `result` returns the bits for an input. `inputs` is the number of inputs of
+/// the operation, or 0 for an endless range.
 template <class Result>
 Model model_of(std::string name, bool reproduces, std::uint64_t inputs, const RecordedSums::Row& row,
                const Result& result) {
@@ -182,7 +183,7 @@ RecordedSums parse_sums(std::string_view text, const std::string& where) {
         const Model model = model_of_row(recorded, row);
         const bool power = model.results != 0 && (model.results & (model.results - 1)) == 0;
         if (model.known && (!power || (model.max_sums != 0 && row.sums.size() > model.max_sums))) {
-            evidence::bad_json_lines(fmt::format("{} sums of {} results cannot be the sums of {}", row.sums.size(),
+            evidence::bad_json_lines(fmt::format("{} sums over {} results are not possible for {}", row.sums.size(),
                                                  row.trials, row.instruction),
                                      here);
         }
@@ -195,7 +196,7 @@ RecordedSums parse_sums(std::string_view text, const std::string& where) {
 void replay_sums(const RecordedSums& recorded, const SumsShare& share, const evidence::ProbeSink& sink) {
     struct Work {
         Model model;
-        std::vector<std::uint64_t> numbers{};  ///< of the sums to recompute
+        std::vector<std::uint64_t> numbers{};  ///< numbers of the sums to recompute
     };
     std::vector<Work> works;
     std::vector<std::size_t> large;

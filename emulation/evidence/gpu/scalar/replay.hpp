@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replay of scalar operations: recomputes from the models the sums of hashes that a device gave. A sum covers the
-// results of one launch, 2^24 inputs, so an equal sum shows that all of them equal the model's results. Host only.
+// Replay of scalar operations. Recomputes, with the models, sums of hashes that were recorded on a device. A sum covers
+// the results of one launch (2^24 inputs). If the recomputed sum is the same, all of these results are those of the
+// model. Host only.
 #pragma once
 #include "core/text/json.hpp"
 #include "emulation/evidence/probe.hpp"
@@ -10,37 +11,39 @@
 
 namespace macheps::evidence {
 
-/// The content of a file of sums.
+/// Content of a file of recorded sums.
 struct RecordedSums {
     struct Row {
         std::string instruction{};
-        std::string model{};  ///< the model in use at the time of the recording
+        std::string model{};  ///< name of the model at the time of the recording
         std::uint64_t trials = 0;
         std::vector<std::uint64_t> sums{};
     };
     std::string kind{};  ///< `convert`, `scalar`, `math`
     std::string gpu{}, driver{}, toolkit{}, date{};
-    std::uint64_t seed = 1;  ///< of the hard operands
+    std::uint64_t seed = 1;  ///< seed of the hard operands
     std::vector<Row> rows{};
 };
 
-/// Returns whether the header is that of a file of sums.
+/// Returns whether `header` belongs to a file of sums.
 bool is_sums(const Json& header);
 /// Parses a file of sums. Errors: throws Error that names `where` and the line if the text is not valid.
 RecordedSums parse_sums(std::string_view text, const std::string& where);
 
 /// Number of sums to recompute. Sums of at most 2^16 results are always recomputed.
 struct SumsShare {
-    std::uint64_t sums = 4;  ///< sums of one file
+    std::uint64_t sums = 4;  ///< number of sums per file
     std::uint64_t seed = 1;  ///< each seed chooses other sums, until all have been chosen
     bool all = false;
     unsigned threads = std::max(1u, std::thread::hardware_concurrency());
 };
 
-/// Gives one row of the kind `replay` for each operation. The recomputed sums are its trials, and its verdict is
-/// `equal` or `differs`. It is `absent` if this program does not have the operation. It is `recorded` if no model gives
-/// the bits, if none of the operation's sums is recomputed, or if a sum differs but was recorded against another model:
-/// where any NaN was accepted, the sum contains the NaN codes of that model.
+/// Emits one row of the kind `replay` for each operation. Its number of trials is the number of recomputed sums. Its
+/// verdict is:
+/// - `equal` or `differs`: whether the recomputed sums are equal to the recorded ones
+/// - `absent`: this program does not have the operation
+/// - `recorded`: no model gives the bits, none of the sums was recomputed, or a sum differs but was recorded with
+///   another model. (If an operation accepts any NaN, its sums contain the NaN codes of the model.)
 void replay_sums(const RecordedSums& recorded, const SumsShare& share, const evidence::ProbeSink& sink);
 
 }  // namespace macheps::evidence

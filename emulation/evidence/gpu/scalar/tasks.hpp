@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tasks of the sweep. A task maps each of 2^32 inputs to 64 bits, with the same source on host and device. Includes
-// the host/device headers of core and emulation, so that compiling this file compiles them for a GPU.
+// Tasks for the comparison of a device with the host (blocks.hpp). A task maps each of 2^32 inputs to 64 bits, with the
+// same source on host and device. This file includes the host/device headers of core and emulation, so compiling it for
+// a GPU also compiles these headers for a GPU.
 #pragma once
 #include "core/codec.hpp"
 #include "core/format.hpp"
@@ -55,7 +56,7 @@ enum class Kind {
     steps,      ///< the neighbours of container u, and its ulp
     philox,     ///< block u of a stream
     tally,      ///< the counts of the cast of one float
-    lane_sum    ///< the lane rule over a small row that depends on u
+    lane_sum    ///< lane_sum() over a short row that depends on u
 };
 
 struct Task {
@@ -78,7 +79,7 @@ MACHEPS_HD inline std::uint64_t tally_of_one(const Task& task, float x) {
     return counts | std::uint64_t{bit_cast<std::uint32_t>(tally.amax)} << 32;
 }
 
-/// Returns a mix of the two neighbours of a code and its ulp.
+/// Returns a hash of the two neighbours of a code and of its ulp.
 MACHEPS_HD inline std::uint64_t steps_of(Format f, std::uint64_t container) {
     const std::uint64_t code = container & ((f.sign_bit() | f.magnitude_mask()) << f.padding);
     const std::uint64_t up = nextafter(f, code, from_ordinal(f, greatest_ordinal(f)));
@@ -127,7 +128,7 @@ MACHEPS_HD inline std::uint64_t evaluate(const Task& task, std::uint32_t u) {
             return bit_cast<std::uint64_t>(math::cos(wide_input(u)));
         case Kind::pow64: {
             const double power = math::pow_int(wide_input(u), static_cast<int>(mix(u) & 63) - 32);
-            return power == power ? bit_cast<std::uint64_t>(power) : 0x7ff8000000000000u;  // NaN bits differ by engine
+            return power == power ? bit_cast<std::uint64_t>(power) : 0x7ff8000000000000u;  // NaN bits are not portable
         }
         case Kind::encode32: {
             const std::uint64_t code = encode64(task.format, x, task.mode, task.overflow, random);
@@ -178,7 +179,7 @@ struct Part {
     std::vector<NamedTask> tasks;
 };
 
-/// Returns the parts, the most valuable ones first.
+/// Returns the groups of tasks (parts), the most important ones first.
 inline std::vector<Part> all_parts() {
     Part math{"math", "fp32 functions", {}};
     Part nearest{"nearest", "every format, rounding to nearest even, encode and decode", {}};
@@ -243,7 +244,7 @@ inline std::vector<Part> all_parts() {
     return {math, nearest, modes, from64, profiles, rest};
 }
 
-/// Returns the tasks that do not depend on a format: our own functions, random bits, the lane rule.
+/// Returns the tasks that do not depend on a format: math functions, random bits, and lane_sum().
 inline std::vector<NamedTask> math_tasks() {
     std::vector<NamedTask> tasks;
     for (const Part& part : all_parts()) {

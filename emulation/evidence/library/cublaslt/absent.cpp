@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuBLASLt in a build without CUDA.
+// In a build without CUDA, cuBLASLt is always missing.
 #include "emulation/evidence/library/cublaslt/cublaslt.hpp"
 
 namespace macheps::evidence {

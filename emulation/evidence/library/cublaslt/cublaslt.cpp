@@ -16,7 +16,7 @@ using namespace cublaslt;
 
 namespace {
 
-/// A handle and its workspace, which all plans share.
+/// The handle and the workspace of cuBLASLt, shared by all plans.
 struct Context {
     std::shared_ptr<const Api> api;
     int device;
@@ -45,7 +45,7 @@ class CublasLtPlan final : public LibraryPlan {
         const Algorithms algorithms(*context_->api, context_->handle.get(), p_, descriptors_);
         algo_ = algorithms.choose(choice);
         description_ = algorithms.describe(algo_);
-        // Some algorithms are refused only when they start.
+        // cuBLASLt refuses some algorithms only when they start, so start this one once.
         a_.clear();
         b_.clear();
         require(*context_->api, start(), "cublasLtMatmul");
@@ -60,7 +60,7 @@ class CublasLtPlan final : public LibraryPlan {
         fill(b_, packed_values(x.b, p_.b, p_.k, p_.n, !p_.b_by_columns));
         fill(a_scales_, packed_scales(x.a_scales, p_.scaling, p_.k, false));
         fill(b_scales_, packed_scales(x.b_scales, p_.scaling, p_.k, p_.scaling == LibraryScaling::blocks_1x2));
-        // These bytes are NaN in every format here, so an element that the library does not write is visible.
+        // Bytes of 0xff are NaN in every format used here, so an element that the library does not write is visible.
         MACHEPS_CUDA_CHECK(cudaMemset(d_.data(), 0xff, static_cast<std::size_t>(p_.m * p_.n) * bytes_of(p_.out)));
     }
 
@@ -70,7 +70,7 @@ class CublasLtPlan final : public LibraryPlan {
         throw Error({.what = fmt::format("cublasLtMatmul: {} ({})", context_->api->cublasLtGetStatusString(status),
                                          static_cast<int>(status)),
                      .where = fmt::format("{}, {}", p_.name(), description_.to_string()),
-                     .fix = "it worked before; check whether another program uses the memory of the device",
+                     .fix = "check whether another program uses the memory of the device; this algorithm ran before",
                      .exit = Exit::check_failed});
     }
 
@@ -86,7 +86,7 @@ class CublasLtPlan final : public LibraryPlan {
         const bool is_half = p_.accumulator == fp16;
         const void* alpha = is_half ? static_cast<const void*>(&half_one) : &one;
         const void* beta = is_half ? static_cast<const void*>(&half_zero) : &zero;
-        // C is D if their types are the same. With beta = 0 it is not read.
+        // C and D are the same matrix if their types are the same. C is not read, because beta is 0.
         const void* c = c_format(p_) == p_.out ? d_.data() : c_.data();
         return context_->api->cublasLtMatmul(context_->handle.get(), descriptors_.matmul(), alpha, a_.data(),
                                              descriptors_.a(), b_.data(), descriptors_.b(), beta, c, descriptors_.c(),
@@ -95,7 +95,7 @@ class CublasLtPlan final : public LibraryPlan {
     }
     std::size_t scale_room(bool is_b) const {
         const ScaleCounts counts = scale_counts(p_);
-        // Columns of two-dimensional blocks are padded to a multiple of four.
+        // The columns of scales for two-dimensional blocks are padded to a multiple of four.
         return static_cast<std::size_t>(std::max<std::int64_t>(4 * (is_b ? counts.b : counts.a), 4));
     }
     template <class T>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The description of a problem for cuBLASLt, and the choice among its algorithms. Source of attributes: cuBLAS 13
-// manual, "cublasLt". Host only.
+// The descriptors of a problem for cuBLASLt, and the choice of an algorithm. Source of attributes: cuBLAS 13 manual,
+// "cublasLt". Host only.
 #pragma once
 #include "emulation/evidence/library/cublaslt/cublaslt_api.hpp"
 #include "emulation/evidence/library/matmul.hpp"
@@ -28,7 +28,7 @@ inline cublasComputeType_t compute_type(const LibraryProblem& p) {
 
 inline cudaDataType scale_type(const LibraryProblem& p) { return p.accumulator == fp16 ? CUDA_R_16F : CUDA_R_32F; }
 
-/// Returns the format of C: that of D, or bf16 if D is fp8. C is never read.
+/// Returns the format of C: the output format, or bf16 if the output is fp8. C is never read.
 inline Format c_format(const LibraryProblem& p) { return p.out.bits == 8 ? bf16 : p.out; }
 
 /// The descriptors of a problem. The library's matrices are column-major, so a matrix that is stored by rows is passed
@@ -54,8 +54,8 @@ class Descriptors {
         layout(d_, p.out, p.m, p.n);
     }
 
-    /// Sets the decode scales, which are on the device. Scalar scales need no mode: they are the default, and libraries
-    /// before 12.8 have no attribute for modes.
+    /// Sets the pointers to the decode scales in device memory. The mode of the scales is not set for scalar scales:
+    /// they are the default, and libraries before 12.8 do not have this attribute.
     void set_scales(LibraryScaling scaling, const float* a, const float* b) {
         if (scaling == LibraryScaling::none) return;
         set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, a);
@@ -109,7 +109,7 @@ class Algorithms {
             if (takes_slices(algo) && left-- == 0) return algo;
         }
         if (const auto found = search(left)) return *found;
-        throw Refused{"no algorithm supports " + std::to_string(p_.slices) + " slices by " +
+        throw Refused{"no algorithm supports " + std::to_string(p_.slices) + " slices with the reduction " +
                       std::string(to_string(p_.reduction))};
     }
 
@@ -143,7 +143,7 @@ class Algorithms {
         int count = 0;
         const cublasStatus_t status = api_.cublasLtMatmulAlgoGetHeuristic(
             handle_, x_.matmul(), x_.a(), x_.b(), x_.c(), x_.d(), preference.get(), most, results.data(), &count);
-        // A forced configuration may exist even if the heuristic finds none.
+        // If the number of slices is given, an algorithm may exist even if the heuristic finds none.
         if (p_.slices == 0) require(api_, status, "cublasLtMatmulAlgoGetHeuristic");
         std::vector<cublasLtMatmulAlgo_t> algorithms;
         for (int i = 0; status == CUBLAS_STATUS_SUCCESS && i < count; ++i) {
@@ -167,15 +167,16 @@ class Algorithms {
                CUBLAS_STATUS_SUCCESS;
     }
 
-    /// Configures the problem's slices and their reduction. Returns whether the library accepts the algorithm.
+    /// Sets the number of slices and their reduction, as the problem requires. Returns whether the library accepts the
+    /// algorithm.
     bool takes_slices(cublasLtMatmulAlgo_t& algo) const {
         return configure(algo, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, std::int32_t{p_.slices}) &&
                configure(algo, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, static_cast<std::uint32_t>(p_.reduction)) &&
                accepted(algo);
     }
 
-    /// Searches all algorithms of the library, tile by tile, for number `choice` of those that take the slices. Gives
-    /// up after 3000 configurations.
+    /// Searches all algorithms of the library, tile by tile, and returns number `choice` of those that accept the
+    /// slices. Gives up after 3000 configurations.
     std::optional<cublasLtMatmulAlgo_t> search(int choice) const {
         constexpr int max_asked = 3000;
         std::vector<int> ids(256);
@@ -195,7 +196,8 @@ class Algorithms {
                 (schemes & static_cast<std::uint32_t>(p_.reduction)) == 0) {
                 continue;
             }
-            // One configuration of each algorithm is enough: tiles and stages do not change any bit.
+            // One configuration of each algorithm is enough, because tiles and stages do not change any bit of the
+            // results.
             for (const std::uint32_t tile : capabilities(fresh, CUBLASLT_ALGO_CAP_TILE_IDS)) {
                 bool taken = false;
                 for (const std::uint32_t stages : capabilities(fresh, CUBLASLT_ALGO_CAP_STAGES_IDS)) {
@@ -214,7 +216,7 @@ class Algorithms {
         return std::nullopt;
     }
 
-    /// Returns the value of an attribute, or 0 if the library does not know it.
+    /// Returns the value of an attribute of an algorithm, or 0 if the library does not know the attribute.
     template <class T>
     T config(const cublasLtMatmulAlgo_t& algo, cublasLtMatmulAlgoConfigAttributes_t attribute) const {
         T value{};
@@ -231,7 +233,8 @@ class Algorithms {
             api_.cublasLtMatmulAlgoCapGetAttribute(&algo, attribute, &value, sizeof value, &written);
         return status == CUBLAS_STATUS_SUCCESS ? value : T{};
     }
-    /// Returns the values of an attribute that is a list. If there are none, returns one 0, which means undefined.
+    /// Returns the values of an attribute that is a list. If the list is empty, returns a single 0, which means
+    /// "undefined".
     std::vector<std::uint32_t> capabilities(const cublasLtMatmulAlgo_t& algo,
                                             cublasLtMatmulAlgoCapAttributes_t attribute) const {
         std::size_t bytes = 0;

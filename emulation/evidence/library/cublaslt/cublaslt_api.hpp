@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The entries of cuBLASLt that are used here, looked up at run time, and owners of the objects that they create. Host
-// only.
+// The functions of cuBLASLt that the probes call, looked up at run time, and owners of the objects that they create.
+// Host only.
 #pragma once
 #include <cublasLt.h>
 
@@ -9,7 +9,7 @@
 
 namespace macheps::evidence::cublaslt {
 
-/// The entries that are used here, looked up by name.
+/// Pointers to the functions of cuBLASLt that the probes call, looked up by name.
 struct Api {
 #define MACHEPS_CUBLASLT_ENTRIES(ENTRY)         \
     ENTRY(cublasLtCreate)                       \
@@ -38,7 +38,7 @@ struct Api {
 
     std::string path;  ///< where the library was found
 
-    /// Looks up all entries. Returns the name of a missing one, or nullptr.
+    /// Looks up all functions. Returns the name of the first one that is missing, or nullptr.
     const char* find_entries(void* library);
 };
 
@@ -47,10 +47,11 @@ struct FoundApi {
     std::string missing;
 };
 
-/// Loads the library from MACHEPS_CUBLASLT (a path), or else from the loader's or the toolkit's folders.
+/// Loads the library. The environment variable MACHEPS_CUBLASLT gives its path. If it is not set, the folders of the
+/// loader and of the CUDA toolkit are searched.
 FoundApi find_api();
 
-/// Exception for a status other than success. Its text becomes the note of a row.
+/// Exception for a call of cuBLASLt that does not succeed. Its text becomes the note of a row.
 struct Refused {
     std::string what;
 };
@@ -59,7 +60,7 @@ struct Refused {
 void require(const Api& api, cublasStatus_t status, const char* call);
 #define MACHEPS_LT(api, call, ...) require(api, (api).call(__VA_ARGS__), #call)
 
-/// Owner of an object of the library, with the entry that destroys it.
+/// Owner of an object of cuBLASLt, which it destroys with the given function.
 template <class T>
 class Owned {
   public:

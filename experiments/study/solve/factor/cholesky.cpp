@@ -12,8 +12,8 @@ namespace macheps::study {
 
 namespace {
 
-/// Replaces the lower half of a by L. Numbers are held in `Real`, and `round` rounds every operation. Returns false if
-/// a pivot is not above zero or not finite.
+/// Replaces the lower half of `a` with L. Numbers are stored as `Real`, and `round` rounds the result of every
+/// operation. Returns false if a pivot is not positive or not finite.
 template <class Real, class Round>
 bool cholesky_in_place(std::int64_t n, Real* a, const Round& round, ThreadPool& pool, Simd simd) {
     std::vector<Real> column(static_cast<std::size_t>(n));
@@ -29,7 +29,7 @@ bool cholesky_in_place(std::int64_t n, Real* a, const Round& round, ThreadPool& 
         const auto update = [&](std::int64_t i) {
             update_row(simd, round, a[i * n + k], column.data() + k + 1, a + i * n + k + 1, i - k);
         };
-        // The rows of one step are independent. For a few of them, waking up threads does not pay.
+        // The rows of one step are independent. If there are few rows, waking up threads takes longer than the work.
         constexpr std::int64_t worth_threads = 1 << 17, grain = 32;
         if (pool.threads() == 1 || (n - k) * (n - k) < worth_threads) {
             for (std::int64_t i = k + 1; i < n; ++i) update(i);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cholesky factorisation in any format: the kernel. `definitions.hpp` defines what it computes.
+// The kernel of the Cholesky factorisation, in any format. Its results are defined in definitions.hpp.
 #pragma once
 #include "core/format.hpp"
 #include "core/host/thread_pool.hpp"
@@ -8,12 +8,12 @@
 
 namespace macheps::study {
 
-/// Returns A = L L' for a symmetric matrix of numbers of `format`. Only the lower half is read. The bits are the same
-/// on every instruction set and for every number of threads.
+/// Factors a symmetric matrix A = L L'. The elements of `a` are numbers of `format`. Only the lower half is read. The
+/// bits are the same on every instruction set and for every number of threads.
 Factors factor_cholesky(Matrix a, const Format& format, ThreadPool& pool, Simd simd = chosen_simd());
 
-/// Returns the matrix with a_ii + c u a_ii as diagonal elements, where u is the unit roundoff of `format`. This keeps a
-/// matrix definite when it is rounded (Higham, Pranesh 2021).
+/// Returns the matrix with diagonal elements a_ii + c u a_ii, where u is the unit roundoff of `format`. With this
+/// shift, a positive definite matrix stays definite when it is rounded (Higham, Pranesh 2021).
 Matrix shifted(Matrix a, const Format& format, double c);
 
 bool is_symmetric(const Matrix& a);

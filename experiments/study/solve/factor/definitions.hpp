@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The factorisations as plain loops over any scalar with + - * / and sqrt: Float<F>, double, or 113 digits. They define
-// what the kernels of this folder compute; the kernels return the same bits. `a` is a row-major array of n * n numbers,
-// factored in place.
+// Reference factorisations, written as plain loops. They define the results of the kernels in this folder, which return
+// the same bits. The scalar type needs + - * / and sqrt: Float<F>, double, or a type with 113 digits. `a` is a
+// row-major array of n * n numbers and is factored in place.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -10,9 +10,10 @@
 namespace macheps::study::definition {
 
 /// Gaussian elimination by rows: l = a_ik / a_kk and a_ij = a_ij - l a_kj. Product and difference are rounded
-/// separately, or in one rounding with `fused`. The pivot is the first of the largest magnitudes at or below the
-/// diagonal. L (without its unit diagonal) and U replace a, and rows[i] is the row of a from which row i came. Returns
-/// false if a pivot is zero or not finite; a is then only partly factored.
+/// separately, or with one rounding if `fused` is true. The pivot is the element of largest magnitude at or below the
+/// diagonal, or the first of several. If `pivoted` is false, it is the diagonal element. L (without its unit diagonal)
+/// and U replace a. Row i of the result comes from row rows[i] of a. Returns false if a pivot is zero or not finite. In
+/// this case, a is only partly factored.
 template <class Number>
 bool lu(std::int64_t n, Number* a, std::vector<std::int64_t>& rows, bool pivoted = true, bool fused = false) {
     using std::abs;
@@ -45,7 +46,7 @@ bool lu(std::int64_t n, Number* a, std::vector<std::int64_t>& rows, bool pivoted
 
 /// Cholesky factorisation by columns: l_kk = sqrt(a_kk), l_ik = a_ik / l_kk, and a_ij = a_ij - l_ik l_jk below the
 /// diagonal, where product and difference are rounded separately. Reads and writes only the lower half. Returns false
-/// if a_kk is not above zero or not finite.
+/// if a_kk is not positive or not finite.
 template <class Number>
 bool cholesky(std::int64_t n, Number* a) {
     using std::isfinite;
@@ -62,11 +63,12 @@ bool cholesky(std::int64_t n, Number* a) {
     return true;
 }
 
-/// Householder QR by columns. The part of a column from the diagonal on, divided by the power of two of its largest
-/// element, is x. Then v = x, except v_k = x_k + sign(x_k) s with s = sqrt(sum of x_i x_i), and
-/// beta = 2 / (sum of v_i v_i). Sums ascend from +0. The diagonal element r_kk is -sign(x_k) s times that power of two.
-/// In the columns to the right, t = beta (sum of v_i a_ij) and a_ij = a_ij - v_i t. v replaces the column. The last
-/// column stays unchanged. Returns false if a column is zero or not finite. Numbers may have up to 53 digits.
+/// Householder QR by columns. x is the part of column k from the diagonal down, divided by the power of two of its
+/// largest element. Then v = x, except v_k = x_k + sign(x_k) s with s = sqrt(sum of x_i x_i), and beta = 2 / (sum of
+/// v_i v_i). Every sum starts at +0 and adds its terms with i ascending. The diagonal element r_kk is -sign(x_k) s
+/// times that power of two. In the columns to the right, t = beta (sum of v_i a_ij) and a_ij = a_ij - v_i t. v replaces
+/// column k. The last column stays unchanged. Returns false if a column is zero or not finite from the diagonal down.
+/// Numbers may have up to 53 digits.
 template <class Number>
 bool qr(std::int64_t n, Number* a, std::vector<Number>& diagonal, std::vector<Number>& betas) {
     using std::abs;

@@ -30,8 +30,8 @@ Breakdown breakdown_of(const Factors& factors) {
     const Matrix& lu = factors.lu;
     if (!all_finite(lu.values) || !all_finite(factors.diagonal) || !all_finite(factors.betas))
         return Breakdown::overflow;
-    if (factors.kind == Factorisation::qr) return Breakdown::singular;  // the rest of a column is zero
-    // Every pivot before the last one was accepted. The elimination has brought the column below the pivot up to date.
+    if (factors.kind == Factorisation::qr) return Breakdown::singular;  // a column is zero from the diagonal down
+    // Finds the pivot k at which the factorisation ended. All updates have been applied to the column below it.
     std::int64_t k = 0;
     while (k + 1 < lu.n && (lu(k, k) > 0 || (lu(k, k) != 0 && factors.kind == Factorisation::lu))) ++k;
     bool is_zero = lu(k, k) == 0;
@@ -56,7 +56,7 @@ double lu_error(const Matrix& a, const Factors& factors) {
             const double l = k == i && has_ones ? -1 : -lu(i, k);
             const double* u = lu.row(k);
             for (std::int64_t j = k; j < n; ++j) {
-                // Twice the digits: the errors of product and sum are added separately.
+                // Double-double arithmetic: `low` collects the rounding errors of the product and the sum.
                 const double p = l * u[j], lost = std::fma(l, u[j], -p);
                 const double s = sum[static_cast<std::size_t>(j)], t = s + p, z = t - s;
                 low[static_cast<std::size_t>(j)] += ((s - (t - z)) + (p - z)) + lost;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Selects the machine type in which a kernel holds the numbers of a format: the narrowest in which the first rounding
-// is innocuous.
+// Selects the type (float or double) in which a kernel stores the numbers of a format. It is the narrowest type for
+// which rounding to the type first does not change the result of rounding to the format.
 #pragma once
 #include "experiments/study/solve/factor/row_update.hpp"
 #include "experiments/study/solve/matrix.hpp"
@@ -11,8 +11,8 @@
 
 namespace macheps::study {
 
-/// Returns whether all values are finite. If not, replaces every NaN by that of core, because the NaN of a kernel
-/// depends on its vectors.
+/// Returns whether all values are finite. If not, replaces every NaN with the canonical NaN, because the bits of a
+/// kernel's NaN depend on its vector width.
 inline bool are_finite_made_canonical(std::vector<double>& values) {
     if (all_finite(values)) return true;
     for (double& x : values) {
@@ -21,8 +21,8 @@ inline bool are_finite_made_canonical(std::vector<double>& values) {
     return false;
 }
 
-/// Copies `narrow` to `result`. Returns false if a number is not finite. The numbers are checked here because they are
-/// in the cache.
+/// Copies `narrow` to `result`. Returns false if a number is not finite. The check is done during the copy, while the
+/// numbers are in the cache.
 inline bool widen(const std::vector<float>& narrow, std::vector<double>& result) {
     constexpr std::size_t together = 4096;
     result.clear();
@@ -30,7 +30,7 @@ inline bool widen(const std::vector<float>& narrow, std::vector<double>& result)
     std::uint32_t overflows = 0;
     for (std::size_t first = 0; first < narrow.size(); first += together) {
         const std::size_t last = std::min(first + together, narrow.size());
-        // Adding one to an exponent of only ones carries into the sign.
+        // The exponent bits of Inf and NaN are all ones. Adding one to the exponent carries into the sign bit.
         for (std::size_t i = first; i < last; ++i)
             overflows |= (bit_cast<std::uint32_t>(narrow[i]) & 0x7fffffffu) + 0x00800000u;
         result.insert(result.end(), narrow.begin() + static_cast<std::ptrdiff_t>(first),
@@ -39,9 +39,10 @@ inline bool widen(const std::vector<float>& narrow, std::vector<double>& result)
     return overflows >> 31 == 0 || are_finite_made_canonical(result);
 }
 
-/// Calls use(numbers, round) on a copy of `values`, held as float or double, and stores the changed numbers in
-/// `result`, which may be `values`. `round` rounds to the format; it is Unrounded for fp32 in float and for fp64 in
-/// double. Returns true if `use` does and the result is finite. Every NaN in the result is that of core.
+/// Copies `values` to an array of float or double, calls use(numbers, round) on the copy, and stores the changed
+/// numbers in `result`, which may be `values`. `round` rounds to the format. It is Unrounded for fp32 in float and for
+/// fp64 in double. Returns true if `use` returns true and all results are finite. Every NaN in `result` is the
+/// canonical NaN.
 template <class Use>
 bool with_numbers_of(const Format& format, const std::vector<double>& values, std::vector<double>& result,
                      const Use& use) {

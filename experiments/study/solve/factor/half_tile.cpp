@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The update of a RowTile on processors with fp16 arithmetic. A register holds twice as many numbers, and no separate
-// rounding is needed: the instructions round every product and difference once, to nearest even.
+// Updates a RowTile on processors with fp16 arithmetic. A register holds twice as many numbers as with float. Separate
+// rounding steps are not needed, because the instructions round every product and difference to fp16, to nearest even.
 #include "experiments/study/solve/factor/row_tile.hpp"
 
-// Clang 14 declares these instructions only if a whole file is compiled for them.
+// Clang 14 declares the intrinsics only if the whole file is compiled for AVX512-FP16.
 #if defined(__x86_64__) && (!defined(__clang__) || defined(__AVX512FP16__))
 #include <immintrin.h>
 
@@ -27,9 +27,9 @@ constexpr std::int64_t terms_together = 16;
     return static_cast<__mmask16>(count >= 16 ? 0xffff : (1 << std::max<std::int64_t>(count, 0)) - 1);
 }
 
-// Masked forms, because the plain forms of GCC 12 read an undefined register.
+// The functions below use masked intrinsics, because the unmasked ones of GCC 12 read an undefined register.
 
-/// Loads x[0, count), at most 32 fp16 numbers held as float, and fills up with zeros.
+/// Loads x[0, count), at most 32 fp16 numbers stored as float. The remaining lanes are zero.
 [[gnu::always_inline, MACHEPS_HALF_TARGET]] inline __m512h load_halves(const float* x, std::int64_t count) {
     constexpr int nearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
     const __m512 low = _mm512_maskz_loadu_ps(first_lanes(count), x);
@@ -38,7 +38,7 @@ constexpr std::int64_t terms_together = 16;
     return _mm512_castsi512_ph(_mm512_maskz_inserti64x4(0xff, narrow, _mm512_maskz_cvtps_ph(0xffff, high, nearest), 1));
 }
 
-/// Returns the first (0) or last (1) sixteen numbers of a register.
+/// Returns the first (part = 0) or last (part = 1) sixteen numbers of a register.
 template <int part>
 [[gnu::always_inline, MACHEPS_HALF_TARGET]] inline __m256i half_of(__m512h x) {
     return _mm512_maskz_extracti64x4_epi64(0xff, _mm512_castph_si512(x), part);
@@ -49,13 +49,13 @@ template <int part>
     _mm512_mask_storeu_ps(to + 16, first_lanes(count - 16), _mm512_maskz_cvtph_ps(0xffff, half_of<1>(x)));
 }
 
-/// Some terms of some columns of u, as fp16.
+/// A block of u as fp16: rows [first_term, first_term + terms), columns [first, first + count).
 struct Columns {
     alignas(64) std::uint16_t u[terms_together][columns_together];
     std::int64_t first_term, terms, first, count;
 };
 
-/// Subtracts the terms of `columns` from `rows` rows of the tile, from `row` on.
+/// Subtracts the products of l with the block `columns` of u from `rows` rows of the tile, starting at `row`.
 template <int rows>
 [[gnu::always_inline, MACHEPS_HALF_TARGET]] inline void update_rows(const RowTile<float>& t, const Columns& columns,
                                                                     std::int64_t row) {

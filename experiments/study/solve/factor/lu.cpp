@@ -17,7 +17,8 @@ namespace macheps::study {
 
 namespace {
 
-/// Computes a - l u with one rounding, for formats whose fused sums are not rounded innocuously in fp64.
+/// Computes a - l u with one rounding, on the codes of the numbers. Used for formats for which a rounding to fp64 in
+/// between could change the result.
 struct CodeFma {
     Format format;
     double operator()(double l, double u, double a) const {
@@ -27,7 +28,7 @@ struct CodeFma {
     }
 };
 
-/// Factors the matrix in place. Numbers are held in `Real`, and `round` rounds every operation.
+/// Factors the matrix in place. Numbers are stored as `Real`, and `round` rounds the result of every operation.
 template <class Real, class Round>
 bool factor_in_place(std::int64_t n, Real* a, std::vector<std::int64_t>& rows, const LuPlan& plan, Simd simd,
                      const Round& round, ThreadPool& pool) {

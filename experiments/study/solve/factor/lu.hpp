@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// LU with partial pivoting in any format and on any machine: the kernels. `definitions.hpp` defines what they compute.
+// The kernels of LU with partial pivoting, in any format and on any machine. Their results are defined in
+// definitions.hpp.
 #pragma once
 #include "core/format.hpp"
 #include "core/host/thread_pool.hpp"
@@ -16,18 +17,18 @@ namespace macheps::study {
 struct LuPlan {
     Format format{};         ///< format of L and U, and of every operation that a machine does not compute
     bool pivots = true;      ///< false: pivots are the diagonal elements, as in HPL-MxP
-    bool fused = false;      ///< a - l u with one rounding
-    std::int64_t block = 0;  ///< columns of a panel; 0: right-looking, one column at a time
-    /// For the blocked update A22 = fl(C - L21 U12), C = A22. With a machine, the sum is that of the machine with
-    /// addend C. Without one, c = c - l u in `accumulator`, where product and difference are rounded separately. l and
-    /// u are first rounded to `operands`.
+    bool fused = false;      ///< computes a - l u with one rounding
+    std::int64_t block = 0;  ///< columns per panel; 0: right-looking, one column at a time
+    /// Rule and formats of the blocked update A22 = fl(C - L21 U12), where C is the old A22. L21 and U12 are first
+    /// rounded to `operands`. With a rule, its machine computes the sum, with C as the addend. Without a rule, c = c -
+    /// l u is computed term by term in `accumulator`, and product and difference are rounded separately.
     std::optional<MatmulRule> rule{};
     Format operands{}, accumulator{};
 };
 
 /// Returns the factors of `a`, which holds numbers of the plan's format. The bits are the same on every instruction set
-/// and for every number of threads. The memory of `earlier` factors is reused, because the operating system clears new
-/// memory first.
+/// and for every number of threads. Reuses the memory of `earlier`, because the operating system would first have to
+/// clear new memory.
 Factors factor_lu(const Matrix& a, const LuPlan& plan, ThreadPool& pool, Simd simd = chosen_simd(),
                   Factors earlier = {});
 

@@ -16,14 +16,14 @@ namespace macheps::study {
 
 namespace {
 
-/// Calls `use` with the rounding of a format to nearest even.
+/// Calls `use` with a function that rounds to the format, to nearest even.
 template <class Use>
 void with_rounding(const Format& format, const Use& use) {
     if (format == fp64) return use(Unrounded{});
     use(Rounder<double>(format));
 }
 
-/// The trailing matrix after the panel [first, last). It has `rows` rows and columns.
+/// The trailing matrix after the panel of columns [first, last). It has rows() rows and rows() columns.
 template <class Real>
 struct Trailing {
     std::int64_t n = 0, first = 0, last = 0;
@@ -36,7 +36,7 @@ struct Trailing {
     const Real* u(std::int64_t k) const { return a + (first + k) * n + last; }
 };
 
-/// l [rows, terms] and u [terms, rows], rounded to the operand format of the sum.
+/// Operands of the update, l [rows, terms] and u [terms, rows], rounded to plan.operands.
 template <class To>
 struct UpdateOperands {
     std::vector<To> l{}, u{};
@@ -65,7 +65,7 @@ struct UpdateOperands {
     }
 };
 
-/// Computes c = c - l u, term by term, in `Sum` rounded by `round`.
+/// Computes c = c - l u, term by term. Sums are stored as `Sum`, and `round` rounds the result of every operation.
 template <class Sum, class Real, class Round>
 void update_in_format(const Trailing<Real>& x, const LuPlan& plan, const Round& round, ThreadPool& pool, Simd simd) {
     const UpdateOperands<Sum> operands(x, plan);
@@ -84,7 +84,8 @@ void update_in_format(const Trailing<Real>& x, const LuPlan& plan, const Round& 
     });
 }
 
-/// Computes C - l u as one product with an addend, whose output is rounded to the factor's format.
+/// Computes C - l u on the machine, as one matrix product with addend C. The output is rounded to the format of the
+/// factors.
 template <class Real>
 void update_on_machine(const Trailing<Real>& x, const LuPlan& plan, Backend& engine) {
     Matmul args{.m = x.rows(), .n = x.rows(), .k = x.terms(), .rule = *plan.rule, .out_cast = {.format = plan.format}};
@@ -97,7 +98,7 @@ void update_on_machine(const Trailing<Real>& x, const LuPlan& plan, Backend& eng
         engine.matmul(args);
     };
     if constexpr (std::is_same_v<Real, float>) {
-        if (plan.operands == plan.format) {  // u and C are already in this form
+        if (plan.operands == plan.format) {  // u and C need no conversion
             const auto minus_l =
                 std::make_unique_for_overwrite<float[]>(static_cast<std::size_t>(x.rows() * x.terms()));
             for (std::int64_t i = 0; i < x.rows(); ++i) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A panel of LU, or the whole matrix if there are no blocks. Its columns are contiguous and are eliminated one at a
-// time. Columns farther right are updated only after several eliminations, with all of them at once. Every number goes
-// through the same operations in the same order as without this delay.
+// A panel of an LU factorisation, or the whole matrix if LU is not blocked. The columns are stored contiguously and are
+// eliminated one at a time. After a group of eliminations, the columns to the right of the group are updated with the
+// whole group at once. This delay does not change the order of the operations on any element.
 #pragma once
 #include "experiments/study/solve/factor/row_tile.hpp"
 
@@ -30,10 +30,12 @@ class LuPanel {
         for_each([&](std::int64_t i, std::int64_t j) { a[(first_ + i) * n + first_ + j] = column(j)[i]; });
     }
 
-    /// Eliminates the columns. find_pivot(numbers, count) returns the index of the pivot; divide(by, numbers, count)
-    /// divides; update(factor, u, to, count) computes to[j] = fl(to[j] - factor u[j]), and update_rows(tile) does so
-    /// for many rows; swap(k, pivot) exchanges two rows of the whole matrix. Returns false if a pivot is zero or not
-    /// finite.
+    /// Eliminates the columns. Returns false if a pivot is zero or not finite. The functions do the following:
+    /// - find_pivot(numbers, count) returns the index of the pivot.
+    /// - divide(by, numbers, count) divides the numbers by `by`.
+    /// - update(factor, u, to, count) computes to[j] = fl(to[j] - factor u[j]).
+    /// - update_rows(tile) computes the same update for all rows and terms of a RowTile.
+    /// - swap(k, pivot) exchanges two rows of the whole matrix.
     template <class FindPivot, class Divide, class Update, class UpdateRows, class Swap>
     bool eliminate(const FindPivot& find_pivot, const Divide& divide, const Update& update,
                    const UpdateRows& update_rows, const Swap& swap) {
@@ -94,8 +96,8 @@ class LuPanel {
     }
 
   private:
-    static constexpr std::int64_t together = 16;        ///< columns or rows that are subtracted at once
-    static constexpr std::int64_t columns_beside = 96;  ///< columns of U at a time, which stay in the L1 cache
+    static constexpr std::int64_t together = 16;        ///< columns or rows in a group, which are subtracted at once
+    static constexpr std::int64_t columns_beside = 96;  ///< columns of U processed at a time; they fit in the L1 cache
     static constexpr std::int64_t apart = 16;           ///< padding against cache conflicts between columns
 
     Real* column(std::int64_t j) { return columns_.data() + j * ld_; }
@@ -112,8 +114,8 @@ class LuPanel {
         }
     }
 
-    /// Subtracts the columns [begin, done) from rows [begin, end) of the columns from `end` on. Works row by row,
-    /// because these rows are longer than the columns of the triangle.
+    /// Applies the eliminations of columns [begin, done) to rows [begin, end) of the columns from `end` on. Works row
+    /// by row, because these rows are longer than the columns of the triangle.
     template <class Update>
     void solve_right_of(std::int64_t begin, std::int64_t done, std::int64_t end, const Update& update) {
         const std::int64_t count = width_ - end;

@@ -12,8 +12,8 @@ namespace macheps::study {
 
 namespace {
 
-/// Computes t_j, the sum over rows i from `k` on of v_i a_ij, for j > k, and then a_ij = a_ij - v_i (beta t_j). `t` has
-/// n - k - 1 elements.
+/// Applies reflection k to the columns j > k. Computes t_j, the sum of v_i a_ij over the rows i >= k, and then a_ij =
+/// a_ij - v_i (beta t_j). Uses the first n - k - 1 elements of `t`.
 template <class Real, class Round>
 void reflect(std::int64_t n, std::int64_t k, Real* a, Real beta, std::vector<Real>& t, const Round& round,
              ThreadPool& pool, Simd simd) {
@@ -34,8 +34,8 @@ void reflect(std::int64_t n, std::int64_t k, Real* a, Real beta, std::vector<Rea
     });
 }
 
-/// Factors the matrix in place. Numbers are held in `Real`, and `round` rounds every operation. Returns false if the
-/// rest of a column is zero or not finite.
+/// Factors the matrix in place. Numbers are stored as `Real`, and `round` rounds the result of every operation. Returns
+/// false if a column is zero or not finite from the diagonal down.
 template <class Real, class Round>
 bool qr_in_place(std::int64_t n, Real* a, std::vector<double>& diagonal, std::vector<double>& betas, const Round& round,
                  ThreadPool& pool, Simd simd) {
@@ -75,7 +75,8 @@ bool qr_in_place(std::int64_t n, Real* a, std::vector<double>& diagonal, std::ve
     return true;
 }
 
-/// Returns norm(A - Q R), computed in Number. The reflections are applied from the last one to the first.
+/// Returns norm(A - Q R), computed in Number. The reflections are applied in reverse order, from the last one to the
+/// first.
 template <class Number>
 double qr_distance(const Matrix& a, const Factors& factors) {
     const std::int64_t n = a.n;

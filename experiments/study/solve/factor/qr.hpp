@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Householder QR in any format: the kernel. `definitions.hpp` defines what it computes.
+// The kernel of Householder QR, in any format. Its results are defined in definitions.hpp.
 #pragma once
 #include "core/format.hpp"
 #include "core/host/thread_pool.hpp"

@@ -23,12 +23,13 @@ using V = hn::Vec<D>;
 using Bits = hn::Vec<hn::ScalableTag<std::uint32_t>>;
 constexpr std::int64_t lanes = HWY_TARGET == HWY_AVX3 ? 16 : 8;
 
-/// The processor's conversions round to nearest even.
+/// Rounds to fp16 with the processor's conversion instructions, which round to nearest even.
 struct ToHalf {
     HWY_INLINE V operator()(V x) const { return hn::PromoteTo(D(), hn::DemoteTo(hn::Rebind<hwy::float16_t, D>(), x)); }
 };
 
-/// PrefixRounder's addition to the bits: half of the last place if the last kept digit is odd, else that minus one.
+/// Rounds like PrefixRounder, with an integer addition to the bits. The addend is half an ulp of the format if the last
+/// kept bit is 1, else half an ulp minus one.
 class ToPrefix {
   public:
     explicit ToPrefix(int cut)
@@ -54,8 +55,8 @@ class ToPrefix {
     Bits shift_, last_, half_, below_half_, keep_;
 };
 
-/// Rounder's addition and subtraction of a power of two. Each is fused with the multiplication by `lift`, which is
-/// exact.
+/// Rounds like Rounder, by adding and subtracting a power of two. Each of these two operations is fused with the
+/// multiplication by `lift`, which is exact.
 class ToFormat {
   public:
     explicit ToFormat(const Rounder<float>::Constants& format)
@@ -76,8 +77,8 @@ class ToFormat {
     V least_, largest_, beyond_, lift_, infinity_;
 };
 
-/// Updates `rows` rows from `row` on and `vectors` vectors of columns from `column` on. The last vector has `last`
-/// lanes.
+/// Updates a block of the tile: `rows` rows starting at `row`, and `vectors` vectors of columns starting at `column`.
+/// The last vector uses only its first `last` lanes.
 template <int rows, int vectors, class Rounding>
 HWY_INLINE void update_block(const Rounding& round, const RowTile<float>& t, std::int64_t row, std::int64_t column,
                              std::int64_t last) {
@@ -114,7 +115,7 @@ HWY_INLINE void update_block(const Rounding& round, const RowTile<float>& t, std
 
 template <int vectors, class Rounding>
 void update_columns(const Rounding& round, const RowTile<float>& t, std::int64_t column, std::int64_t last) {
-    constexpr int together = vectors == 1 ? 4 : 2;  // rows: enough sums in flight to hide the latency of one
+    constexpr int together = vectors == 1 ? 4 : 2;  // rows at a time: enough independent sums to hide latency
     std::int64_t row = 0;
     for (; row + together <= t.rows; row += together) update_block<together, vectors>(round, t, row, column, last);
     for (; row < t.rows; ++row) update_block<1, vectors>(round, t, row, column, last);
@@ -171,7 +172,7 @@ void update_float_tile(Simd simd, const RowTile<float>& tile, const Rounder<floa
     choose(simd, nullptr, N_AVX2::float_tile, N_AVX3::float_tile)(tile, format);
 }
 #else
-// Only Simd::scalar exists here, and it does not use these functions.
+// Other architectures have only Simd::scalar, which does not use these functions.
 void update_half_tile(Simd, const RowTile<float>&) {}
 void update_prefix_tile(Simd, const RowTile<float>&, int) {}
 void update_float_tile(Simd, const RowTile<float>&, const Rounder<float>::Constants&) {}

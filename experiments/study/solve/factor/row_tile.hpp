@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Subtracts multiples of several rows from several others and rounds every operation. The numbers stay in registers,
-// while update_row would move them through memory.
+// Subtracts multiples of several rows from several other rows and rounds the result of every operation. The sums stay
+// in registers, whereas update_row loads and stores them for every term.
 #pragma once
 #include "experiments/study/solve/factor/row_update.hpp"
 
@@ -8,8 +8,8 @@
 
 namespace macheps::study {
 
-/// A matrix a [rows, width] from which l [rows, terms] u [terms, width] is subtracted. Their rows are ld_a, ld_l and
-/// ld_u numbers apart.
+/// Operands of the update a = a - l u, with a [rows, width], l [rows, terms] and u [terms, width]. Consecutive rows of
+/// a, l and u are ld_a, ld_l and ld_u numbers apart.
 template <class Real>
 struct RowTile {
     std::int64_t rows = 0, terms = 0, width = 0;
@@ -21,19 +21,20 @@ struct RowTile {
     std::int64_t ld_a = 0;
 };
 
-/// Computes a[i][j] = round(a[i][j] - round(l[i][k] u[k][j])) for ascending k, rounded to fp16. `simd` is not scalar.
+/// Computes a[i][j] = round(a[i][j] - round(l[i][k] u[k][j])) for ascending k, where `round` rounds to fp16. `simd`
+/// must not be Simd::scalar.
 void update_half_tile(Simd simd, const RowTile<float>& tile);
-/// Does the same with the processor's fp16 arithmetic (AVX512-FP16). The bits of NaNs may differ.
+/// Computes the same update with the processor's fp16 arithmetic (AVX512-FP16). The bits of NaNs may differ.
 void update_half_tile_in_half(const RowTile<float>& tile);
 /// Returns whether the processor has AVX512-FP16 and the compiler supports it.
 bool has_half_arithmetic();
-/// Does the same, rounded to fp32 without its last `cut` bits, at least 16.
+/// Computes the same update, but rounds to fp32 without its last `cut` bits. `cut` must be at least 16.
 void update_prefix_tile(Simd simd, const RowTile<float>& tile, int cut);
 
-/// Does the same in a format whose rounding has constants.
+/// Computes the same update, but rounds to a format that Rounder::Constants can describe.
 void update_float_tile(Simd simd, const RowTile<float>& tile, const Rounder<float>::Constants& format);
 
-/// Does the same in any format. The bits of NaNs depend on the instruction set.
+/// Computes the same update for any rounding. The bits of NaNs depend on the instruction set.
 template <class Real, class Round>
 void update_tile(Simd simd, const Round& round, const RowTile<Real>& tile) {
     if constexpr (std::is_same_v<Round, Rounder<float>>) {

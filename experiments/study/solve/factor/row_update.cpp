@@ -14,8 +14,8 @@ namespace macheps::study {
 
 namespace {
 
-// The same source for every instruction set, vectorised by the compiler. A rounding is passed by value, so that its
-// constants stay in registers.
+// These loops are compiled once for each instruction set, and the compiler vectorises them. The rounding is passed by
+// value so that its constants stay in registers.
 template <class Real, class Round>
 [[gnu::always_inline]] inline void row_loop(Round round, Real l, const Real* __restrict u, Real* __restrict a,
                                             std::int64_t n) {
@@ -33,7 +33,8 @@ template <class Real, class Round>
     for (std::int64_t j = 0; j < n; ++j) a[j] = rounded_quotient(round, a[j], by);
 }
 
-/// Returns the index of the first largest magnitude. Magnitudes compare like their bits, and NaN is below all of them.
+/// Returns the index of the largest magnitude, or of the first of several. Compares the bits of the magnitudes, which
+/// have the same order. NaN counts as smaller than every magnitude, except that a NaN in a[0] is chosen.
 template <class Real>
 [[gnu::always_inline]] inline std::int64_t largest_loop(const Real* a, std::int64_t n) {
     using Bits = std::conditional_t<std::is_same_v<Real, double>, std::int64_t, std::int32_t>;
@@ -58,7 +59,7 @@ template <class Real>
 }
 
 #if defined(__x86_64__)
-/// Returns the rounding in the form that the compiler vectorises for AVX2.
+/// Returns the rounding in the form that the compiler can vectorise for AVX2.
 template <class Real>
 auto by_masks(const Rounder<Real>& round) {
     return [round](Real x) __attribute__((always_inline)) { return round.template rounded<true>(x); };
@@ -68,7 +69,7 @@ Round by_masks(const Round& round) {
     return round;
 }
 
-// The rest of a row after its whole vectors is copied to one more vector, updated there, and copied back.
+// The elements after the last full vector of a row are copied to a temporary vector, updated there, and copied back.
 
 struct Avx2 {
     template <class Real>
@@ -112,8 +113,8 @@ struct Avx512 {
     }
 };
 
-// There is one function per instruction set. GCC does not inline functions that use more instructions than their
-// caller, nor through a lambda.
+// There is one function per instruction set, because GCC does not inline a function that uses more instructions than
+// its caller. A lambda between the two also prevents inlining.
 
 template <class Real, class Round>
 [[gnu::always_inline, gnu::target("avx2,fma")]] inline void row_avx2(Round round, Real l, const Real* u, Real* a,
@@ -142,7 +143,8 @@ template <class Real, class Round>
     Avx512::put(y, rest, a + whole);
 }
 
-/// Updates rows of fp16. The processor's conversions round to nearest even.
+/// Updates one vector of fp16 numbers. Rounds with the processor's conversion instructions, which round to nearest
+/// even.
 [[gnu::always_inline, gnu::target("avx2,f16c")]] inline void half_vector_avx2(__m256 factor, const float* x, float* y) {
     constexpr int nearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
     const __m256 p = _mm256_mul_ps(factor, _mm256_loadu_ps(x));
@@ -163,7 +165,8 @@ template <class Real, class Round>
     Avx2::put(y, n - j, a + j);
 }
 
-/// Masked forms, because the plain forms of GCC 12 read an undefined register.
+/// Updates a row of fp16 numbers. Uses masked intrinsics, because the unmasked ones of GCC 12 read an undefined
+/// register.
 [[gnu::always_inline, gnu::target("avx512f,avx512dq,avx512vl,avx512bw")]] inline void half_row_avx512(float l,
                                                                                                       const float* u,
                                                                                                       float* a,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The inner loop of the factorisations: subtracts a multiple of a row from another one and rounds every operation to a
-// format.
+// The inner loop of the factorisations: subtracts a multiple of a row from another row and rounds the result of every
+// operation to a format.
 #pragma once
 #include "emulation/cpu/simd/simd.hpp"
 #include "experiments/study/rounder.hpp"
@@ -9,7 +9,8 @@
 
 namespace macheps::study {
 
-/// Rounds no further than `Real` itself: for fp32 in float and fp64 in double.
+/// Returns numbers unchanged. Used for fp32 in float and fp64 in double, because the arithmetic of `Real` already
+/// rounds to the format.
 struct Unrounded {
     template <class Real>
     [[gnu::always_inline]] Real operator()(Real x) const {
@@ -23,8 +24,8 @@ void update_row(Simd simd, const Round& round, Real l, const Real* u, Real* a, s
 /// Computes a[j] = round(a[j] / by).
 template <class Real, class Round>
 void divide_row(Simd simd, const Round& round, Real by, Real* a, std::int64_t n);
-/// Returns the index of the first largest magnitude of n numbers, n at least 1. NaN is chosen only if it is the first
-/// number.
+/// Returns the index of the largest magnitude of n >= 1 numbers, or of the first of several. A NaN is chosen only if it
+/// is the first number.
 template <class Real>
 std::int64_t largest_magnitude(Simd simd, const Real* a, std::int64_t n);
 /// Computes a[j] = round(fma(-l, u[j], a[j])).

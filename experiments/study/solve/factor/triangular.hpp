@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Solves a system with its factors, in any arithmetic. Every product and every difference is rounded separately.
+// Solves a linear system from the factors of its matrix, in any arithmetic. Every product and every difference is
+// rounded separately.
 #pragma once
 #include "experiments/study/solve/factor/factors.hpp"
 
@@ -11,11 +12,11 @@ namespace macheps::study {
 void require_square(std::int64_t rows, std::int64_t columns);
 void require_rows(std::int64_t rows, std::int64_t wanted);
 
-/// Factors as numbers of an arithmetic.
+/// Factors, converted to the number type of an arithmetic.
 template <class Number>
 struct FactorNumbers {
     Factorisation kind{};
-    std::vector<Number> lu{}, diagonal{}, betas{};  ///< lu row by row
+    std::vector<Number> lu{}, diagonal{}, betas{};  ///< lu is row-major
     std::vector<std::int64_t> rows{};
 
     explicit FactorNumbers(const Factors& f)
@@ -29,7 +30,8 @@ struct FactorNumbers {
     const Number* row(std::int64_t i) const { return lu.data() + i * size(); }
 };
 
-/// Computes y = L^-1 y: y_i = y_i - l_ij y_j, j ascending, and then, for Cholesky, y_i / l_ii.
+/// Computes y = L^-1 y by forward substitution: y_i = y_i - l_ij y_j, with j ascending. For Cholesky, y_i is then
+/// divided by l_ii.
 template <class Arithmetic, class Number = typename Arithmetic::Number>
 void substitute_forward(const Arithmetic& in, const FactorNumbers<Number>& f, std::vector<Number>& y) {
     for (std::int64_t i = 0; i < f.size(); ++i) {
@@ -39,7 +41,8 @@ void substitute_forward(const Arithmetic& in, const FactorNumbers<Number>& f, st
     }
 }
 
-/// Computes y = Q' y, one reflection at a time: t = beta (sum of v_i y_i, i ascending from +0), y_i = y_i - v_i t.
+/// Computes y = Q' y, one reflection at a time: t = beta (sum of v_i y_i), then y_i = y_i - v_i t. The sum starts at +0
+/// and adds its terms with i ascending.
 template <class Arithmetic, class Number = typename Arithmetic::Number>
 void reflect_vector(const Arithmetic& in, const FactorNumbers<Number>& f, std::vector<Number>& y) {
     for (std::int64_t k = 0; k + 1 < f.size(); ++k) {
@@ -53,7 +56,7 @@ void reflect_vector(const Arithmetic& in, const FactorNumbers<Number>& f, std::v
     }
 }
 
-/// Returns U^-1 L^-1 P z, or R^-1 Q' z. `z` is in the row order of the matrix.
+/// Returns U^-1 L^-1 P z, or R^-1 Q' z for QR. The elements of `z` have the row order of the original matrix.
 template <class Arithmetic, class Number = typename Arithmetic::Number>
 std::vector<Number> substitute(const Arithmetic& in, const FactorNumbers<Number>& f, const std::vector<Number>& z) {
     std::vector<Number> y;

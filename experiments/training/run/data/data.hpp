@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The data that the model reads. A batch depends only on (seed, step).
+// Training data: a synthetic language or files of tokens. A batch depends only on the data, the split, the seed and the
+// step.
 #pragma once
 #include "experiments/files/file_bytes.hpp"
 
@@ -21,7 +22,8 @@ struct Batch {
     double entropy_floor = 0;  ///< mean conditional entropy of the targets in nats; NaN if unknown
 };
 
-/// Keeps part number `part` of `parts` equal parts of the samples. The entropy floor stays that of all samples.
+/// Divides the samples into `parts` equal parts and keeps part number `part`. The entropy floor does not change: it
+/// remains the mean over all samples.
 void keep_part(Batch& batch, std::int64_t part, std::int64_t parts);
 
 enum class Split : std::uint8_t { train, held_out };
@@ -32,19 +34,20 @@ class Data {
     virtual Batch batch(Split split, std::uint64_t seed, std::uint32_t step, std::int64_t batch,
                         std::int64_t context) const = 0;
     virtual std::int64_t vocabulary() const = 0;
-    virtual std::string describe() const = 0;  ///< for people
+    virtual std::string describe() const = 0;  ///< human-readable
 };
 
 /// The synthetic language. Every sample is a fresh document of context + 1 tokens.
 ///
-/// Token 0 announces a copied span: the `span` tokens after it repeat the tokens `offset` positions before them, so
+/// Token 0 announces a copied span: the next `span` tokens repeat the tokens `offset` positions before them, so
 /// attention reduces the loss. The other tokens follow an order-2 Markov chain with Zipf-distributed successors. With
-/// weight 0.50, the next token is one of the 8 successors of the last token; with weight 0.35, one of the 8 successors
-/// of the token before that; with weight 0.15, any token by its global rank. Token 0 has probability 1/16 wherever a
-/// whole span fits and `offset` tokens precede it.
+/// weight 0.50, the next token is one of the 8 successors of the last token. With weight 0.35, it is one of the 8
+/// successors of the second-last token. With weight 0.15, it is any token, Zipf-distributed by its global rank. Token 0
+/// has probability 1/16 wherever a whole span fits and `offset` tokens precede it.
 ///
-/// All probabilities are multiples of 2^-32, so the conditional entropy of every token given its whole past is known
-/// exactly (computed in fp64 with core/math64.hpp). The language itself is fixed; `seed` draws documents from it.
+/// All probabilities are known multiples of 2^-36. The conditional entropy of every token, given all earlier tokens, is
+/// therefore known (computed in fp64 with core/math64.hpp). The language itself is fixed; `seed` selects only the
+/// documents.
 class SyntheticLanguage final : public Data {
   public:
     explicit SyntheticLanguage(std::int64_t vocabulary);
@@ -56,10 +59,10 @@ class SyntheticLanguage final : public Data {
     static constexpr std::int64_t offset = 8, span = 6;
     static constexpr std::int64_t successors = 8;
 
-    /// Returns the probability of `next` after (second, last) if no span is being copied. `may_announce`: token 0 is
-    /// possible here.
+    /// Returns the probability that `next` follows the tokens `second` and `last` while no span is being copied.
+    /// `may_announce` is true if token 0 may occur at this position.
     double probability(std::int32_t second, std::int32_t last, bool may_announce, std::int32_t next) const;
-    /// Returns the entropy of that distribution, in nats.
+    /// Returns the entropy of the next token with the same arguments as probability(), in nats.
     double entropy(std::int32_t second, std::int32_t last, bool may_announce) const;
     /// Returns true if token 0 may occur at index `position` of a document of `length` tokens.
     static bool may_announce(std::int64_t position, std::int64_t length) {
@@ -75,30 +78,31 @@ class SyntheticLanguage final : public Data {
     std::vector<std::int32_t> successor_;                  // [vocabulary, successors] by rank
     std::vector<std::uint32_t> successor_share_;           // [successors], sums to 2^16
     std::vector<std::uint32_t> global_share_;              // [vocabulary], sums to 2^16; 0 for token 0
-    std::vector<std::uint16_t> successor_of_, global_of_;  // inverse tables: share unit -> rank, token
-    mutable std::vector<double> entropy_cache_;            // [vocabulary, vocabulary]; -1 where not yet known
+    std::vector<std::uint16_t> successor_of_, global_of_;  // inverse tables: share unit -> rank or token
+    mutable std::vector<double> entropy_cache_;            // [vocabulary, vocabulary]; -1: not computed yet
 };
 
 /// Format of a file of tokens.
 enum class DataFormat : std::uint8_t {
     automatic,  ///< llmc if the file has its magic number; else nanogpt if the name ends in .bin; else text
-    text,       ///< bytes: vocabulary 256
-    llmc,       ///< a header of 256 int32, then uint16 (GPT-2) or uint32 (Llama 3)
-    nanogpt,    ///< uint16 and nothing else, as numpy's tofile writes them; meta.pkl is not read
+    text,       ///< every byte is a token; the vocabulary is 256
+    llmc,       ///< a header of 256 int32, then tokens as uint16 (GPT-2) or uint32 (Llama 3)
+    nanogpt,    ///< uint16 tokens without a header, as numpy's tofile writes them; meta.pkl is not read
 };
 std::string_view to_string(DataFormat format);  ///< auto, text, llmc, nanogpt
 /// Throws Error (usage) if the name is unknown.
 DataFormat parse_data_format(std::string_view name);
 
-/// The tokens in a file, little-endian. Sources: karpathy/llm.c dev/data/data_common.py (write_datafile);
-/// karpathy/nanoGPT data/shakespeare_char/prepare.py.
+/// The tokens of a file. Tokens of several bytes are little-endian. Sources of the formats: karpathy/llm.c
+/// dev/data/data_common.py (write_datafile); karpathy/nanoGPT data/shakespeare_char/prepare.py.
 class TokenStream {
   public:
-    /// Opens a file and reads it once, to find the largest token; a pipe is kept in memory. Throws Error if the file is
-    /// missing, empty or cut short, or if its header contradicts its contents. The error names the byte where that
-    /// helps.
+    /// Opens a file. Unless it is a text, reads it once to find the largest token. The bytes of a pipe are kept in
+    /// memory. Throws Error if the file is missing, empty or truncated, or if its header contradicts its contents. If
+    /// possible, the error states the position of the wrong byte.
     static TokenStream open(const std::filesystem::path& path, DataFormat format);
-    /// Borrows `bytes`. Errors show `name`, and DataFormat::automatic looks at its ending.
+    /// Reads tokens from `bytes`, the contents of a file, as open() does. `bytes` must outlive the stream. `name` is
+    /// the file name for errors and for DataFormat::automatic, which examines its ending.
     static TokenStream parse(std::span<const std::byte> bytes, const std::string& name, DataFormat format);
 
     std::size_t size() const { return size_; }
@@ -108,12 +112,12 @@ class TokenStream {
     std::int64_t vocabulary() const { return vocabulary_; }
     const std::string& name() const { return file_.name(); }
 
-    /// Appends `count` tokens from `first` on, which must exist. Throws Error if the file has changed since it was
-    /// opened: it was cut short, or holds a token beyond `vocabulary`.
+    /// Appends `count` tokens from index `first` on, which must exist, to `out`. Throws Error if the file has changed
+    /// since it was opened: it is now too short, or it holds a token outside `vocabulary`.
     void append(std::size_t first, std::size_t count, std::vector<std::int32_t>& out, std::int64_t vocabulary) const;
-    /// Throws Error if a token is at least `vocabulary`, and names the first such token and its byte.
+    /// Throws Error if a token is outside `vocabulary`. The error states the first such token and its byte position.
     void check(std::int64_t vocabulary) const;
-    std::string describe() const;  ///< `train.bin (1000 uint16 tokens of llmc`; the caller continues it
+    std::string describe() const;  ///< `train.bin (1000 uint16 tokens of llmc`; the caller appends the rest
 
   private:
     static TokenStream parse(files::FileBytes file, DataFormat format);
@@ -136,10 +140,10 @@ struct DataFiles {
     DataFormat format = DataFormat::automatic;
 };
 
-/// Samples from random places in a file: a text or tokens.
+/// Samples from random positions in files of text or tokens.
 class TokenFile final : public Data {
   public:
-    /// Throws Error for files that TokenStream refuses, or that are too short for `context` in either split.
+    /// Throws Error if TokenStream rejects a file, or if a split is too short for `context`.
     TokenFile(const DataFiles& files, std::int64_t context);
     Batch batch(Split split, std::uint64_t seed, std::uint32_t step, std::int64_t batch,
                 std::int64_t context) const override;
@@ -156,7 +160,8 @@ class TokenFile final : public Data {
 /// Returns the vocabulary that the files need: 256 for a text, else the largest token plus one.
 std::int64_t vocabulary_of(const DataFiles& files);
 
-/// Returns the synthetic language, or the data of the files. Throws Error if a token is beyond `vocabulary`.
+/// Opens the files, or creates the synthetic language if `files.train` is empty. Throws Error if a token is outside
+/// `vocabulary`.
 std::unique_ptr<Data> open_data(const DataFiles& files, std::int64_t vocabulary, std::int64_t context);
 
 }  // namespace macheps::training

@@ -26,7 +26,7 @@ constexpr std::uint32_t announce_share = share_unit / 16;  // in units of 2^-16
 // Weights of the three parts of the chain in units of 2^-16: 0.50, 0.35 and 0.15, rounded to the nearest unit.
 constexpr std::uint32_t last_share = 32768, second_share = 22938,
                         global_weight = share_unit - last_share - second_share;
-constexpr std::uint64_t language_seed = 0x6d61636865707321;  // the language is fixed: only documents are drawn by seed
+constexpr std::uint64_t language_seed = 0x6d61636865707321;  // fixed: a run's seed changes only the documents
 
 /// Returns shares in units of 2^-16 that are proportional to 1 / rank. The remainder of the division goes to rank 1.
 std::vector<std::uint32_t> zipf_shares(std::int64_t ranks) {
@@ -42,7 +42,7 @@ std::vector<std::uint32_t> zipf_shares(std::int64_t ranks) {
     return shares;
 }
 
-/// Returns, for every unit of 2^16, the index of the share that it falls in.
+/// Returns a table that maps each of the 2^16 units to the index of the share that contains it.
 std::vector<std::uint16_t> inverse(const std::vector<std::uint32_t>& shares) {
     std::vector<std::uint16_t> owner;
     owner.reserve(share_unit);
@@ -57,7 +57,7 @@ SyntheticLanguage::SyntheticLanguage(std::int64_t vocabulary) : vocabulary_(voca
         throw FieldError("vocabulary", fmt::format("the synthetic language cannot have {} tokens", vocabulary),
                          fmt::format("use {} to 4096, or pass a text with `data_file`", successors + 1));
     }
-    // The successors of a token are the first elements of a random order of the tokens 1 .. V-1.
+    // The successors of a token are the first elements of a random permutation of the tokens 1 .. V-1.
     std::vector<std::int32_t> order(static_cast<std::size_t>(vocabulary - 1));
     for (std::int64_t token = 0; token < vocabulary; ++token) {
         std::iota(order.begin(), order.end(), 1);
@@ -77,7 +77,7 @@ SyntheticLanguage::SyntheticLanguage(std::int64_t vocabulary) : vocabulary_(voca
     entropy_cache_.assign(static_cast<std::size_t>(vocabulary * vocabulary), -1.0);
 }
 
-/// Returns the probability of `next` times 2^32 if token 0 cannot come.
+/// Returns 2^32 times the probability of `next` at a position where token 0 cannot occur.
 std::uint64_t SyntheticLanguage::weight(std::int32_t second, std::int32_t last, std::int32_t next) const {
     std::uint64_t sum = std::uint64_t{global_weight} * global_share_[next];
     for (std::int64_t r = 0; r < successors; ++r) {
@@ -125,11 +125,11 @@ Batch SyntheticLanguage::batch(Split split, std::uint64_t seed, std::uint32_t st
     std::vector<std::int32_t> document(static_cast<std::size_t>(length));
     double entropy_sum = 0;
     for (std::int64_t sample = 0; sample < batch; ++sample) {
-        std::int64_t copying = 0;  // tokens of the announced span still to come
+        std::int64_t copying = 0;  // number of tokens of the announced span that are not copied yet
         for (std::int64_t i = 0; i < length; ++i) {
             const PhiloxBlock random =
                 random_block(key, static_cast<std::uint64_t>(sample) << 32 | static_cast<std::uint64_t>(i));
-            // For the first two tokens, the missing past is assumed to be token 1.
+            // The two tokens before the start of a document are assumed to be token 1.
             const std::int32_t last = i > 0 ? document[i - 1] : 1, second = i > 1 ? document[i - 2] : 1;
             double entropy_here = 0;
             if (copying > 0) {

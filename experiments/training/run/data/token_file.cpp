@@ -20,7 +20,7 @@ static_assert(std::endian::native == std::endian::little, "tokens are copied fro
 namespace {
 
 constexpr std::size_t llmc_header_bytes = 256 * sizeof(std::int32_t);
-constexpr std::size_t block_tokens = 1 << 14;  // read at a time
+constexpr std::size_t block_tokens = 1 << 14;  // tokens read at a time
 
 constexpr std::string_view data_format_names[] = {"auto", "text", "llmc", "nanogpt"};
 
@@ -39,7 +39,7 @@ T load(const std::byte* at) {
     return value;
 }
 
-/// Returns the bytes that may be llm.c's header: its full length, or the whole of a shorter file.
+/// Returns the first bytes of a file: as many as llm.c's header has, or all bytes of a shorter file.
 std::vector<std::byte> head_of(const files::FileBytes& file) {
     std::vector<std::byte> head(std::min(file.size(), llmc_header_bytes));
     file.read(0, head);
@@ -52,7 +52,7 @@ DataFormat recognise(const files::FileBytes& file) {
     for (const LlmcKind& kind : llmc_kinds) {
         if (magic == kind.magic) return DataFormat::llmc;
     }
-    if (magic == llmc_evaluation_magic) return DataFormat::llmc;  // check_llmc() then reports what the file is
+    if (magic == llmc_evaluation_magic) return DataFormat::llmc;  // check_llmc() then reports an evaluation file
     return file.name().ends_with(".bin") ? DataFormat::nanogpt : DataFormat::text;
 }
 
@@ -60,7 +60,8 @@ DataFormat recognise(const files::FileBytes& file) {
     throw Error({.what = std::move(what), .where = name, .fix = std::move(fix)});
 }
 
-/// Returns the bytes per token. Throws Error if the header is not valid or does not fit the file.
+/// Checks llm.c's header and returns the number of bytes per token. Throws Error if the header is invalid or
+/// contradicts the size of the file.
 int check_llmc(const files::FileBytes& file) {
     const std::string& name = file.name();
     const std::vector<std::byte> head = head_of(file);
@@ -181,7 +182,7 @@ void TokenStream::append(std::size_t first, std::size_t count, std::vector<std::
 
 void TokenStream::check(std::int64_t vocabulary) const {
     if (vocabulary >= vocabulary_) return;
-    if (format_ == DataFormat::text) {  // any byte may occur: refused before a rare one does
+    if (format_ == DataFormat::text) {  // any byte may occur, so the text itself is not read
         throw FieldError("vocabulary",
                          fmt::format("a text has 256 different tokens (bytes), but the model has {}", vocabulary),
                          "remove it, or use 256");

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// StepDump: every number of one optimiser step, by name, as a safetensors file.
+// StepDump: writes all values of one optimiser step to a safetensors file. Its tensors have names such as these:
 //
-//   tokens, targets                        I32 [micro-batches, batch, context]; with ranks:
+//   tokens, targets                        I32 [micro-batches, batch, context]; with several ranks:
 //                                          [ranks x micro-batches, batch / ranks, context]
-//   block.0.mlp.up:forward.a               F32: the values that left each slot in the last micro-batch (of the last
-//                                          rank). If one scale serves the tensor: the numbers of its codes, without
-//                                          the scale
-//   block.0.mlp.up:forward.a.decode_scale  ... and the factor that undoes that scale
-//   block.0.mlp.up.weight:value            before the step; the same for :master, :moment1, :moment2
-//   block.0.mlp.up.weight:grad             after the backward passes and the reduction over ranks: times loss scale and
-//                                          token weight
-//   block.0.mlp.up.weight:grad.rank1       ... of one of several ranks, before the reduction
-//   block.0.mlp.up.weight:grad.applied     unscaled and clipped: read by the optimiser
-//   block.0.mlp.up.weight:value.after      after the step; the same for the others
-//   loss_rounded, loss_scale, grad_norm    F32 scalars; loss, lr, beta1_power, beta2_power (before the step): F64;
-//                                          skipped: U8
+//   block.0.mlp.up:forward.a               F32: the output of a slot in the last micro-batch (of the last rank). If the
+//                                          tensor has a single scale, these are its codes before decoding
+//   block.0.mlp.up:forward.a.decode_scale  F32: the factor that decodes these codes
+//   block.0.mlp.up.weight:value            the value before the step; likewise :master, :moment1, :moment2
+//   block.0.mlp.up.weight:grad             the gradient after the backward passes and the reduction over ranks. It is
+//                                          still multiplied by the loss scale and the token weight
+//   block.0.mlp.up.weight:grad.rank1       with several ranks: the gradient of rank 1 before the reduction
+//   block.0.mlp.up.weight:grad.applied     the unscaled and clipped gradient, which the optimiser reads
+//   block.0.mlp.up.weight:value.after      the value after the step; likewise :master.after and so on
+//   loss_rounded, loss_scale, grad_norm    F32 scalars
+//   loss, lr, beta1_power, beta2_power     F64 scalars; the last two are from before the step
+//   skipped                                U8 scalar
 //
-// Metadata: manifest (the text of manifest.json), run, policy, seed, step, created_by, git. For each array of a slot
-// with a scale, `holds:NAME` says whether it holds the numbers of codes or values decoded from codes. With ranks,
-// `buckets` lists the gradients that are reduced as one vector, in their order: [["lm_head.weight", ...], ...].
+// Metadata: manifest (the text of manifest.json), run, policy, seed, step, created_by, git. If a slot has a scale,
+// `holds:NAME` says whether its array holds codes or decoded values. With several ranks, `buckets` lists the gradients
+// that are reduced together as one vector, in their order: [["lm_head.weight", ...], ...].
 #pragma once
 #include "experiments/files/arrays/safetensors.hpp"
 #include "experiments/training/run/data/data.hpp"
@@ -33,7 +33,8 @@
 
 namespace macheps::training {
 
-/// Collects one step. Everything is kept in memory until write(): about ten times the activations that training keeps.
+/// Collects the values of one step in memory and writes them in write(). They take about ten times as much memory as
+/// the activations that training keeps.
 class StepDump final : public StepWatcher {
   public:
     /// Forwards everything that it receives to `next`, which may be null.
@@ -43,7 +44,7 @@ class StepDump final : public StepWatcher {
     void on_rank(Transformer& model, std::int64_t rank) override;
     void on_gradients(Transformer& model) override { add_gradients(model, ""); }
 
-    /// Adds the parameters and their optimiser state. `ending` is appended to each name.
+    /// Adds the parameters and their optimiser state. Appends `ending` to each name.
     void add_state(const Optimizer& optimizer, const std::string& ending);
     void add_gradients(Transformer& model, const std::string& ending);
     template <class T>
@@ -51,13 +52,13 @@ class StepDump final : public StepWatcher {
         writer_.add(name, {}, std::span<const T>(&value, 1));
     }
 
-    /// Writes the file. Throws Error if that fails.
+    /// Writes the file. Throws Error if it cannot be written.
     void write(const std::filesystem::path& path, std::int64_t batch, std::int64_t context,
                const std::map<std::string, std::string>& metadata);
 
   private:
-    /// If a slot occurs again (in another micro-batch, or for a second gradient of a tied weight), only the last values
-    /// are kept.
+    /// If a slot is used several times (in another micro-batch, or for a second gradient of a tied weight), only its
+    /// last values are kept.
     void take(const Slot& slot, ConstView values, float decode_scale) override;
 
     struct Captured {

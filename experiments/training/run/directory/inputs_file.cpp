@@ -25,8 +25,8 @@ void add_weights(Backend& backend, Transformer& model, const std::string& prefix
     }
 }
 
-/// Appends the tokens of each sample and the last of its targets. The other targets are the tokens shifted by one
-/// position.
+/// Appends the tokens of each sample and its last target. The other targets are not stored, because they are the tokens
+/// shifted by one position.
 void append_samples(const Batch& batch, std::int64_t context, std::vector<std::int32_t>& samples) {
     for (std::size_t i = 0; i < batch.tokens.size(); ++i) {
         samples.push_back(batch.tokens[i]);

@@ -25,10 +25,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* recipe_parts[] = {"schema", "model", "data", "train", "seeds", "policies"};
-/// Members of the data that are not in the recipe: where a file is says nothing about its contents.
+/// Members of the data that are not part of the recipe, because the location of a file does not change its contents.
 constexpr const char* places[] = {"file", "found_at"};
 
-/// Visits the options by name. Writing and reading use the same list, so neither can forget an option.
+/// Calls field(name, value) for each option. Writing and reading share this list, so neither can omit an option.
 template <class Options, class Visitor>
 void visit(Options& o, Visitor&& field) {
     field("steps", o.steps);
@@ -51,8 +51,8 @@ void visit(Options& o, Visitor&& field) {
     field("histogram_every", o.histogram_every);
 }
 
-/// Visits options that were added later. A manifest holds them only if they differ from their defaults, so that the
-/// recipes of older manifests stay the same.
+/// Calls field(name, value) for the options that manifests of earlier versions do not contain. A manifest contains them
+/// only if they differ from their defaults, so that the recipes of older manifests do not change.
 template <class Options, class Visitor>
 void visit_later(Options& o, Visitor&& field) {
     field("ranks", o.ranks);
@@ -109,7 +109,7 @@ Json config_json(const policy::PolicyConfig& config) {
     return {{"framework", config.framework}, {"version", config.version}, {"device", config.device}, {"files", files}};
 }
 
-/// Returns a reason for each linear of `left_out`, in the same order.
+/// Returns the reason why each linear layer in `left_out` was left out, in the order of that list.
 Json left_out_why(const policy::ResolvedPolicy& resolved) {
     Json reasons = Json::array();
     for (const policy::ResolvedPolicy::LeftOut& one : resolved.left_out) reasons.push_back(one.why);
@@ -133,13 +133,13 @@ Json policy_json(const policy::Policy& policy, const policy::ResolvedPolicy& res
               {"extends", extends},
               {"left_out", resolved.left_out_sites()},
               {"resolved", rows}};
-    // Manifests that are older than these reasons must stay resumable. An empty list is therefore left out.
+    // Earlier versions wrote no reasons. An empty list is omitted, as in their manifests.
     if (Json why = left_out_why(resolved); !why.empty()) json["left_out_why"] = std::move(why);
     if (!policy.config.files.empty()) json["config"] = config_json(policy.config);
     return json;
 }
 
-/// Returns the config that a policy was made from; empty if there is none.
+/// Returns the framework config from which a policy was imported. It is empty if there is none.
 policy::PolicyConfig config_of(const Json& policy) {
     policy::PolicyConfig config;
     if (!policy.contains("config")) return config;
@@ -152,8 +152,8 @@ policy::PolicyConfig config_of(const Json& policy) {
     return config;
 }
 
-/// Returns the machines that each policy's matmuls run on, and the reasons why some of them are unverified. This is not
-/// part of the recipe, because it follows from the recipe.
+/// Returns the machines that the matmuls of each policy use, and the reasons why some of these machines are unverified.
+/// This is not part of the recipe, because it follows from the recipe.
 Json machines_json(const std::vector<policy::ResolvedPolicy>& resolved) {
     Json json = Json::object();
     for (const policy::ResolvedPolicy& policy : resolved) {
@@ -164,8 +164,9 @@ Json machines_json(const std::vector<policy::ResolvedPolicy>& resolved) {
     return json;
 }
 
-/// Returns the training settings in which each policy differs from fp32, apart from its formats. If there are any, a
-/// gap is not due to precision alone. This is not part of the recipe, because it follows from the recipe.
+/// Returns the training settings, other than formats, in which each policy differs from fp32. If a policy has such
+/// settings, its gap to fp32 is not due to precision alone. This is not part of the recipe, because it follows from the
+/// recipe.
 Json differences_json(const TrainOptions& options, const std::vector<policy::ResolvedPolicy>& resolved) {
     const auto baseline = std::find_if(resolved.begin(), resolved.end(), [](const policy::ResolvedPolicy& policy) {
         return policy.name == reports::baseline_policy;
@@ -177,7 +178,7 @@ Json differences_json(const TrainOptions& options, const std::vector<policy::Res
         const TrainOptions own = options_under(policy.training, options);
         visit(own, [&](const std::string& name, const auto& value) {
             if (name != "batch" && name != "min_lr")
-                values.emplace_back(name, to_json(value));  // they follow from other settings
+                values.emplace_back(name, to_json(value));  // these two follow from other settings
         });
         return values;
     };
@@ -195,8 +196,8 @@ Json differences_json(const TrainOptions& options, const std::vector<policy::Res
     return json;
 }
 
-/// Returns the number of micro-batches that each policy divides a step into, if it is not the run's number. This is
-/// not part of the recipe, because it follows from the recipe.
+/// Returns the number of micro-batches in a step for each policy that does not use the number of the run. This is not
+/// part of the recipe, because it follows from the recipe.
 Json micro_batches_json(const TrainOptions& options, const std::vector<policy::ResolvedPolicy>& resolved) {
     Json json = Json::object();
     for (const policy::ResolvedPolicy& policy : resolved) {
@@ -216,7 +217,8 @@ std::vector<policy::PolicySource> sources_of(const Json& policy) {
     return sources;
 }
 
-/// Returns words for display: bytes that are not valid UTF-8 become U+FFFD. Nothing is reconstructed from the command.
+/// Returns words for display, in which bytes that are not valid UTF-8 become U+FFFD. This loses nothing that is needed,
+/// because no run is reproduced from the recorded command.
 Json as_utf8(const std::vector<std::string>& words) {
     return Json::parse(Json(words).dump(-1, Json::BadUtf8::is_replaced));
 }
@@ -232,7 +234,8 @@ Json file_json(const fs::path& file) {
     return json;
 }
 
-/// Returns the data file: under the name that was given, or where it was found at that time.
+/// Returns the path of the data file. This is the recorded name if such a file exists, or else the absolute path that
+/// the file had when the manifest was written.
 fs::path find_data(const Json& data) {
     const fs::path given = data.at("file").get<std::string>();
     if (given.empty() || fs::exists(given)) return given;
@@ -249,7 +252,7 @@ Json recipe_of(const Json& manifest) {
             if (recipe["data"].contains("held_out")) recipe["data"]["held_out"].erase(place);
         }
     }
-    // Reasons are words, which a newer version may put differently.
+    // Reasons are free text, which a newer version may word differently.
     if (recipe["policies"].is_object()) {
         const Json policies = recipe["policies"];
         for (const auto& [name, policy] : policies.items())
@@ -382,8 +385,7 @@ void check_same_recipe(const fs::path& path, const std::string& recorded, const 
                                  "schema {}, in which some columns (`loss` of steps.csv) have another meaning",
                                  then_recipe["schema"].dump(), now_recipe["schema"].dump()),
              .where = path.string(),
-             .fix =
-                 "continue with the version that is named there as created_by, or train again in another directory"});
+             .fix = "continue with the version that its `created_by` names, or train again in another directory"});
     }
     const Json &then_data = then_recipe["data"], &now_data = now_recipe["data"];
     if (then_data != now_data) {
@@ -395,9 +397,9 @@ void check_same_recipe(const fs::path& path, const std::string& recorded, const 
     }
     for (const char* part : recipe_parts) {
         if (then_recipe[part] == now_recipe[part]) continue;
-        throw Error({.what = fmt::format("its \"{}\" has another meaning in this version of macheps", part),
+        throw Error({.what = fmt::format("the section \"{}\" has another meaning in this version of macheps", part),
                      .where = path.string(),
-                     .fix = "use the version that is named there as created_by, or train again in another directory"});
+                     .fix = "use the version that its `created_by` names, or train again in another directory"});
     }
 }
 
@@ -410,7 +412,7 @@ void check_complete(const Experiment& experiment, const std::string& text) {
                back.policies[i].config == experiment.policies[i].config;
     }
     if (!same) {
-        throw std::logic_error("the manifest does not record every option: remove the newest one");
+        throw std::logic_error("the manifest does not record every option of this run: leave out the newest option");
     }
 }
 

@@ -20,21 +20,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Files of a run other than its rows. The first is the one without which nothing is resumed; the last are drafts of
-/// earlier versions.
+/// Files of a run directory other than its row files. The manifest is first, because nothing can be resumed without it.
+/// The last three are unfinished files (drafts) of earlier versions.
 constexpr std::string_view other_files[] = {"manifest.json",     "summary.csv",     "report.html",
                                             "manifest.json.new", "summary.csv.new", "report.html.new"};
 constexpr auto all_row_files = files_of(std::type_identity<reports::TrainingRows>{});
 
-/// Returns the rows of runs.csv; none if the file is missing or its header is not complete.
+/// Returns the rows of runs.csv, or no rows if the file is missing or its header is incomplete.
 std::vector<reports::RunRow> completed_runs(const fs::path& directory) {
     const fs::path path = directory / reports::RunRow::file;
     if (!fs::exists(path) || reports::csv::whole_rows(reports::csv::read_text(path)) == 0) return {};
     return reports::CsvReader<reports::RunRow>(path).rows();
 }
 
-/// Returns the number of bytes that the header and the rows of `runs` take at the beginning of a file whose first
-/// column is the run.
+/// Returns the number of bytes that the header and the rows of `runs` occupy at the beginning of a CSV file. The first
+/// column of the file must be the name of the run.
 std::uint64_t bytes_of_runs(const fs::path& path, std::span<const std::string> runs) {
     if (!fs::exists(path)) return 0;
     const std::string text = reports::csv::read_text(path);
@@ -94,7 +94,8 @@ DirectoryLock::DirectoryLock(const fs::path& directory) : path_(directory / ".lo
                          .fix = "wait until it ends, or choose another directory with `directory`",
                          .exit = Exit::usage});
         }
-        // If the holder before us removed the file between our open and our lock, our file has no name.
+        // The previous holder may have removed the file after this process opened it and before it was locked. A lock
+        // on a removed file has no effect, so the loop tries again.
         const std::optional<bool> is_there = is_named(file_, path_);
         if (is_there == true) return;
         if (is_there == false) continue;
@@ -120,7 +121,8 @@ void clear_run(const fs::path& directory) {
                      .fix = "choose another directory with `directory`",
                      .exit = Exit::cannot_write});
     };
-    // The rows go last, so that holds_a_run() stays true until all else is gone.
+    // The row files are removed after the manifest and the other files, so that holds_a_run() stays true until these
+    // are gone.
     std::for_each(std::begin(other_files), std::end(other_files), remove);
     std::for_each(all_row_files.begin(), all_row_files.end(), remove);
     CheckpointFolder(directory).clear();
@@ -137,7 +139,7 @@ ResumePoint find_resume_point(const fs::path& directory, std::span<const std::st
     for (std::size_t i = 0; i < completed.size(); ++i) {
         if (i >= plan.size() || completed[i].run != plan[i]) {
             throw torn(directory / reports::RunRow::file,
-                       fmt::format("run {} is not the one that the manifest has at this place", completed[i].run));
+                       fmt::format("run {} is not the run that the manifest has at this position", completed[i].run));
         }
     }
 

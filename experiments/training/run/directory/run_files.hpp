@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RunFiles: the files of rows of a run directory, open for appending.
+// RunFiles: the CSV files of a run directory, open for appending rows.
 #pragma once
 #include "experiments/training/run/checkpoint.hpp"
 #include "reports/rows/csv.hpp"
@@ -11,7 +11,7 @@
 
 namespace macheps::training {
 
-/// One writer for each row type in a list.
+/// One CSV writer for each row type in a std::tuple of row types.
 template <class Rows>
 struct RowWriters;
 template <class... Row>
@@ -36,9 +36,10 @@ class RunFiles {
         std::get<reports::CsvWriter<Row>>(growing_.each).append(row);
     }
     void flush();
-    /// Returns the lengths and checksums of the `row_files`, without rows that are not flushed yet.
+    /// Returns the lengths and checksums of the `row_files`, not including rows that have not been flushed.
     std::array<reports::csv::FileMark, row_files.size()> marks() const;
-    /// Writes the row of a run that is over, after the rows of its steps. It shows that all the others are there.
+    /// Writes the row of a finished run to runs.csv, after all its other rows have been written to disk. If runs.csv
+    /// contains a run, the rows of this run in the other files are therefore complete.
     void end_run(const reports::RunRow& row);
 
   private:

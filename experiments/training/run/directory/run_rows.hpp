@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// RunRows: the destination of the rows of one run. The files of a directory hold whole runs, one after the other. A run
-// that trains at the same time as an earlier one keeps its rows in memory until the earlier one is over.
+// RunRows: receives the rows of one run. The files of a directory hold whole runs, one after the other. If a run trains
+// at the same time as an earlier run, its rows are held in memory until the earlier run is over.
 #pragma once
 #include "experiments/training/run/directory/run_files.hpp"
 #include "reports/rows/event.hpp"
@@ -14,18 +14,18 @@
 
 namespace macheps::training {
 
-/// One thread appends; another one may call open().
+/// One thread appends rows; another thread may call open().
 class RunRows {
   public:
-    /// Holds the rows in memory until open().
+    /// Holds rows in memory until open() is called.
     RunRows() = default;
-    /// Writes the rows to the files at once.
+    /// Writes rows to the files immediately.
     explicit RunRows(RunFiles& files) : files_(&files) {}
 
-    /// Writes the held rows to `files`, which must outlive this object, and then all rows that follow. Call it when it
-    /// is the turn of this run.
+    /// Writes the held rows to `files`. Rows that are appended later are written immediately. `files` must outlive this
+    /// object. Call it when all earlier runs are over.
     void open(RunFiles& files);
-    /// Once true, always true.
+    /// Returns true if rows are written to files instead of being held. Once true, this stays true.
     bool is_open() const { return files_.load() != nullptr; }
 
     template <class Row>
@@ -38,12 +38,13 @@ class RunRows {
         }
     }
     void flush();
-    /// Returns the lengths and checksums of the files, without rows that are not flushed yet. The rows must be open.
+    /// Returns the lengths and checksums of the files, not including rows that have not been flushed. is_open() must be
+    /// true.
     std::array<reports::csv::FileMark, row_files.size()> marks() const { return files_.load()->marks(); }
-    /// Writes the last row of the run.
+    /// Writes the row of the finished run to runs.csv, or holds it until open() is called.
     void end_run(const reports::RunRow& row);
 
-    /// Declares that nobody will open these rows, so that their writer may stop.
+    /// Announces that open() will not be called, so that the thread that appends rows may stop.
     void abandon() { abandoned_ = true; }
     bool is_abandoned() const { return abandoned_; }
 

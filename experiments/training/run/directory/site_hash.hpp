@@ -13,8 +13,8 @@ namespace macheps::training {
 
 class SiteHasher final : public StepWatcher {
   public:
-    /// Rows go to `rows`, which must outlive this object. Everything received is forwarded to `next`, which may be
-    /// null.
+    /// Writes rows to `rows`, which must outlive this object. Everything that this object receives is forwarded to
+    /// `next`, which may be null.
     SiteHasher(Backend& backend, std::string run, reports::CsvWriter<reports::HashRow>& rows, Observer* next)
         : StepWatcher(next), backend_(backend), run_(std::move(run)), rows_(rows) {}
 
@@ -22,13 +22,15 @@ class SiteHasher final : public StepWatcher {
         step_ = step, micro_batch_ = micro_batch;
     }
     void on_gradients(Transformer& model) override { add_gradients(model, ""); }
-    /// Adds the outcome of a step: the gradients that the optimiser applied, the parameters, and their optimiser state.
+    /// Adds hashes of the results of a step: the gradients that the optimiser applied, the parameters, and their
+    /// optimiser state.
     void add_update(Transformer& model, const Optimizer& optimizer);
 
   private:
     /// Hashes the values without their decode scale. A decode scale that is not 1 has a separate row.
     void take(const Slot& slot, ConstView values, float decode_scale) override;
-    /// Adds `block.0.mlp.up.weight:grad`, followed by `ending`, for every parameter.
+    /// Adds a hash of the gradient of every parameter. Its name is like `block.0.mlp.up.weight:grad`, followed by
+    /// `ending`.
     void add_gradients(Transformer& model, const std::string& ending);
     void add(const std::string& site, std::int64_t count, std::uint64_t hash);
 

@@ -13,7 +13,7 @@ namespace macheps::training {
 
 namespace {
 
-/// The function of a row of reduce_orders. The rows are in the same order.
+/// The function that implements a row of policy::reduce_orders. Both tables have the same order.
 struct OrderFunction {
     std::string_view name;
     void (AllReduce::*sum)(std::span<const View>);
@@ -32,7 +32,7 @@ static_assert(
 
 View slice(View vector, std::int64_t first, std::int64_t end) { return {vector.data + first, {end - first}}; }
 
-/// Returns the same as torch's _get_gradient_predivide_factor.
+/// Returns the value of torch's _get_gradient_predivide_factor.
 double predivide_factor(std::int64_t ranks) {
     std::int64_t factor = 1;
     while (ranks % factor == 0 &&
@@ -75,7 +75,7 @@ void AllReduce::divide(View x, double by) {
     if (!config_.divides || std::frexp(by, &exponent) == 0.5) {
         return backend_.scale(x, static_cast<float>(1.0 / by), x);
     }
-    // Divides on the host, because engines do not divide tensors by numbers: no model needs that.
+    // The division is done on the host, because engines do not divide tensors by numbers: no model needs that.
     std::vector<float> values(static_cast<std::size_t>(x.count()));
     backend_.download(x, values);
     for (float& value : values) value = static_cast<float>(double{value} / by);
@@ -97,8 +97,8 @@ void AllReduce::run(std::span<const View> parts) {
     if (config_.order->name != "gather" || config_.accumulates_in_wire) to_wire(parts[0], summed);
 }
 
-/// Adds around a ring. Every chunk is at a different place of the ring, so that a hop is one addition and one rounding
-/// per element.
+/// Adds the parts around a ring, in chunks. Each chunk starts at a different rank. In each further hop, every element
+/// of the vector gets one addition and one rounding.
 void AllReduce::ring(std::span<const View> parts) {
     const auto ranks = static_cast<std::int64_t>(parts.size());
     const std::int64_t count = parts[0].count();
@@ -117,8 +117,8 @@ void AllReduce::ring(std::span<const View> parts) {
     if (count > 0) backend_.copy(sum, parts[0]);
 }
 
-/// Adds in a binary tree. Leaf i is rank i. Absent leaves fill up a power of two, and a node with one child is that
-/// child.
+/// Adds the parts in a binary tree. Leaf i is the part of rank i. If the number of ranks is not a power of two, some
+/// nodes have only one child, and their value is the value of that child.
 void AllReduce::tree(std::span<const View> parts) {
     const std::size_t ranks = parts.size();
     for (std::size_t half = 1; half < ranks; half *= 2) {
@@ -141,8 +141,8 @@ void AllReduce::gather(std::span<const View> parts) {
     backend_.copy(sum, parts[0]);
 }
 
-/// Adds on the host, because no engine adds in fp64. The sum is rounded once, from fp64 to the wire format. If the wire
-/// is stochastic, it is rounded to nearest.
+/// Adds the parts on the host, because no engine adds in fp64. The sum is rounded once, from fp64 to the wire format.
+/// If the wire format rounds stochastically, this sum is rounded to nearest even instead.
 void AllReduce::fp64(std::span<const View> parts) {
     const auto count = static_cast<std::size_t>(parts[0].count());
     std::vector<double> sums(count, 0.0);

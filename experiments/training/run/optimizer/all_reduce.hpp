@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reduces one vector of each rank to their mean, as [reduce] of a policy says. docs/ranks.md has the definition.
-// Nothing here depends on threads: the additions and roundings of each element have a fixed order.
+// Reduces one vector from each rank to their mean, as [reduce] of a policy specifies. docs/ranks.md has the definition.
+// The number of threads does not matter: the additions and roundings of each element have a fixed order.
 #pragma once
 #include "core/tally.hpp"
 #include "emulation/backend.hpp"
@@ -12,31 +12,33 @@
 
 namespace macheps::training {
 
-/// Divisors of the parts before they are sent, and of the sums afterwards. Their product is the number of ranks.
+/// Divisors for the mean. `before` divides the part of each rank before it is sent, and `after` divides the sum. Their
+/// product is the number of ranks.
 struct RankFactors {
     double before = 1, after = 1;
 };
 RankFactors rank_factors(const policy::ReduceConfig& config, std::int64_t ranks);
 
-/// Returns the elements [first, end) of chunk number `chunk` of a ring over `count` elements. The last chunks may be
-/// short or empty.
+/// Returns the range [first, end) of the elements in chunk number `chunk` of a ring over `count` elements. The last
+/// chunks may be short or empty.
 std::pair<std::int64_t, std::int64_t> ring_chunk(std::int64_t count, std::int64_t ranks, std::int64_t chunk);
 
 class AllReduce {
   public:
-    /// `wire` is the format that is sent, without a scale. If it is stochastic, each rounding of a whole vector draws
-    /// from a separate stream: (key.seed, key.step, key.site ^ n c) with n = 0, 1, ...
+    /// `wire` is the cast to the format in which vectors are sent. It has no scale. If it rounds stochastically,
+    /// rounding number n = 0, 1, ... of a vector draws from the random stream (key.seed, key.step, key.site ^ n c),
+    /// where c is a constant.
     AllReduce(Backend& backend, const policy::ReduceConfig& config, policy::CastRule wire, RngKey key)
         : backend_(backend), config_(config), wire_(wire), key_(key) {}
 
     /// Writes the mean of `parts`, one vector for each rank, to parts[0]. The other parts are then unspecified.
     void run(std::span<const View> parts);
 
-    /// Effects of rounding the parts and the sums to the wire format. Counted if `counts` is true.
+    /// If `counts` is set, `sent` and `summed` count the effects of rounding the parts and the sums to the wire format.
     bool counts = false;
     Tally sent{}, summed{};
 
-    // --- the orders: parts[0] becomes the sum
+    // --- the orders of summation; each writes the sum to parts[0]
     void ring(std::span<const View> parts);
     void tree(std::span<const View> parts);
     void gather(std::span<const View> parts);

@@ -17,7 +17,8 @@ namespace macheps::training {
 
 namespace {
 
-// Different from the stream that rounded the gradient when it was accumulated.
+// Random streams for rounding unscaled and clipped gradients. They differ from the stream for rounding accumulated
+// gradients.
 constexpr std::uint32_t unscale_stream = 0x85ebca6bu, clip_stream = 0xc2b2ae35u;
 
 /// Returns true if multiplying by 1 / x and dividing by x give the same result for every fp32 number.
@@ -26,7 +27,7 @@ bool is_power_of_two(float x) {
     return std::frexp(x, &exponent) == 0.5f && std::isnormal(x) && std::isnormal(1.0f / x);
 }
 
-/// Divides on the host, and rounds each quotient once to fp32. Engines do not divide tensors by numbers, because no
+/// Divides on the host and rounds each quotient once to fp32. Engines do not divide tensors by numbers, because no
 /// model needs that.
 void divide(Backend& backend, View x, float divisor) {
     std::vector<float> values(static_cast<std::size_t>(x.count()));
@@ -141,9 +142,9 @@ Cast Optimizer::keyed(const Slot& slot, std::int64_t step_index) const {
             .random_bits = slot.rule.random_bits};
 }
 
-/// Returns true if the check of a scaler finds an Inf or NaN in the gradient. With `in_sum`, the scaler adds the
-/// elements in fp32 and checks the sum, which may overflow even if no element does. In a narrow format the sum cannot
-/// overflow, so it is not computed.
+/// Returns true if the check of a loss scaler finds an Inf or NaN in the gradient. With `in_sum`, the scaler adds the
+/// elements in fp32 and checks the sum, which may overflow even if all elements are finite. If the format of the
+/// gradient is too narrow for such an overflow, the sum is not computed.
 bool Optimizer::overflows(const ParameterState& parameter, bool in_sum) const {
     const View gradient = parameter.grad;
     if (backend_.any_nonfinite(gradient)) return true;
@@ -155,8 +156,8 @@ bool Optimizer::overflows(const ParameterState& parameter, bool in_sum) const {
     return !std::isfinite(std::accumulate(values.begin(), values.end(), 0.0f));
 }
 
-/// Scales a gradient. It keeps its format unless the scaler widens it: each multiplication is rounded as `grad` says,
-/// with separate random bits.
+/// Scales a gradient as `by` specifies. Unless `by.widens` is set, rounds each result as the slot of the gradient
+/// specifies, with random bits from the separate stream `stream`.
 void Optimizer::scale_gradient(State& state, policy::Unscaling by, std::int64_t step_index, std::uint32_t stream) {
     const View g = state.parameter->grad;
     if (!by.divides) {
@@ -185,7 +186,8 @@ float Optimizer::norm(const policy::ClipFormula& formula, bool widened) const {
     NormOfTensors norm(formula);
     for (const State& state : states_) {
         const View g = state.parameter->grad;
-        // Sums in fp64 leave out non-finite elements, but those in fp32 do not.
+        // The fp64 sum of compare() skips non-finite elements, but the norm must include them. The fp32 sum does not
+        // skip them.
         const bool is_wide = formula.norm == policy::ClipFormula::Norm::tensors_fp64 && !backend_.any_nonfinite(g);
         const Format format = is_rounded ? state.parameter->sum_slot().rule.format : fp32;
         norm.add(is_wide ? backend_.compare(g, g).x2 : double{backend_.sum_of_squares(g)}, format);
@@ -193,7 +195,7 @@ float Optimizer::norm(const policy::ClipFormula& formula, bool widened) const {
     return norm.result();
 }
 
-/// Clips the gradients. Skips a factor of 1, because x * 1 is x on every grid.
+/// Clips the gradients. A factor of 1 is skipped, because multiplying by 1 changes no value.
 void Optimizer::clip(const policy::ClipFormula& formula, float norm, bool widened, std::int64_t step_index) {
     if (options_.clip <= 0) return;
     for (State& state : states_) {
@@ -204,8 +206,7 @@ void Optimizer::clip(const policy::ClipFormula& formula, float norm, bool widene
     }
 }
 
-/// Unscales and clips the gradients. Returns the norm of the unscaled gradients. If the step is skipped, nothing is
-/// clipped.
+/// Unscales the gradients and, unless the step is skipped, clips them. Returns the norm of the unscaled gradients.
 float Optimizer::unscale_and_clip(policy::Unscaling by, std::int64_t step_index, bool is_skipped) {
     const policy::ClipFormula& formula = policy_.training.clip_formula();
     by.widens = by.widens || formula.widens;
@@ -227,7 +228,7 @@ double Optimizer::rate(std::int64_t step_index) const {
     return learning_rate(options_, policy_.training.rate_waits.value_or(false) ? taken_ : step_index);
 }
 
-/// Returns the constants that a kernel of torch, Apex or DeepSpeed reads.
+/// Returns the constants for the Adam kernels of torch, Apex and DeepSpeed.
 Adam Optimizer::adam_constants(double lr) const {
     return {.kernel = engine_kernel(policy_.training.adam_kernel()),
             .lr = lr,
@@ -297,7 +298,7 @@ StepOutcome Optimizer::step(std::int64_t step_index, policy::LossScaler& scaler)
     StepOutcome outcome;
     bool found_inf = false;
     for (const State& state : states_) found_inf = found_inf || overflows(*state.parameter, scaler.checks_sums());
-    // The token weight is a power of two, so that undoing it adds no rounding.
+    // The token weight is a power of two, so dividing by it causes no rounding error.
     policy::Unscaling by = scaler.unscaling(found_inf);
     by.factor *= static_cast<float>(by.divides ? options_.token_weight : 1.0 / options_.token_weight);
     outcome.lr = rate(step_index);

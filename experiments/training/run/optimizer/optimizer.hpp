@@ -14,8 +14,8 @@ namespace macheps::training {
 struct StepOutcome {
     bool skipped = false;
     float grad_norm = 0;    ///< after unscaling, before clipping
-    double lr = 0;          ///< the learning rate of the step, taken or skipped
-    UpdateStats updates{};  ///< over all tensors; zero when skipped
+    double lr = 0;          ///< learning rate of the step, even if it is skipped
+    UpdateStats updates{};  ///< sums over all tensors; zero if the step is skipped
 };
 
 class Optimizer {
@@ -23,15 +23,16 @@ class Optimizer {
     Optimizer(Backend& backend, const policy::ResolvedPolicy& policy, const TrainOptions& options, Transformer& model,
               std::uint64_t seed);
 
-    /// Runs one optimiser step on accumulated gradients: found_inf, unscale, clip, update (or skip), scaler.update().
-    /// Throws ScalerRaised if the scaler's framework ends the run; the weights are then unchanged.
+    /// Runs one optimiser step on the accumulated gradients: checks them for Inf and NaN, unscales and clips them,
+    /// updates the weights (or skips the update), and updates the scaler. Throws ScalerRaised if the scaler's framework
+    /// ends the run; the weights are then unchanged.
     StepOutcome step(std::int64_t step_index, policy::LossScaler& scaler);
 
     /// Returns the weights in their best precision: the master copy if there is one.
     ConstView best_value(std::size_t parameter) const;
 
-    /// Fills `state` and `optimizer`: the parameters' values, their masters and moments, the powers of the betas, and
-    /// the number of steps taken if the learning rate depends on it.
+    /// Sets the members `state` and `optimizer` of a checkpoint: the values, masters and moments of the parameters, the
+    /// powers of the betas, and the number of steps taken if the learning rate depends on it.
     void save(Checkpoint& checkpoint) const;
     /// Restores what save() stored. The checkpoint must fit: see check_state().
     void load(const Checkpoint& checkpoint);
@@ -67,8 +68,8 @@ class Optimizer {
     std::vector<State> states_;
 };
 
-/// Throws Error unless `checkpoint` holds the tensors that an optimiser of this kind has for these parameters, and the
-/// state of the policy's loss scaler.
+/// Throws Error unless `checkpoint` holds the tensors of an optimiser with these options for the parameters of `model`,
+/// and the state of the policy's loss scaler.
 void check_state(const Checkpoint& checkpoint, const policy::SiteList& model, const TrainOptions& options,
                  const policy::ResolvedPolicy& policy);
 

@@ -9,7 +9,8 @@ namespace macheps::training {
 
 namespace {
 
-// Different from the streams that round gradients when they are accumulated, unscaled and clipped.
+// Random stream for rounding reduced gradients. It differs from the streams for rounding accumulated, unscaled and
+// clipped gradients.
 constexpr std::uint32_t reduce_stream = 0x27d4eb2du;
 
 Slot named_slot(const char* name) {
@@ -19,8 +20,8 @@ Slot named_slot(const char* name) {
     return slot;
 }
 
-/// Returns the cast to the wire format. By default this is the format of the gradient. The gradient is already stored
-/// in that format, so nothing is drawn for it again.
+/// Returns the cast to the wire format. The default is the format of the gradient, with rounding to nearest even. The
+/// gradient is already stored in that format, so its cast changes nothing and draws no random words.
 policy::CastRule wire_of(const policy::ReduceConfig& config, const ParameterState& parameter) {
     if (config.wire) return *config.wire;
     const policy::CastRule& sum = parameter.sum_slot().rule;
@@ -108,12 +109,12 @@ void Ranks::reduce(std::int64_t step, Observer* observer) {
                            .random_bits = rule.random_bits});
         }
         if (observer == nullptr || bucket.wire.is_identity()) continue;
-        eprint(*observer, sent_, bucket.wire, sum.sent);
-        eprint(*observer, summed_, bucket.wire, sum.summed);
+        report(*observer, sent_, bucket.wire, sum.sent);
+        report(*observer, summed_, bucket.wire, sum.summed);
     }
 }
 
-void Ranks::eprint(Observer& observer, const Slot& slot, const policy::CastRule& wire, const Tally& tally) const {
+void Ranks::report(Observer& observer, const Slot& slot, const policy::CastRule& wire, const Tally& tally) const {
     if (tally.count == 0) return;
     const Cast cast{.format = wire.format, .round = wire.round, .overflow = wire.overflow};
     observer.on_cast(slot, cast, tally, {}, {}, {});

@@ -12,8 +12,8 @@ namespace {
 
 double largest_of(const Format& format) { return decode64(format, format.max_finite_code() << format.padding); }
 
-/// Returns the smallest magnitude that rounds beyond the largest number. A tie goes to the even neighbour: to the
-/// largest number, unless its last bit is 1.
+/// Returns the smallest magnitude that rounds to more than the format's largest number. A tie goes to the even
+/// neighbour, so it rounds up only if the last bit of the largest number is 1.
 double min_beyond(const Format& format) {
     const double largest = largest_of(format);
     int exponent = 0;

@@ -33,7 +33,8 @@ class Fp32Values final : public Observer {
 
 /// The slots where a policy's values diverge from fp32's, in one step.
 struct SiteDivergence {
-    /// A larger distance counts as a divergence: the error is then more than half as large as the fp32 values.
+    /// A larger distance counts as a divergence: the norm of the error is then more than half the norm of the fp32
+    /// values.
     static constexpr double far = 0.5;
 
     std::string first{};  ///< the first slot in the order of execution with a divergence; empty if none

@@ -9,10 +9,12 @@ namespace macheps::training {
 
 namespace {
 
-/// Returns the cosine, or 0 if the policy's gradient is 0, because then nothing of fp32's direction is left.
+/// Returns the cosine between the two gradients. Returns 0 if the policy's gradient is 0, because it then has no part
+/// in the direction of the fp32 gradient.
 double cosine_of(const ErrorSums& s) { return s.y2 > 0 ? s.xy / sqrt(s.x2 * s.y2) : 0; }
 
-/// During its lifetime, `observer` watches the rounder. Afterwards the previous observer does so again.
+/// Makes `observer` the observer of the rounder during the lifetime of this object, and restores the previous observer
+/// afterwards.
 class Watched {
   public:
     Watched(Rounder& rounder, Observer& observer) : rounder_(rounder), before_(rounder.observer()) {
@@ -58,7 +60,7 @@ void GradientShadow::on_batch(std::int64_t step, std::int64_t micro_batch, const
 
 void GradientShadow::take(const Slot& slot, ConstView values, float decode_scale) {
     const bool is_forward = slot.name.find(":forward.") != std::string::npos;
-    // The gradients of a rank are not yet divided by the number of ranks; those of fp32 are.
+    // Unlike the fp32 gradients, the gradients of a rank have not been divided by the number of ranks yet.
     const float unscale = unscale_ / static_cast<float>(setup_.options.ranks);
     const auto distance = values_.distance(slot, values, is_forward ? decode_scale : decode_scale * unscale);
     if (distance) divergence_.observe(slot.name, *distance);

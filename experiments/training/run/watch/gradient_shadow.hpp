@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GradientShadow: compares the gradients of one step, and the values at its sites, with those that fp32 gives for the
-// same weights and the same batches.
+// GradientShadow: compares the gradients of one step, and the values at its sites, with fp32 results for the same
+// weights and the same batches.
 #pragma once
 #include "experiments/training/run/step.hpp"
 #include "experiments/training/run/watch/fp32_values.hpp"
@@ -19,19 +19,19 @@ struct GradientFidelity {
     std::string min_parameter{};  ///< the parameter with that cosine; the first of several
 };
 
-/// Follows one step: attach it to the step, run the step, release it. It works on a separate model and changes nothing
-/// in the run.
+/// Compares one step with fp32. Attach this object to a Step, run the step, and release it. The fp32 computation uses a
+/// separate model, so it does not affect the run.
 class GradientShadow final : public StepWatcher {
   public:
-    /// `fp32_model` has the sizes of the run, and nobody else uses it while the step runs. Its weights are overwritten
-    /// with the best copies of `trained`'s weights.
+    /// `fp32_model` must have the sizes of the run and must not be used elsewhere during the step. Its weights are
+    /// overwritten with the weights of `trained`, taken from the master copies if there are any.
     GradientShadow(Backend& backend, const RunSetup& setup, Transformer& fp32_model, Step& trained);
 
     void on_batch(std::int64_t step, std::int64_t micro_batch, const Batch& batch) override;
     void on_gradients(Transformer& model) override;
-    /// Returns nothing before the backward pass is over, if a gradient is not finite, or if fp32's gradient is 0.
+    /// Returns nothing before the backward pass is complete, if a gradient is not finite, or if the fp32 gradient is 0.
     const std::optional<GradientFidelity>& result() const { return result_; }
-    /// Returns the divergence in the micro-batches so far.
+    /// Returns the divergence in all micro-batches of the step so far.
     const SiteDivergence& divergence() const { return divergence_; }
 
   private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Probe: records what the casts of one optimiser step did, site by site.
+// Probe: records figures about the casts of one optimiser step, for each site.
 #pragma once
 #include "experiments/training/model/rounder.hpp"
 #include "experiments/training/run/watch/cast_fidelity.hpp"
@@ -17,7 +17,7 @@ class Probe final : public Observer {
   public:
     explicit Probe(Backend& backend) : backend_(backend) {}
 
-    /// Forgets the last step.
+    /// Begins a step and forgets the records of the previous step.
     void begin(bool sampling, bool histograms);
     bool sampling() const override { return sampling_; }
     void on_cast(const Slot& slot, const Cast& cast, const Tally& tally, const Decoding& decoding, ConstView x,
@@ -25,10 +25,12 @@ class Probe final : public Observer {
 
     /// Returns the totals over every cast of the step.
     const Tally& total() const { return total_; }
-    /// Returns the first slot, in the order of execution, whose cast met or made a non-finite value; empty if none did.
+    /// Returns the first slot, in the order of execution, whose cast had a non-finite input or result. The name is
+    /// empty if all values were finite.
     const std::string& overflow_site() const { return overflow_site_; }
 
-    /// Returns the rows of a sampled step, in the order of first execution. `site` is the slot's full name.
+    /// Returns the rows of a sampled step, in the order of first execution. The column `site` holds the full name of
+    /// the slot.
     std::vector<reports::SiteRow> site_rows(const std::string& run, const std::string& policy, std::int64_t seed,
                                             std::int64_t step) const;
     std::vector<reports::ExponentRow> exponent_rows(const std::string& run, std::int64_t step) const;
@@ -44,7 +46,7 @@ class Probe final : public Observer {
         ScaleExponents scales{};
         float decode_scale_min = 1, decode_scale_max = 1;
         std::optional<std::int64_t> scale_age{}, scale_frozen_steps{};
-        bool has_values = false;  ///< the values of some cast were read
+        bool has_values = false;  ///< the values of at least one cast were read
     };
     void read_scales(Entry& entry, const Decoding& decoding);
     void read_values(Entry& entry, const Cast& cast, const Decoding& decoding, ConstView x, ConstView y);
@@ -55,7 +57,7 @@ class Probe final : public Observer {
     std::string overflow_site_;
     std::vector<Entry> entries_;
     std::map<std::string, std::size_t, std::less<>> index_;
-    std::vector<float> x_, y_, codes_;  ///< of the current cast, on the host
+    std::vector<float> x_, y_, codes_;  ///< values of the current cast, on the host
 };
 
 }  // namespace macheps::training

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ScaleExponents: number of groups of elements for each exponent of their decode scale.
+// ScaleExponents: a histogram of the exponents of decode scales. Each group of elements with its own scale counts once.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -9,11 +9,11 @@ namespace macheps::training {
 
 class ScaleExponents {
   public:
-    /// Adds the decode scale of a group: 0 or more, infinite or NaN.
+    /// Adds the decode scale of one group, which is 0 or more, infinite or NaN.
     void add(float decode_scale);
     bool empty() const { return numbers_.empty() && zeros_ + infinities_ + nans_ == 0; }
-    /// Returns `zero:1;-7:12;-6:52;inf:1;nan:1`: floor(log2 of the scale), then the count. A byte of e8m0 is its
-    /// exponent + 127.
+    /// Returns text such as `zero:1;-7:12;-6:52;inf:1;nan:1`. Each entry is floor(log2 of the scale) and the number of
+    /// groups. The e8m0 code of a scale is this exponent plus 127.
     std::string text() const;
 
   private:

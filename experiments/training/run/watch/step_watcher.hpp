@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// StepWatcher: receives every value of the steps of a run.
+// StepWatcher: an observer that receives all values that the steps of a run compute.
 #pragma once
 #include "experiments/training/model/transformer.hpp"
 #include "experiments/training/run/data/data.hpp"
@@ -17,8 +17,8 @@ class StepWatcher : public Observer {
 
     /// Called when a micro-batch is ready, before its forward pass.
     virtual void on_batch(std::int64_t step, std::int64_t micro_batch, const Batch& batch) = 0;
-    /// Called after the last backward pass of one of several ranks, before its gradients are reduced with those of the
-    /// others.
+    /// Called for each rank if there are several, after the rank's last backward pass and before the gradients of all
+    /// ranks are reduced.
     virtual void on_rank(Transformer&, std::int64_t) {}
     /// Called after the last backward pass, before the optimiser reads the gradients.
     virtual void on_gradients(Transformer& model) = 0;
@@ -36,7 +36,7 @@ class StepWatcher : public Observer {
     }
 
   private:
-    /// Receives the same as Observer::on_value.
+    /// Receives the same arguments as Observer::on_value.
     virtual void take(const Slot& slot, ConstView values, float decode_scale) = 0;
 
     Observer* next_;

@@ -21,7 +21,7 @@ namespace {
 const std::vector<std::string_view> gathered_files{reports::RunRow::file, reports::StepRow::file,
                                                    reports::SiteRow::file};
 
-/// Summary and curve of one policy in one setting.
+/// Summary and curve of the loss gap of one policy in one setting.
 struct PolicyOfSetting {
     explicit PolicyOfSetting(const std::string& name, const reports::SummaryOptions& options) : fold(name, options) {}
     reports::PolicyFold fold;

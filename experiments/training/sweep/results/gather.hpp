@@ -9,7 +9,8 @@
 
 namespace macheps::training {
 
-/// Errors: as FinishedUnits; Exit::bad_input if rows cannot be read or no unit is finished.
+/// Returns the summary of a sweep. Errors: those of FinishedUnits; Exit::bad_input if rows cannot be read or no unit is
+/// finished.
 reports::SweepSummary gather_sweep(const Sweep& sweep, const FinishedUnits& units, const std::filesystem::path& out,
                                    const reports::SummaryOptions& options);
 

@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A file of rows of a run directory that is joined unchanged.
+/// A file of a run directory whose rows are merged without changes to their columns, and its word in `--rows`.
 struct MergedFile {
     std::string_view word, file;
 };
@@ -41,7 +41,7 @@ class MergedRows {
     void header(const std::string& text) {
         if (!std::exchange(has_header_, true)) text_ += text + ",unit\n";
     }
-    /// Appends whole lines, each with the unit's name added.
+    /// Appends complete lines, and adds the unit's name at the end of each line.
     void append(std::string_view rows, const std::string& unit) {
         while (!rows.empty()) {
             const std::size_t end = rows.find('\n');
@@ -67,7 +67,7 @@ class MergedRows {
     bool has_header_ = false;
 };
 
-/// Returns the cells of a setting's axes, each with a comma in front.
+/// Returns the values of a setting's axes as CSV cells, each with a comma in front.
 std::string axes_cells(const SweepSetting& setting) {
     std::string text;
     for (const auto& [name, value] : setting.axes)
@@ -81,7 +81,7 @@ std::string axes_header(const Sweep& sweep) {
     return text;
 }
 
-/// The file of sums over sites, written setting by setting. The cells of one setting follow each other.
+/// The file site-sums.csv, written setting by setting. All cells of one setting must be added one after the other.
 class SumsFile {
   public:
     SumsFile(const Sweep& sweep, const fs::path& path) : sweep_(sweep), file_(path) {
@@ -123,7 +123,8 @@ class SumsFile {
     std::optional<std::size_t> setting_;
 };
 
-/// Returns units.csv: who finished which unit. No other merged file depends on this.
+/// Returns the text of units.csv, which records the host and the program that finished each unit. The other merged
+/// files do not depend on these.
 std::string units_text(const Sweep& sweep, const FinishedUnits& units, const fs::path& out) {
     std::string text = "unit" + axes_header(sweep) + ",seed,policies,status,attempts,host,seconds,program\n";
     for (const UnitStatus& status : status_of(sweep, out)) {

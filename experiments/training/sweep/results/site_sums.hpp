@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums over the sites of a sweep: counts of the casts of a policy at a site, summed over seeds and sampled steps.
+// Sums for each site of a sweep: counts of the casts at one site under one policy, summed over seeds and sampled steps.
 #pragma once
 #include "reports/rows/event.hpp"
 
@@ -11,7 +11,8 @@
 
 namespace macheps::training {
 
-/// A site of a policy in a setting. Counts are sums, `amax` is the maximum and `amin_nz` the minimum.
+/// Sums for one site under one policy in one setting. Counts are summed. `amax` is the maximum, and `amin_nz` is the
+/// minimum.
 struct SiteSumRow {
     std::string policy{}, site{}, format{};
     std::int64_t samples = 0;  ///< number of rows of sites.csv
@@ -34,16 +35,16 @@ struct SiteSumRow {
     }
 };
 
-/// Sums of one setting, in the order in which policies and sites first occurred.
+/// Computes the sums of one setting. Rows are in the order in which policies and sites first occurred.
 class SiteSums {
   public:
     void add(const reports::SiteRow& site);
-    /// Returns the sums and starts again without any.
+    /// Returns the sums and resets them.
     std::vector<SiteSumRow> take();
 
   private:
     std::vector<SiteSumRow> rows_{};
-    std::size_t next_ = 0;  ///< probable index of the next site: sites come in the same order again and again
+    std::size_t next_ = 0;  ///< expected index of the next site; sites usually recur in the same order
 };
 
 }  // namespace macheps::training

@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A file of rows of one unit, split into its runs, which follow each other.
+/// A file of rows of one unit, split by run. The rows of each run are contiguous.
 class UnitFile {
   public:
     explicit UnitFile(std::string text) : text_(std::move(text)) {
@@ -41,7 +41,7 @@ class UnitFile {
     UnitFile& operator=(const UnitFile&) = delete;
 
     std::string_view header() const { return header_; }
-    /// Returns the rows of a run; empty if it has none here.
+    /// Returns the rows of a run, or an empty text if the file has no rows of this run.
     std::string_view rows_of(const std::string& run) const {
         std::string cell;
         reports::csv::append_cell(cell, std::string_view(run));
@@ -79,7 +79,7 @@ Error altered(const std::string& id, const fs::path& path, std::string what) {
                   .exit = Exit::check_failed});
 }
 
-/// Throws Error unless the text matches the mark.
+/// Throws Error unless the text of a file matches its mark in `done`.
 void check_mark(const std::string& id, const fs::path& path, const std::string& text, const Done& done,
                 const std::string& file) {
     const auto mark =
@@ -116,7 +116,7 @@ class CellFiles {
         }
         return at->second;
     }
-    /// Reads a file again, and throws if its mark differs.
+    /// Reads a file again, and throws Error if the file does not match its mark.
     void check_again(std::size_t unit, std::string_view name) const {
         const fs::path path = path_of(unit, name);
         check_mark(sweep_.units[unit].id, path, read_regular_file(path), done_.at(unit), std::string(name));
@@ -140,7 +140,8 @@ class CellFiles {
     std::map<std::size_t, std::vector<std::unique_ptr<UnitFile>>> files_;
 };
 
-/// Checks that fp32 has equal rows in all units of a cell. This is a test of the machines that trained them.
+/// Checks that all units of a cell have equal fp32 rows. If they differ, one of the machines that trained the units
+/// computed wrongly.
 void check_baselines(const Sweep& sweep, const SweepCell& cell, const std::set<std::size_t>& units, CellFiles& files,
                      const std::map<std::size_t, Done>& done, const std::vector<std::string_view>& names) {
     const std::string run = run_name(std::string(reports::baseline_policy), cell.seed);
@@ -154,8 +155,7 @@ void check_baselines(const Sweep& sweep, const SweepCell& cell, const std::set<s
                                               without_times(std::string(mine.header()) + "\n" + std::string(b))
                                         : a == b;
             if (same || a.empty() || b.empty()) continue;
-            // First makes sure that the files have not been altered or read wrong, so that no machine is blamed for
-            // this.
+            // Checks first that neither file was altered or misread, because no machine must be blamed for that.
             for (const std::size_t one : {first, unit}) files.check_again(one, names[i]);
             const auto differ = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
             const auto line = mine.line_number(b.data() + (differ.second - b.begin()));
@@ -189,12 +189,12 @@ FinishedUnits::FinishedUnits(const Sweep& sweep, fs::path out)
         done_.emplace(unit, std::move(done));
     }
     take_finished_baselines();
-    // A failure record of a finished unit means that a second training gave different rows.
+    // If a finished unit has a failure record, a second training usually gave different rows.
     for (const std::string& name : names_in(out_ / "failed")) {
         const std::string id = name.substr(0, name.find('.'));
         if (!is_unit_id(id) || !is_done(out_, id)) continue;
         auto conflict = read_failure(out_, id);
-        // A process that lost a race may leave a record of something else.
+        // But if another process finished the unit first, the record may be about a different error.
         const bool is_conflict = conflict && conflict->exit == static_cast<int>(Exit::check_failed);
         if (is_conflict && has_finished_attempt(out_, id)) conflicts_.push_back(std::move(*conflict));
     }
@@ -230,7 +230,7 @@ void FinishedUnits::for_each_cell(const std::vector<std::string_view>& files, Tr
                 const std::string_view header = open.of(unit)[i]->header();
                 if (headers[i].empty()) headers[i] = header;
                 if (header.empty() || header == headers[i]) continue;
-                throw Error({.what = fmt::format("unit {}: {} has different columns from that of earlier units",
+                throw Error({.what = fmt::format("unit {}: the columns of {} differ from those of earlier units",
                                                  sweep_.units[unit].id, files[i]),
                              .where = open.path_of(unit, files[i]).string(),
                              .fix = "remove the unit and run its shard again: another version of macheps wrote it",

@@ -35,7 +35,7 @@ void for_each_line(std::string_view text, const Take& take) {
     }
 }
 
-/// Returns the cells of a line as they are written.
+/// Returns the CSV cells of a line. Quotes are kept.
 std::vector<std::string_view> cells_of(std::string_view line) {
     if (line.ends_with('\n')) line.remove_suffix(1);
     std::vector<std::string_view> cells;
@@ -127,7 +127,8 @@ Done make_done(const fs::path& folder, const std::string& id, int attempt) {
     done.same_rows = same.value();
     for (const reports::RunRow& run : reports::CsvReader<reports::RunRow>(folder / reports::RunRow::file).rows())
         done.seconds += run.seconds;
-    // A removal of the folder begins with the manifest. If it is still there, no file was missing because of a removal.
+    // A removal of the folder deletes the manifest before any file of rows. If the manifest is still there, no file of
+    // rows was missing because of a removal.
     check_has_end(folder / "manifest.json");
     return done;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `done`: the mark of a finished unit. It is written last, and records every file of rows as it was when the unit was
-// finished. If a byte changes later, the change is found and its row is named.
+// `done`: the mark of a finished unit, which is the last file to be written. It records checksums of every file of
+// rows. If a byte of these files changes later, the change is detected, and the error names the row.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -21,25 +21,26 @@ struct RowsMark {
 };
 
 RowsMark mark_of_rows(const std::string& name, std::string_view text);
-/// Returns the line in which `now` differs from `before` (the header is line 1); nothing if they do not differ in
-/// exactly one line.
+/// Returns the number of the line in which `now` differs from `before`, where the header is line 1. Returns nothing
+/// unless exactly one line differs.
 std::optional<std::uint64_t> changed_line(const RowsMark& before, const RowsMark& now);
 
 struct Done {
     std::string id{}, host{}, created_by{}, git{};  ///< the unit, and the machine and program that finished it
     int attempt = 0;
     std::int64_t schema = 0;
-    double seconds = 0;             ///< of the steps of all attempts
-    std::uint64_t same_rows = 0;    ///< checksum of all rows without times: equal wherever the unit is trained
+    double seconds = 0;             ///< time of the steps in all attempts
+    std::uint64_t same_rows = 0;    ///< checksum of all rows without times; does not depend on the machine
     std::vector<RowsMark> files{};  ///< each CSV file
 };
 
-/// Reads the files of rows of a run directory. `done.seconds` is the sum of the seconds of its runs. Errors: throws
-/// Error, Exit::bad_input, if the directory is removed meanwhile.
+/// Returns the mark of a run directory, which it computes from the files of rows. `seconds` is the sum of the seconds
+/// of its runs. Errors: throws Error, Exit::bad_input, if another process removes the directory meanwhile.
 Done make_done(const std::filesystem::path& folder, const std::string& id, int attempt);
 
-/// Reads and writes `done` in `folder`. Errors: throws Error, Exit::bad_input, if it is missing or damaged.
+/// Reads `done` in `folder`. Errors: throws Error, Exit::bad_input, if the file is missing or damaged.
 Done read_done(const std::filesystem::path& folder);
+/// Writes `done` in `folder`.
 void write_done(const Done& done, const std::filesystem::path& folder);
 
 /// Returns `runs.csv` without the columns that hold times.

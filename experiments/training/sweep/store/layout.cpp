@@ -34,7 +34,8 @@ void make_folders(const fs::path& folder) {
 }
 
 void remove_folder(const fs::path& folder) {
-    // A process that still works there may make a file during the removal.
+    // Another process that still works in the folder may create a file during the removal, so the removal is tried
+    // three times.
     for (int i = 0; i < 3; ++i) {
         std::error_code error;
         fs::remove_all(folder, error);

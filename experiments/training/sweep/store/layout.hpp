@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layout of the folder of a sweep.
 //
-//     OUT/plan.toml  policies/*.toml  sweep.json   the plan as it is run
+//     OUT/plan.toml  policies/*.toml  sweep.json   the plan, its policies and the sweep
 //         units/3f/3f9c0a71d2e4b856/               a finished unit: a run directory, and `done`
 //         work/3f9c0a71d2e4b856.0/  .1/            attempts that are in progress or given up
 //         failed/3f9c0a71d2e4b856.json             the last error of a unit
@@ -25,9 +25,9 @@ std::filesystem::path failure_path(const std::filesystem::path& out, const std::
 
 /// Makes a folder and its missing parents. Throws Error, Exit::cannot_write.
 void make_folders(const std::filesystem::path& folder);
-/// Removes a folder with everything in it, even if somebody still writes there. Files that cannot be removed stay.
+/// Removes a folder and its contents, even if another process still writes to it. Files that cannot be removed stay.
 void remove_folder(const std::filesystem::path& folder);
-/// Writes the names in a folder to the disk, if the system can.
+/// Flushes the directory entries of a folder to the disk, if the system supports this.
 void sync_folder(const std::filesystem::path& folder);
 
 /// Returns the name of this machine.

@@ -23,8 +23,8 @@ policy::Policy as_in_sweep(const policy::Policy& policy, const std::filesystem::
     std::vector<policy::PolicySource> sources = policy.sources;
     for (policy::PolicySource& source : sources) {
         if (!source.is_file) continue;
-        // A file names the files that it extends relative to its own folder. All files therefore keep their relative
-        // places.
+        // A policy file may extend other files, which it names relative to its own folder. All files therefore keep
+        // their positions relative to each other.
         const std::filesystem::path from = std::filesystem::path(source.name).lexically_proximate(folder);
         source.name = ("policies" / from).lexically_normal().string();
     }
@@ -40,7 +40,8 @@ UnitIds::UnitIds(Experiment experiment, const std::vector<policy::ResolvedPolicy
                  const std::string& description) {
     experiment.seeds = {0};
     const std::string recipe = recipe_text(manifest_text(experiment, resolved, description, ""));
-    // Quotes inside strings are escaped, so this finds the member and never the contents of a string.
+    // Quotes inside strings are escaped, so the search can find only the member `seeds`, never the contents of a
+    // string.
     constexpr std::string_view before = ",\"seeds\":[", seeds = "0", after = "],\"policies\":";
     const std::size_t at = recipe.find(std::string(before) + std::string(seeds) + std::string(after));
     if (at == recipe.npos) throw std::logic_error("a recipe has no seeds before its policies");

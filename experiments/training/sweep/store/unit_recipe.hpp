@@ -16,17 +16,19 @@ namespace macheps::training {
 /// location of the files does not matter.
 std::uint64_t checksum_of_sources(std::span<const policy::PolicySource> sources);
 
-/// Returns the policy with its files named as in the folder of a sweep: `policies/mine.toml` for a file in `folder`.
+/// Returns the policy with its files renamed for the folder of a sweep: a file mine.toml in `folder` becomes
+/// `policies/mine.toml`.
 policy::Policy as_in_sweep(const policy::Policy& policy, const std::filesystem::path& folder);
 
-/// Returns the checksum of the recipe in the manifest that the experiment would have. Errors: throws Error if it cannot
-/// be trained.
+/// Returns the name of the unit that trains an experiment: the checksum of the recipe in its manifest. Errors: throws
+/// Error if the experiment cannot be trained.
 std::string unit_id(const Experiment& experiment);
 
-/// Computes unit_id for experiments that differ only in their seed. The rest of the recipe is written once.
+/// Computes unit_id() for experiments that differ only in their seed. The text of the recipe is generated only once.
 class UnitIds {
   public:
-    /// `resolved` are the policies of the experiment. Errors: as unit_id.
+    /// `resolved` contains the resolved policies of the experiment, and `description` describes its data. Errors: those
+    /// of unit_id().
     UnitIds(Experiment experiment, const std::vector<policy::ResolvedPolicy>& resolved, const std::string& description);
 
     std::string of_seed(std::int64_t seed) const;
