@@ -50,7 +50,7 @@ std::set<std::string> codes_of(const Product& p, const check::Options& options, 
 
 }  // namespace
 
-TEST_CASE("a proven error, a tolerance, a metric limit and a machine with too few bits have different codes",
+TEST_CASE("different failures (proven error, tolerance, metric limit, lack of bits) have different reason codes",
           "[check][codes]") {
     using Codes = std::set<std::string>;
     const Product right = product();
@@ -61,15 +61,16 @@ TEST_CASE("a proven error, a tolerance, a metric limit and a machine with too fe
     CHECK(codes_of(right, {.rtol = 100, .atol = 100}) == Codes{"KC051"});
     Product wrong = right;
     wrong.out[77] *= 1.01f;
-    // A single output is wrong. It exceeds its certain bound (KC020). The codes of tolerances (KC052) and of the screen
-    // of signed sums (KC022) do not appear.
+    // One output is wrong by 1 %, so its error exceeds its certain bound (KC020). The check has no tolerance (KC052)
+    // and does not screen signed sums of outputs (KC022), so these two codes do not appear.
     CHECK(codes_of(wrong, {.certain_only = true}).contains("KC020"));
     CHECK_FALSE(codes_of(wrong, {}).contains("KC052"));
     CHECK_FALSE(codes_of(wrong, {}).contains("KC022"));
 }
 
-TEST_CASE("the table of reason codes is sorted, has no duplicates, and is the only place with literal codes",
-          "[check][codes]") {
+TEST_CASE(
+    "the table of reason codes is sorted without duplicates, and no other source file contains a code as a literal",
+    "[check][codes]") {
     std::set<std::string> codes, meanings;
     for (const check::ReasonCode& row : check::reason_code::all) {
         CAPTURE(row.code);
@@ -82,7 +83,7 @@ TEST_CASE("the table of reason codes is sorted, has no duplicates, and is the on
     CHECK(meanings.size() == codes.size());
     CHECK(check::reason_codes().size() == codes.size());
     for (const char* folder : {"check", "cmd"}) {
-        for (const auto& file : fs::directory_iterator(root / "experiments" / folder)) {
+        for (const auto& file : fs::recursive_directory_iterator(root / "experiments" / folder)) {
             if (!file.is_regular_file() || file.path().filename() == "codes.hpp") continue;
             std::stringstream text;
             text << std::ifstream(file.path()).rdbuf();

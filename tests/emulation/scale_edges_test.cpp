@@ -73,7 +73,8 @@ TEST_CASE("e8m0 scales that are rounded up are the smallest power of two not bel
     CHECK(scale::ao_rceil(std::nextafter(0x1p-127f, 1.0f), 1.0f) == 1);
 }
 
-TEST_CASE("e8m0 scales from the exponent of amax are floor, ceil and round of its logarithm", "[emulation][scale]") {
+TEST_CASE("the scale rules that use log2(amax) round it down, up or to nearest as their definitions say",
+          "[emulation][scale]") {
     for (const Format f : element_formats) {
         const float max = largest(f);
         const int element = floor_log2(max), fraction = f.fraction_bits();
@@ -92,8 +93,8 @@ TEST_CASE("e8m0 scales from the exponent of amax are floor, ceil and round of it
                       up = power_of_two(down) == static_cast<long double>(amax) ? down : down + 1;
             CHECK(scale::ao_floor(amax, max) == byte(down));
             CHECK(scale::ao_ceil(amax, max) == byte(up));
-            // ao_even first rounds amax, half up, to the precision of the element. Therefore amaxes from half a unit
-            // below the next power of two get the scale of that power.
+            // ao_even first rounds amax, half up, to the precision of the element. If an amax is at most half a unit
+            // below the next power of two, it therefore gets the scale of that power.
             const long double threshold = power_of_two(down + 1) - power_of_two(down - fraction - 1);
             const bool rounds_up = static_cast<long double>(amax) >= threshold;
             if (rounds_up && down == 127) continue;  // beyond fp32
@@ -137,6 +138,28 @@ TEST_CASE("current scaling uses an amax of at least eps, and a scale of 1 if the
         CHECK(scale::te_current(0x1p-149f, max) == 0x1.fffffep127f);
         CHECK(scale::te_current(0x1p-149f, max, 0, false, 65504) == 65504);
         CHECK(scale::te_current(3, max, 0, true) == std::ldexp(1.0f, floor_log2(max / 3)));
+    }
+}
+
+TEST_CASE("torchao's scales use an amax of at least 1e-12, and NVFP4 block scales from 2^-6 to 448",
+          "[emulation][scale]") {
+    constexpr double least = 1e-12;
+    const auto near = static_cast<float>(least);
+    for (const float max : {448.0f, 57344.0f}) {
+        CAPTURE(max);
+        for (const float amax : {0.0f, 0x1p-149f, std::nextafter(near, 0.0f)})
+            CHECK(scale::ao_fp8(amax, max) == static_cast<float>(max / least));
+        for (const float amax : {std::nextafter(near, 1.0f), 2e-12f, 1.0f})
+            CHECK(scale::ao_fp8(amax, max) == static_cast<float>(max / double{amax}));
+    }
+    for (const float tensor : {1.0f, 0x1p-10f}) {
+        CAPTURE(tensor);
+        // The e4m3fn numbers next to 2^-6 are 7/8 2^-6, the largest subnormal number, and 9/8 2^-6.
+        for (const float block : {0.0f, 0x1p-20f, 0x1.cp-7f, 0x1p-6f})
+            CHECK(scale::ao_nvfp4_block(block * 6 * tensor, tensor).block == 0x1p-6f);
+        CHECK(scale::ao_nvfp4_block(0x1.2p-6f * 6 * tensor, tensor).block == 0x1.2p-6f);
+        for (const float block : {448.0f, 480.0f, 1e6f})
+            CHECK(scale::ao_nvfp4_block(block * 6 * tensor, tensor).block == 448);
     }
 }
 

@@ -83,6 +83,14 @@ TEST_CASE("arrays of zeros, infinities and NaN are scaled as the libraries do", 
     const ScaledArray propagated = scaled({.format = e4m3fn, .granularity = "tensor"}, odd, 1, 32);
     CHECK(std::isnan(propagated.scales.front()));
     CHECK(propagated.codes == std::vector<std::uint32_t>(32, 0x7f));
+
+    // e2m1fn has no NaN. A rule that ignores NaN saturates the element; the other rules give a NaN.
+    const auto decoded = [&](const char* rule) {
+        return scaled({.format = e2m1fn, .granularity = "nvfp4", .scale_rule = rule}, odd, 1, 32).decoded;
+    };
+    const std::vector<float> ignored = decoded("te_nvfp4"), kept = decoded("ao_nvfp4");
+    CHECK(ignored[3] == ignored[0]);  // 1 is the amax, so its code is also that of the largest number
+    CHECK(std::isnan(kept[3]));
 }
 
 TEST_CASE("a block of 32 x 32 elements has one scale, whichever axis a matmul sums", "[scaling]") {
