@@ -27,7 +27,7 @@ namespace {
 /// calls skip the lookup.
 struct ReadyCast {
     Cast cast{};
-    double scale = 1;  ///< scale of fp64 numbers; cast.encode_scale is its fp32 value
+    double scale = 1;  ///< multiplies fp64 numbers; cast.encode_scale is its fp32 value
     std::string format{};
     std::optional<Profile> profile{};  ///< if present, its conventions replace cast.overflow
 };
@@ -44,8 +44,9 @@ Round round_of(const std::string& name) {
                  .exit = Exit::usage});
 }
 
-/// Looks up the names of a cast. An empty `profile` means no profile. An empty `mode` means nearest_even, except for
-/// e8m0fnu with a profile, where it means the profile's mode.
+/// Looks up the names of a cast. An empty `profile` means no profile. An empty `mode` means the default mode of the
+/// profile for this format, or nearest_even without a profile. Only for e8m0fnu can the default mode of a profile
+/// differ from nearest_even.
 ReadyCast ready_cast(const std::string& format, const std::string& mode, bool saturate, double scale,
                      const std::string& profile) {
     const Format f = format_named(format, "format", Exit::usage);
@@ -77,7 +78,7 @@ nb::object tuple_of(const Tally& t, double amax, double amin_nz) {
                           amax, amin_nz);
 }
 
-/// Counts of a cast from fp32 (`narrow`) or fp64 (`wide`).
+/// Counts of a cast: `narrow` if its inputs are fp32 numbers, `wide` if they are fp64 numbers (`is_wide`).
 struct Counts {
     Tally narrow{};
     Tally64 wide{};
@@ -109,7 +110,8 @@ bool is(const nb::dlpack::dtype& type) {
     return type == nb::dtype<T>();
 }
 
-/// Returns the size of an element in bytes, or 0 for a vector type.
+/// Returns the size of an element in bytes. Returns 0 if each element is a vector, which no function of this module
+/// supports.
 std::size_t width_of(const nb::dlpack::dtype& type) { return type.lanes == 1 ? type.bits / 8u : 0; }
 
 /// Converts n numbers one by one, as the profile defines, and calls store(i, code) for each. Adds the effects of the
@@ -226,7 +228,7 @@ nb::object encode_into(const ReadyCast& ready, const AnyArray& x, const AnyOutpu
             encode_as<std::uint32_t>(ready, cast, x, out, word, into);
             break;
         case 8:
-            if (!made.is_wide) bad_type("encode_into");  // the package passes fp64 numbers for fp64 codes
+            if (!made.is_wide) bad_type("encode_into");  // the Python package encodes only fp64 numbers to 8-byte codes
             encode_as<std::uint64_t>(ready, cast, x, out, word, into);
             break;
         default:

@@ -11,6 +11,7 @@
 #include "python/engine.hpp"
 #include "python/rooms.hpp"
 
+#include <fmt/format.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -100,7 +101,7 @@ nb::object judge(const std::string& operation, const Words& declared, const Word
 }
 
 /// Computes error bounds without checking an output. Returns (exact results, their low parts, certain bounds, probable
-/// bounds, index of the first output that cannot be checked or -1).
+/// bounds, and the index of the first output that cannot be checked, or -1 if all can be checked).
 nb::object limits(const std::string& operation, const Words& declared, const std::vector<GivenArray>& arrays,
                   double delta) {
     struct Job {
@@ -109,7 +110,9 @@ nb::object limits(const std::string& operation, const Words& declared, const std
         double delta;
         check::Limits limits{};
     };
-    const auto job = std::make_shared<Job>(Job{declaration_of(operation, declared), stored(arrays), delta});
+    check::Options options;
+    check::find_option_key("delta")->set(options, fmt::format("{}", delta), "delta");
+    const auto job = std::make_shared<Job>(Job{declaration_of(operation, declared), stored(arrays), options.delta});
     run_aside([job](ThreadPool& pool) {
         job->limits = check::limits_of(check::pose(job->declaration, job->arrays, pool).problem, job->delta, pool);
     });

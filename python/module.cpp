@@ -16,7 +16,7 @@ void raise(const Error& error) {
     const nb::object type = nb::module_::import_("macheps._errors").attr("Error");
     const auto text = [](const std::string& part) {
         return shown(part, longest_error);
-    };  // valid UTF-8 without control characters and CI log commands
+    };  // valid UTF-8 without control characters or CI log commands
     const nb::object made = type(text(error.parts().what), text(error.parts().where), text(error.parts().fix));
     PyErr_SetObject(type.ptr(), made.ptr());
 }

@@ -28,7 +28,8 @@ Format argument_format(const std::string& name, const char* argument) {
     return format_named(name, argument, Exit::usage);
 }
 
-/// Decode scales of an operand. `data` has the shape [outer groups, groups of k].
+/// Decode scales of an operand. `data[i, j]` applies to the i-th group of `outer_block` rows of a (or columns of b),
+/// and in it to the j-th group of `k_block` terms.
 struct BlockScales {
     std::optional<Floats> data{};
     std::int64_t outer_block = 1, k_block = 1;
@@ -50,7 +51,8 @@ struct Product {
     float scale = 1;
 };
 
-/// Computes a product whose machine is an order of summation, as `macheps gemm` does.
+/// Computes a product whose sums follow an order of summation (such as `pairwise:fp16`) instead of a matrix unit. The
+/// results are those of `macheps gemm`.
 void order_product(Engine& engine, const Product& p, const Floats& a, const Floats& b, std::optional<Floats>& bias,
                    const FloatsOut& out, std::uint64_t seed) {
     const auto m = static_cast<std::int64_t>(a.shape(0)), k = static_cast<std::int64_t>(a.shape(1)),
@@ -94,8 +96,8 @@ void machine_product(Engine& engine, const Product& p, const Floats& a, const Fl
         args.out_cast.format = p.out;
         engine.backend().matmul(args);
     };
-    // A few rows of a wide product can take seconds. Such a product also checks for signals between chunks of columns,
-    // which are independent as well.
+    // A few rows of a wide product can take seconds. For such a product, signals are also checked between chunks of
+    // columns. This is possible because columns, like rows, are independent of each other.
     constexpr double few_products = 0x1p26;
     const std::int64_t column_step = (64 + b_scales.outer_block - 1) / b_scales.outer_block * b_scales.outer_block;
     in_timed_chunks(m, step, [&](std::int64_t first, std::int64_t rows) {
@@ -170,8 +172,9 @@ nb::bytes bytes_of(const std::vector<Number>& numbers) {
     return nb::bytes(numbers.data(), numbers.size() * sizeof(Number));
 }
 
-/// Returns (codes as uint32, grid rows, grid columns, scales, scale codes, tensor scale or None, decoded, rule, whether
-/// k runs along the last axis, outer size of a block, terms of a block). A size of 0 means all.
+/// Casts a matrix with scales. Returns (codes as uint32, rows of the grid of scales, its columns, scales, codes of the
+/// scales, tensor scale or None, decoded numbers, rule for the scales, whether k runs along the last axis, size of a
+/// block along the other axis, size of a block along k). A size of 0 means that a block spans the whole axis.
 nb::object scale(const Floats& x, const std::string& format, const std::string& granularity, const std::string& rule,
                  std::optional<int> axis, const std::string& mode, std::uint64_t seed) {
     Round round = Round::nearest_even;
@@ -192,7 +195,9 @@ nb::object scale(const Floats& x, const std::string& format, const std::string& 
         with_engine([&](Engine& engine) {
             made = scale_array(engine.backend(), how, {x.data(), x.size()}, rows, columns);
         });
-    } else {  // not split into chunks; the job reads a copy, because it continues after a signal
+    } else {
+        // This cast is not split into chunks. If a signal interrupts the caller, the job continues, so it needs a copy
+        // of x.
         struct Job {
             ScaledCast how;
             std::vector<float> x;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions of the module's source files that module.cpp uses.
+// Functions that module.cpp calls. Other source files of the module define them.
 #pragma once
 #include <nanobind/nanobind.h>
 

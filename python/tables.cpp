@@ -35,7 +35,7 @@ namespace {
 
 std::uint64_t container_of(const Format& f, std::uint64_t magnitude) { return magnitude << f.padding; }
 
-/// Returns the parameters of a format. Those that need an exponent are null for a fixed-point format.
+/// Returns the parameters of a format. Parameters that need an exponent are null for a fixed-point format.
 Json format_json(std::string_view name, const Format& f) {
     const bool floats = f.encoding != Encoding::fixed_point;
     const auto or_null = [floats](auto value) { return floats ? Json(value) : Json(); };

@@ -87,7 +87,7 @@ def is_tensor(x: Any) -> bool:
 
 
 def refuse_gradients(x: Any, function: str) -> None:
-    """Raises TypeError for a tensor that requires a gradient. Losing the gradient would silently spoil training."""
+    """Raises TypeError for a tensor that requires a gradient. Conversion would drop it and spoil training."""
     if is_tensor(x) and x.requires_grad:
         torch = sys.modules["torch"]
         if torch.is_grad_enabled():
@@ -175,7 +175,10 @@ def numbers(x: ArrayLike, function: str) -> Source:
 
 
 def codes(x: ArrayLike, format: str | None, function: str) -> tuple[Source, str]:
-    """Returns the input as codes, and their format, which is the argument `format` or follows from the input's type."""
+    """Returns the input as codes, and the name of their format.
+
+    The format is the argument `format`, or follows from the type of the input.
+    """
     from ._formats import finfo
 
     array, named = _to_numpy(x, function)
@@ -239,7 +242,8 @@ def given_back(made: Array, source: Source) -> Any:
 def output_like(source: Source, dtype: Any, out: Any, function: str) -> Array:
     """Returns `out` as a NumPy array, or a new array if `out` is None. Raises if `out` cannot hold the result.
 
-    `out` may be the input itself. If it overlaps the input in another way, the caller has to copy the input (`apart`).
+    `out` may be the input itself. If `out` overlaps the input in another way, the caller has to copy the input first,
+    which the function `apart` does.
     """
     if out is None:
         return np.empty(source.values.shape, dtype)
@@ -259,7 +263,7 @@ def output_like(source: Source, dtype: Any, out: Any, function: str) -> Array:
 
 
 def is_plain_output(values: Array, out: Any) -> bool:
-    """Returns whether `out` can take the result of these fp32 values directly, without `output_like` and `apart`."""
+    """Returns whether the result of these fp32 values can be written into `out` without `output_like` and `apart`."""
     return (type(out) is np.ndarray and out.dtype is FLOAT32 and out.shape == values.shape and out.flags.carray
             and (out is values or not np.may_share_memory(values, out)))  # fmt: skip
 

@@ -187,8 +187,8 @@ def round(
     saturate : bool
         Replace an overflow by the largest finite value.
     scale : float
-        Multiplies the numbers before rounding. The result is not divided by it. The product is computed in fp32 for
-        fp32 numbers, and in fp64 for fp64 numbers.
+        Factor that multiplies the numbers before rounding. The result is not divided by this factor. The product is
+        computed in fp32 for fp32 numbers, and in fp64 for fp64 numbers.
     seed, stream : int
         Select the random words of one call with stochastic rounding. Element i, in C order, uses word i of the stream.
         Stream 0 has the words of ``macheps convert --seed``. The same seed gives the same words in every call.
@@ -264,7 +264,7 @@ def encode(
 ) -> Any:
     """Rounds numbers to a format and returns their codes.
 
-    Effect of ``saturate`` (e4m3fn has no infinity; 464 is the tie between 448 and the number that would come next)::
+    Effect of ``saturate`` (e4m3fn has no infinity; its largest number is 448; 464 is a tie between 448 and 480)::
 
         x                     448    464    465    1e9
         saturate=False        126    126    127    127     the code of NaN

@@ -53,7 +53,7 @@ def _stored(name: str, x: ArrayLike, declared: str | None) -> Given:
 
 
 def _split(operation: str, arrays: Mapping[str, Any], declared: Mapping[str, Any]) -> tuple[list[Given], list[tuple[str, str]]]:
-    """Returns the arrays, converted for `_core`, and the declaration as pairs (key, text).
+    """Returns two lists for `_core.check`: each array as (name, format, shape, bytes), and each key as (key, text).
 
     The key `a_format` declares the format of the array `a`.
     """
@@ -72,13 +72,14 @@ def _split(operation: str, arrays: Mapping[str, Any], declared: Mapping[str, Any
         given.append(_stored(name, array, formats.get(name)))
     words = [(name, _text(value)) for name, value in said.items()]
     types = {name: format for name, format, _, _ in given}
-    # Elements must have the declared format. Numbers of a narrower format in an fp32 array have to be encoded first.
+    # The elements of an array must have the type of the declared format. An fp32 array that holds numbers of a
+    # narrower format has to be encoded first.
     for name, format in formats.items():
         if name not in types:
             raise Error(f"there is a format for {name}, but no array {name}", f"{name}_format", f"pass {name}")
         if finfo(str(format).partition("/")[0]).format != types[name]:
             raise Error(f"{name} has elements of {types[name]}, but is declared as {format}", f"{name}_format",
-                        f"encode it first, such as by macheps.encode({name}, '{format}')")
+                        f"encode it first, for example with macheps.encode({name}, '{format}')")
         words.append((name, str(format)))
     return given, words
 
@@ -101,7 +102,7 @@ class Verdict:
 
     @property
     def rho(self) -> float:
-        """The largest error, in units of its certain bound."""
+        """The largest ratio of an output's error to the certain bound on this error."""
         return float(self.document.get("rho") or 0.0)
 
     @property
@@ -167,7 +168,7 @@ def check(
     require : str
         ``null``, ``structure``, ``precision`` or ``all``: the wrong kernels that the inputs must be able to reveal.
     rtol, atol : float, optional
-        An additional tolerance. It is refused if an output of zeros would pass it.
+        An additional tolerance. A tolerance that an output of zeros satisfies is refused.
     allow_weak : bool
         Treat a weak check as passed. A check is weak if its inputs would not reveal all wrong kernels that ``require``
         names.

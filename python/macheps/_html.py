@@ -32,7 +32,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[object]], title: str = 
 
 
 def bars(title: str, counts: Mapping[str, int], total: int) -> str:
-    """Returns a table with a bar for each count as a share of `total`."""
+    """Returns a table with a row for each count: the count, its share of `total`, and a bar that shows this share."""
     rows = []
     for name, count in counts.items():
         share = count / total if total else 0.0

@@ -18,7 +18,11 @@ from ._html import table
 
 @dataclass(frozen=True)
 class Explanation:
-    """Effect of a policy on a model, with a row for each slot of each site."""
+    """The effect of a policy on a model.
+
+    `rows` has an entry for each slot (a tensor that may be rounded, such as ``forward.a``) of each site (an operation
+    of the model, such as ``block.0.mlp.up``).
+    """
 
     policy: str
     description: str

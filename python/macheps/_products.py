@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Machines, matrix products that sum as a machine does, and arrays with scales."""
+"""Lists the machines, computes matrix products with the sums of a machine, and casts arrays with scales."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Scaled:
         return self.codes.shape
 
     def tally(self) -> Tally:
-        """Returns the counts of the cast. Underflow and saturation are counted after each group was scaled.
+        """Returns the counts of the cast. Underflow and saturation are counted on the scaled elements.
 
         Examples
         --------

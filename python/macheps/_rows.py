@@ -116,7 +116,10 @@ def _with_pyarrow(path: Path, data: bytes, columns: dict[str, Column], use: list
 
 
 def _arrow_of(relation: Any) -> Any:
-    """Returns a DuckDB relation as an Arrow table. Newer versions of DuckDB return a reader, which is read here."""
+    """Returns a DuckDB relation as an Arrow table.
+
+    In newer versions of DuckDB, relation.arrow() returns a reader, from which this function reads the whole table.
+    """
     made = relation.arrow()
     return made.read_all() if hasattr(made, "read_all") else made
 
@@ -149,7 +152,7 @@ class Run:
     manifest : dict
         Command, resolved policies and versions of the run. It is a list if there are several directories.
     notes : list of str
-        Remarks about missing manifests and about runs that are unfinished or not ok.
+        Remarks about missing manifests, unfinished runs, and runs whose status is not ``ok``.
     """
 
     _keys: tuple[str, ...] = ("run", "policy")  # columns that are always read
@@ -190,7 +193,10 @@ class Run:
         return manifest
 
     def _look_at_runs(self, folder: Path) -> None:
-        """Finds runs and policies. Adds notes about runs that are not ok or unfinished (without a row in runs.csv)."""
+        """Finds runs and policies.
+
+        Adds a note for each run whose status is not ok, and for each unfinished run, which has no row in runs.csv.
+        """
         path = folder / "runs.csv"
         rows = cells_of(path, whole_lines(path), ["run", "policy", "status"])
         finished = {run for run, _, _ in rows}

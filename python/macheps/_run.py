@@ -71,7 +71,7 @@ def _failure(words: list[str], code: int, err: str) -> Error:
     what = said[-1].removeprefix("macheps: ") if said else "there was no message"
     if code == STOPPED:
         return Error(f"stopped, with everything saved: {what}", f"macheps {words[0]}", "continue with train --resume DIR")
-    return Error(what, f"macheps {' '.join(words)}", f"follow the message; exit code {code}")
+    return Error(what, f"macheps {' '.join(words)}", f"correct this and run it again; exit code {code}")
 
 
 def run(args: Sequence[str | os.PathLike[str]]) -> Path:

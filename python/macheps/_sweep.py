@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the folder of a sweep as tables: the files of `macheps merge`, or the same rows from the finished units."""
+"""Reads the folder of a sweep as tables.
+
+The rows come from the files that `macheps merge` wrote, or from the finished units, which contain the same rows.
+"""
 
 from __future__ import annotations
 
@@ -53,9 +56,10 @@ def _read_plan(folder: Path) -> dict[str, Any]:
 
 
 def _runs_of(plan: Mapping[str, Any]) -> list[PlannedRun]:
-    """Returns the planned runs by cell (setting and seed), then policy, each with the first unit that contains it.
+    """Returns the planned runs, sorted by cell (setting and seed) and then by policy.
 
-    Every unit of a cell contains fp32. The fp32 run is taken from the first unit that is used for another policy."""
+    Each run comes with the first unit that contains it, except fp32, which every unit of a cell
+    contains: its run comes with the first of the units with which runs of other policies come."""
     units = plan["units"]
     here: dict[tuple[int, int], list[int]] = {}
     for number, unit in enumerate(units):
@@ -108,7 +112,7 @@ def _units_in(data: bytes) -> set[str]:
 
 
 def _kind_of(values: Iterable[str]) -> str:
-    """Returns the kind of an axis: int or float if all its values are such numbers, otherwise text."""
+    """Returns the kind of an axis: int if all its values are integers, float if all are numbers, otherwise text."""
     for kind, convert in (("int", int), ("float", float)):
         try:
             for value in values:
@@ -135,7 +139,7 @@ class Sweep(Run):
     manifest : dict
         The plan of the sweep: the content of `sweep.json`.
     notes : list of str
-        Unfinished units, runs that are not ok, and merged files that do not match the finished units.
+        Unfinished units, runs whose status is not ``ok``, and merged files that do not match the finished units.
     """
 
     _keys = ("unit", "run", "policy")

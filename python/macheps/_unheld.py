@@ -33,7 +33,10 @@ def _names(refuse: str | Iterable[str]) -> list[str]:
 
 
 def refuse_unheld(values: Array, scale: float, format: str, refuse: str | Iterable[str]) -> None:
-    """Raises `Error` for the first element with a refused property that the format cannot hold."""
+    """Raises `Error` if an element has a property, such as NaN, that `refuse` names and that the format cannot hold.
+
+    The error names the first such element.
+    """
     info = finfo(format)
     with np.errstate(all="ignore"):
         scaled = values if scale == 1 else values * values.dtype.type(scale)

@@ -45,8 +45,8 @@ def adversarial(format: str, count: int = 4096, dtype=np.float32) -> np.ndarray:
 
 def a_million(format: str) -> np.ndarray:
     """Returns 2**20 fp32 numbers: values of the format, midpoints between neighbouring values, and the fp32 numbers
-    around them. If the format has at most 19 bits, all its values and midpoints are included, and otherwise a random
-    choice."""
+    around them. If the format has at most 19 bits, all its values and midpoints are included. Otherwise, they are
+    chosen at random."""
     info = me.finfo(format)
     step = 1 << (info.container_bits - info.bits)
     codes = np.arange(1 << min(info.bits, 19), dtype=np.uint64)

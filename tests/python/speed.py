@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prints the speed of casts, and of functions of NumPy and ml_dtypes for comparison, in one process and one thread.
-First checks that macheps and ml_dtypes give the same codes.
+"""Prints the speed of casts by macheps and, for comparison, of functions of NumPy and ml_dtypes. All of them run in one
+process and one thread. First checks that macheps and ml_dtypes give the same codes.
 
 usage: python tests/python/speed.py
 """

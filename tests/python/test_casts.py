@@ -86,7 +86,8 @@ def test_onnx_by_its_reference():
 
 
 def test_what_a_format_cannot_hold_is_refused_when_asked():
-    """With `refuse`, a value is refused if and only if the format lacks the property that the value needs."""
+    """The argument `refuse` names a property that a format may lack, such as NaN, a sign or zero. A value that needs
+    the property is refused if and only if the format lacks it."""
     numbers = {"nan": np.nan, "inf": np.inf, "sign": -1.0, "zero": 0.0, "negative_zero": -0.0}
     for info in me.formats():
         holds = {"nan": info.has_nan, "inf": info.has_inf, "sign": info.has_sign, "zero": info.has_zero,
@@ -385,7 +386,7 @@ def test_fp64_codes_are_the_bits():
 @pytest.mark.slow
 @pytest.mark.parametrize("format", ["e4m3fn", "e5m2", "bf16", "e2m1fn"])
 def test_every_fp32_number(format):
-    """Compares the casts of all 2**32 fp32 numbers with ml_dtypes, rounded to nearest even."""
+    """Rounds all 2**32 fp32 numbers to nearest even, and compares the codes with those of ml_dtypes."""
     for high in range(256):
         x = (np.arange(1 << 24, dtype=np.uint32) + np.uint32(high << 24)).view(np.float32)
         ours, theirs = me.encode(x, format), oracle_codes(x, format)

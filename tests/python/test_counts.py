@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares counts of scaled casts, and products with bias and scale, with plain NumPy. Also tests which verdicts are
-true."""
+"""Compares two things with plain NumPy: the counts of scaled casts, and products with a bias and a scale. Also tests
+which verdicts convert to True."""
 
 from __future__ import annotations
 
@@ -93,8 +93,8 @@ def test_a_product_of_scaled_operands_has_all_their_scales(granularity, format, 
     left, right = me.scale(a, granularity, format), me.scale(b, granularity, format, axis=None if granularity == "tensor" else 0)
     sizes = np.abs(left.decoded).astype(np.float64) @ np.abs(right.decoded).astype(np.float64)
     exact = left.decoded.astype(np.float64) @ right.decoded.astype(np.float64)
-    # The bound allows 128 products whose sums are truncated or rounded to at least 23 bits, and three roundings of
-    # scales.
+    # An element is a sum of 128 products. The bound allows for partial sums that are truncated or rounded to at least
+    # 23 bits, and for three roundings of scales.
     assert (np.abs(me.matmul(left, right, machine=machine) - exact) <= 132 * 2.0**-23 * sizes).all()
 
 

@@ -312,8 +312,8 @@ def test_each_column_of_the_summary_is_its_formula(by_hand):
     compare("low", "forced", None)
     # The smoothed gap exceeds 0.1 % of the loss in the first step that has a gap: 0.1 x 0.125 > 0.001 x 3.1.
     compare("low", "diverged_step", 20 + min(SEEDS))
-    # first_site is the first site with more than 1 % underflow: 99 of at most 2000 values. All earlier sites have at
-    # most 8 of 1000.
+    # first_site is the first site where more than 1 % of the values underflow. At this site, 99 of at most 2000 values
+    # do. At all earlier sites, at most 8 of 1000 values do.
     compare("low", "first_site", SITES[2])
     greatest = max(row["amax"] for row in sites if row["policy"] == "low" and ":forward." in row["site"])
     compare("low", "forward_ranges", f"fp16:{greatest:g}/65504")

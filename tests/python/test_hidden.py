@@ -16,7 +16,7 @@ CODES = np.zeros((4, 4), np.uint8)
 
 
 class WithUnit(np.ndarray):
-    """An array with a physical unit, as in libraries for units."""
+    """An array with a physical unit, like the arrays of libraries for units."""
 
     unit = "km"
 

@@ -47,7 +47,7 @@ def test_every_public_name_says_what_it_is(name):
 
 
 class Tags(HTMLParser):
-    """Collects all HTML tags in `seen`, and the tags that are opened but not yet closed in `open`."""
+    """The list `seen` collects all HTML tags. The list `open` holds the tags that are opened but not yet closed."""
 
     def __init__(self):
         super().__init__()

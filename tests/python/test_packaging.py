@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Installation of the package: messages about missing system packages, and notebooks that install it."""
+"""Tests the installation of the package: messages about missing system packages, and notebooks that install the
+package."""
 
 from __future__ import annotations
 

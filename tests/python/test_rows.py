@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run directories: types, values, filters and damage. Also tests the program as a child process."""
+"""Tests tables that are read from run directories: types, values, filters and damage. Also tests the program as a child
+process."""
 
 from __future__ import annotations
 
@@ -160,6 +161,7 @@ def test_ctrl_c_stops_the_program_where_it_can_be_resumed(tmp_path, program):
 
 
 def test_exact_decimals(folder):
-    """Every digit of the file is read, although the engines' fast readers lose the last one."""
+    """Numbers are read with every digit of the file. The fast reader of older pandas versions would get some last
+    digits wrong."""
     text = json.dumps(me.read_run(folder).steps["grad_norm"].tolist())
     assert np.array_equal(np.float32(json.loads(text)), me.read_run(folder).steps["grad_norm"].to_numpy().astype(np.float32))

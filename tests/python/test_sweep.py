@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sweeps as tables: rows read from the units equal the rows that `macheps merge` writes. Also tests Parquet files."""
+"""Tests sweeps as tables. Rows read from the units must equal the rows that `macheps merge` writes. Also tests Parquet
+files."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ import pytest
 
 pd = pytest.importorskip("pandas")
 
-# A sweep of two policies. A unit may take so little time that each unit contains fp32 and only one of the policies.
+# A sweep of fp32 and two other policies. Its runs are divided into units. The time limit of a unit is so short that
+# each unit trains only fp32 and one other policy.
 PLAN = """
 name = "small"
 [train]

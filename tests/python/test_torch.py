@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors: results, refusals, and gradients computed by hand. Skipped if torch is missing; no script installs it."""
+"""Tests functions of tensors: results, refusals, and gradients computed by hand. Skipped if torch is missing; no script
+installs it."""
 
 from __future__ import annotations
 
@@ -86,7 +87,7 @@ def test_a_scale_is_a_factor_of_the_gradient():
         (mt.round(rounded, "bf16", scale=scale) / scale * weights).sum().backward()
         ((plain * scale) / scale * weights).sum().backward()
         assert torch.equal(rounded.grad, plain.grad)
-    # The gradient is cast before it is multiplied by the scale: 1.3 is 1.25 in e5m2, and 1.25 * 3 = 3.75.
+    # The gradient is cast before it is multiplied by the scale: 1.3 rounds to 1.25 in e5m2, and 1.25 * 3 = 3.75.
     t = torch.tensor([0.3], requires_grad=True)
     (mt.round(t, "bf16", scale=3.0, grad_format="e5m2") * 1.3).sum().backward()
     assert t.grad.tolist() == [3.75]
