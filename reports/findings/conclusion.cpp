@@ -57,11 +57,11 @@ std::string worse_words(Policies worse) {
         out += out.empty() ? fmt::format("{} is worse by {} % of fp32's loss", policy->row.policy, by)
                            : fmt::format(", {} by {} %", policy->row.policy, by);
     }
-    if (worse.size() > max_worse) out += fmt::format(", {} more by less", worse.size() - max_worse);
+    if (worse.size() > max_worse) out += fmt::format(", and {} more are worse by less", worse.size() - max_worse);
     return out;
 }
 
-/// Returns a clause with the largest detectable gap of the policies. A gap of this size is detectable for all of them.
+/// Returns a clause with the smallest gap that is detectable for every policy in the list.
 std::string seen_words(const Policies& policies) {
     double most = 0;
     for (const PolicySummary* policy : policies) most = std::max(most, policy->row.detectable_gap.value_or(0));
@@ -70,7 +70,8 @@ std::string seen_words(const Policies& policies) {
                        policies.size() > 1 ? " for all of them" : "");
 }
 
-/// Returns the summary of the stressed runs of the same policy, or null.
+/// Returns the summary of the runs that trained the policy of `plain` under a stress (`train --stress`). Returns null
+/// if these runs do not exist, or if `plain` itself summarises stressed runs.
 const PolicySummary* stressed_twin(const Summary& summary, const PolicySummary& plain) {
     for (const PolicySummary& policy : summary.policies) {
         if (!policy.row.stress || plain.row.stress) continue;
@@ -157,7 +158,7 @@ std::string which_is_safe(const Summary& summary) {
     return out + ".";
 }
 
-/// Policies whose bytes per parameter are equal to two digits.
+/// Policies whose bytes per parameter agree to two significant digits.
 struct Cost {
     double kept = 0, activations = 0;
     std::vector<std::string> names;
@@ -167,7 +168,7 @@ std::vector<Cost> costs_of(const Summary& summary) {
     std::vector<Cost> costs;
     for (const PolicySummary& policy : summary.policies) {
         const SummaryRow& row = policy.row;
-        if (!row.static_bytes || !row.activation_bytes || row.stress) continue;  // a stress needs no extra bytes
+        if (!row.static_bytes || !row.activation_bytes || row.stress) continue;  // a stress does not change the memory
         const auto is_same = [&](const Cost& cost) {
             return two_digits(cost.kept) == two_digits(*row.static_bytes) &&
                    two_digits(cost.activations) == two_digits(*row.activation_bytes);
@@ -195,7 +196,7 @@ std::string what_it_costs(const Summary& summary) {
                            two_digits(costs[i].activations), listed(costs[i].names, 4));
     }
     if (costs.size() > max_costs)
-        out += fmt::format("; more with {} other groups of policies", costs.size() - max_costs);
+        out += fmt::format("; {} other groups of policies need more", costs.size() - max_costs);
     const PolicySummary *best = nullptr, *baseline = nullptr;
     for (const PolicySummary& policy : summary.policies) {
         const SummaryRow& row = policy.row;
@@ -205,8 +206,8 @@ std::string what_it_costs(const Summary& summary) {
         if (best == nullptr || *row.memory_ratio < *best->row.memory_ratio) best = &policy;
     }
     if (best != nullptr && baseline != nullptr && *best->row.memory_ratio < 1) {
-        out += fmt::format(". The smallest without a difference: {}, with {:.0f} % of fp32's bytes", best->row.policy,
-                           100 * *best->row.memory_ratio);
+        out += fmt::format(". The smallest policy without a difference from fp32: {}, with {:.0f} % of fp32's bytes",
+                           best->row.policy, 100 * *best->row.memory_ratio);
     }
     return out + ".";
 }

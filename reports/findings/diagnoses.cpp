@@ -63,8 +63,8 @@ std::optional<Sighting> overflow_cascade(const RunView& view) {
 }
 
 /// Finds a loss scale that has reached its minimum. Either consecutive steps overflow at the lowest scale of the run,
-/// or the run ended with the error that some frameworks raise there. If the scaler has no minimum, overflows at a scale
-/// below 1 count instead, because such a scale shrinks the gradients.
+/// or the run ended with the error that some frameworks raise at the minimum. If the scaler has no minimum, overflows
+/// at a scale below 1 count instead, because such a scale shrinks the gradients.
 std::optional<Sighting> scale_at_floor(const RunView& view) {
     const Steps& steps = view.run.steps;
     constexpr std::string_view raised = "scale is at its floor of ";
@@ -184,8 +184,8 @@ std::optional<Sighting> no_master(const RunView& view) {
     return Sighting{.figures = {{"bytes", 4 * double(row.bytes_params) / double(fp32.bytes_params)}}};
 }
 
-/// Returns the cast of a row of the manifest's resolved policy if the row's site ends with `slot`. Otherwise, returns
-/// an empty string.
+/// Takes a row [site, cast, ...] of the resolved policy in a manifest. Returns the cast if the site ends with `slot`,
+/// and otherwise an empty string.
 std::string_view cast_at(const Json& row, std::string_view slot) {
     if (!row.is_array() || row.size() < 2 || !row[0].is_string() || !row[1].is_string()) return {};
     return std::string_view(row[0].string()).ends_with(slot) ? std::string_view(row[1].string()) : std::string_view{};
@@ -344,8 +344,8 @@ constexpr Diagnosis table[] = {
      "start with a smaller loss scale, or advance the scheduler only after a step of the optimiser",
      first_steps_skipped},
     {"schedule-over-skips", Reads::steps,
-     "skipped steps, after which the learning rate schedule continued, had more than 1 % of the sum of all learning "
-     "rates",
+     "the steps that were skipped while the learning rate schedule continued had more than 1 % of the sum of all "
+     "learning rates",
      "{skipped} of {steps} steps were skipped, and they used up {percent} % of the learning rate schedule",
      "let the schedule count steps of the optimiser, not iterations; if a fused optimiser skips steps internally, read "
      "its step counter instead of counting calls",
@@ -391,8 +391,8 @@ constexpr Diagnosis table[] = {
      "run that site in bf16 or fp32, or reduce its inputs; a loss scale has no effect on the forward pass",
      activation_overflow},
     {"clip-before-unscale", Reads::baseline,
-     "at loss scales of 256 or more, the gradient norm differs from that of fp32 by the loss scale, within a factor of "
-     "8 (median)",
+     "at loss scales of 256 or more, the gradient norm is larger or smaller than that of fp32 by about the loss scale "
+     "(within a factor of 8, in the median)",
      "the gradient norm is {ratio} times that of fp32, and the loss scale is {scale}: gradients were clipped or "
      "measured before they were unscaled",
      "unscale the gradients before clipping (torch: scaler.unscale_(optimizer), then clip_grad_norm_)",
@@ -416,9 +416,9 @@ constexpr Diagnosis table[] = {
      "reduce in fp32 (FSDP: reduce_dtype, DeepSpeed: communication_data_type); order = \"fp64\" in [reduce] shows how "
      "much the rounding of the sums costs",
      narrow_wire},
-    {"layers-left-out", Reads::manifest, "the policy left out layers that it applies to",
-     "{layers} layers that the policy applies to were left out, because their sizes are not the multiples that it "
-     "requires or a framework's filter excludes them; the manifest gives each reason (left_out_why)",
+    {"layers-left-out", Reads::manifest, "some layers that match a rule of the policy were left unchanged",
+     "{layers} layers that match a rule of the policy were left unchanged, because their sizes are not the multiples "
+     "that the rule requires or a framework's filter excludes them; the manifest gives each reason (left_out_why)",
      "choose sizes that are such multiples, or another filter; otherwise do not expect the speed of the format in "
      "those layers",
      layers_left_out},
@@ -426,7 +426,8 @@ constexpr Diagnosis table[] = {
      "the loss jumped more than 0.5 nat above its moving average, and the average ended more than 0.25 nat above its "
      "minimum before the jump",
      "the loss jumped by {jump} nat, and its moving average ended {rise} nat above its minimum before the jump",
-     "clip gradients, lower the learning rate or lengthen the warm-up; if fp32 did not jump, look at the site",
+     "clip gradients, lower the learning rate or lengthen the warm-up; if fp32 did not jump, look at the site that "
+     "this finding names, if any",
      divergence_after_spike},
     {"loss-rounded", Reads::loss_rounded,
      "the policy's own loss has at most half as many distinct values as the loss computed in fp64",

@@ -14,9 +14,9 @@ namespace macheps::reports {
 
 namespace {
 
-/// Formats a number for a sentence. Powers of two of at least 2^17 or at most 2^-5 are written as powers. Other whole
-/// numbers below 1e6 are written in full, and other numbers from 1000 to 1e6 without decimals. All others have three
-/// significant digits.
+/// Formats a number for a sentence. Powers of two of at least 2^17 or at most 2^-5 are written as powers. Apart from
+/// these, whole numbers below 1e6 are written in full, and fractional numbers from 1000 to 1e6 are rounded to whole
+/// numbers. All remaining numbers have three significant digits.
 std::string words_of(double value) {
     if (std::isnan(value)) return "nan";
     if (std::isinf(value)) return value > 0 ? "inf" : "-inf";

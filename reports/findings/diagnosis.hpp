@@ -19,22 +19,22 @@ namespace macheps::reports {
 struct DiagnosisRules {
     static constexpr std::int64_t cascade_steps = 4;     ///< minimum number of consecutive steps skipped in a cascade
     static constexpr std::int64_t floor_steps = 4;       ///< minimum number of overflows in a row at the lowest scale
-    static constexpr double schedule_share = 0.01;       ///< skipped steps' share of the sum of all learning rates
+    static constexpr double schedule_share = 0.01;       ///< share of the sum of all lr that falls on skipped steps
     static constexpr double stagnant_efficiency = 0.98;  ///< weights stagnate if the mean of update_eff is smaller
     static constexpr double frozen_share = 0.2;          ///< share of second moments that did not change
     static constexpr double notable_spike = 0.5;         ///< loss minus its moving average before the step, in nats
     static constexpr double lasting_rise = 0.25;         ///< final average minus minimum before the spike, in nats
     static constexpr double clip_scale = 256;            ///< minimum loss scale whose effect exceeds the noise
-    static constexpr double clip_tolerance = 3;          ///< the norm ratio differs from the loss scale by up to 2^3
-    static constexpr std::size_t min_steps = 8;          ///< minimum for a median or a count of distinct losses
-    static constexpr std::size_t min_growths = 2;        ///< minimum number of steps after which the scale grows
+    static constexpr double clip_tolerance = 3;          ///< maximum of ||log2(norm ratio)| - log2(loss scale)|
+    static constexpr std::size_t min_steps = 8;          ///< steps needed for a median or to count distinct losses
+    static constexpr std::size_t min_growths = 2;        ///< steps needed just before the loss scale grows
 };
 
 /// The data that a diagnosis needs.
 enum class Reads : std::uint8_t {
     steps,         ///< rows of steps.csv
-    baseline,      ///< rows of steps.csv, also of the fp32 run of the same seed
-    memory,        ///< the bytes in runs.csv, also of the fp32 run
+    baseline,      ///< rows of steps.csv of this run and of the fp32 run with the same seed
+    memory,        ///< bytes in runs.csv of this run and of the fp32 run with the same seed
     moments,       ///< rows of steps.csv with the column `moment_stagnation`, which older files lack
     loss_rounded,  ///< rows of steps.csv with the column `loss_rounded`, which was added in schema 2
     sites,         ///< rows of sites.csv
@@ -57,10 +57,10 @@ struct Sighting {
 /// The data of one run, as input of the functions that look for a diagnosis.
 struct RunView {
     const RunLog& run;
-    const RunLog* baseline = nullptr;     ///< null for an fp32 run, and without an fp32 run of the same seed
+    const RunLog* baseline = nullptr;     ///< fp32 run of the same seed; null if this run is fp32 or there is none
     const Json* train = nullptr;          ///< the manifest's settings; null if unknown
     const Json* policy = nullptr;         ///< the manifest's policy; null if unknown
-    const Json* micro_batches = nullptr;  ///< micro-batches of each policy that overrides `train`; null if none does
+    const Json* micro_batches = nullptr;  ///< {policy: number} for policies that override `train`; null if none does
     SiteFigures sites{};
     bool samples_sites = false;  ///< whether the runs of this folder sample their sites
 };
@@ -68,8 +68,8 @@ struct RunView {
 struct Diagnosis {
     std::string_view id;
     Reads reads;
-    std::string_view condition;  ///< in words, with its limits
-    std::string_view sentence;   ///< contains `{name}` for each figure, but neither step nor site
+    std::string_view condition;  ///< when the diagnosis applies: in words, with all limits
+    std::string_view sentence;   ///< with `{name}` for each figure; does not mention the step or the site
     std::string_view remedy;
     std::optional<Sighting> (*find)(const RunView&);
 };

@@ -44,7 +44,7 @@ std::int64_t window_of(std::size_t steps) {
     return std::clamp<std::int64_t>(std::int64_t(steps) / 4, 1, Rules::longest_window);
 }
 
-/// Returns whether the loss of a step enters the means. A non-finite loss is left out only if its step was skipped.
+/// Returns whether the means include the loss of a step. A non-finite loss is left out only if its step was skipped.
 bool counts(const StepRow& step) { return !step.skipped || std::isfinite(step.loss); }
 
 struct WindowMeans {
@@ -93,7 +93,7 @@ bool run_failed(const RunLog& run) {
     if (is_unfinished(run)) return false;  // the run may continue after its last step
     const double tail = tail_loss(run).loss;
     if (!run.steps.empty() && !std::isfinite(tail))
-        return true;  // each loss belongs to a skipped step, or one is NaN
+        return true;  // every step of the window was skipped, with a loss that is not finite
     if (std::int64_t(run.steps.size()) < Rules::failure_min_steps) return false;
     // The mean of a window has at most 50 terms, so its rounding error is less than 64 units in the last place.
     const double first = run.steps.front().loss,
@@ -120,7 +120,8 @@ class Mean {
     std::int64_t count_ = 0;
 };
 
-/// Returns the spike score of a quantity over the steps of a run. Steps in which it is not finite are left out.
+/// Returns the spike score of a quantity over the steps of a run. Steps in which the quantity is not finite are left
+/// out.
 std::optional<double> spikes_of(const RunLog& run, double (*number)(const StepRow&)) {
     std::vector<double> values;
     for (const StepRow& step : run.steps) {

@@ -26,8 +26,9 @@ class DivergenceWatch {
   public:
     void add(std::int64_t step, double loss, double baseline_loss, bool skipped);
     /// Returns the first of 10 consecutive steps whose |ema| exceeds 1e-3 of the baseline's loss. The search also ends
-    /// at a step that was not skipped if its loss is not finite and the baseline's loss is finite. The result is then
-    /// the first of the consecutive steps above the threshold, or that step itself if the ema was below the threshold.
+    /// at a bad step: a step that was not skipped and whose loss is not finite, although the baseline's loss is finite.
+    /// If the steps just before the bad step exceed the threshold, returns the first of these steps, otherwise the bad
+    /// step.
     std::optional<std::int64_t> step() const { return found_; }
 
   private:
@@ -50,28 +51,28 @@ class FailureWatch {
     bool failed_ = false;
 };
 
-/// The summary of one policy: its row, and figures that are not columns.
+/// The summary of one policy: its row of summary.csv, and figures that have no column there.
 struct PolicySummary {
     SummaryRow row{};
-    std::vector<double> seed_gaps{};              ///< one gap per paired seed, in the order of the runs
-    std::optional<std::int64_t> seeds_needed{};   ///< number of seeds to detect a gap of the margin, if <= 1000
-    std::string model{};                          ///< "2 layers x 64"; empty if unknown or if the runs differ
-    std::int64_t window = 0, longest_window = 0;  ///< number of averaged steps: minimum and maximum over the seeds
-    std::optional<double> relative_gap{};         ///< gap_mean / the baseline's loss
+    std::vector<double> seed_gaps{};                  ///< one gap per paired seed, in the order of the runs
+    std::optional<std::int64_t> seeds_needed{};       ///< seeds needed to detect a gap equal to the margin, if <= 1000
+    std::string model{};                              ///< "2 layers x 64"; empty if unknown or if the runs differ
+    std::int64_t window = 0, longest_window = 0;      ///< number of averaged steps: minimum and maximum over the seeds
+    std::optional<double> relative_gap{};             ///< gap_mean / the baseline's loss
     std::optional<double> gradient_underflow_rate{};  ///< underflow_rate of gradients only
     double lost_updates_per_step = 0;                 ///< mean over the steps that were not skipped
     std::optional<double> update_eff{};               ///< mean over the steps that have a value
     std::string first_site_why{};                     ///< why the site is notable: "underflow 3.1 % at step 20"
     std::optional<std::int64_t> first_site_step{};
     std::optional<double> token_weight{};  ///< absent if it is unknown or if the runs differ
-    std::string beside_precision{};        ///< differences from the fp32 runs other than formats, in words; or empty
+    std::string beside_precision{};        ///< settings other than formats that differ from the fp32 runs, in words
 };
 
 struct Summary {
     std::vector<PolicySummary> policies{};  ///< the baseline first
     std::vector<std::string> notes{};
     double margin = DivergenceRules::equivalence_margin;  ///< equivalence margin, as a fraction of the baseline's loss
-    std::string gpu{usual_gpu};                           ///< the GPU of `relative_peak`
+    std::string gpu{usual_gpu};                           ///< the GPU whose peak speeds give `relative_peak`
     std::string setup{};                                  ///< result of setup_words() for the manifests of the runs
 };
 
@@ -81,26 +82,28 @@ struct SummaryOptions {
     std::string gpu{usual_gpu};  ///< a name from vendor_gpus()
 };
 
-/// A reason why the runs limited the possible verdicts: the word in summary.csv, and a clause for people. wide_interval
-/// excludes only the verdict `equivalent`: a larger mean gap would have been `worse`. For the other reasons,
-/// verdict_sentence() says that no other verdict was possible.
+/// A reason why the runs did not permit every verdict. `word` is its name in summary.csv. In a sentence, `possible`
+/// states which verdicts were possible, and `clause` gives the reason.
 struct Forced {
-    std::string_view word, clause;
+    std::string_view word, possible, clause;
 };
 namespace forced {
-inline constexpr Forced one_seed{"one_seed", "one seed has no interval"},
-    baseline_failed{"baseline_failed", "the fp32 run failed as well"},
-    same_losses{"same_losses", "every loss is identical to that of fp32"},
-    nothing_learned{"nothing_learned",
+inline constexpr Forced one_seed{"one_seed", "the only other possible verdict was \"diverged\"",
+                                 "one seed has no interval"},
+    baseline_failed{"baseline_failed", "no other verdict was possible", "the fp32 run failed as well"},
+    same_losses{"same_losses", "no other verdict was possible", "every loss is identical to that of fp32"},
+    nothing_learned{"nothing_learned", "this verdict says little",
                     "fp32 itself learned less than the margin, so a policy that learns nothing passes"},
-    wide_interval{"wide_interval", "the seeds scatter by more than the margin, so not even a gap of 0 passes"};
+    wide_interval{"wide_interval", "the verdict \"no difference found\" was not possible",
+                  "the seeds scatter by more than the margin, so not even a gap of 0 passes"};
 inline constexpr const Forced* all[] = {&one_seed, &baseline_failed, &same_losses, &nothing_learned, &wide_interval};
 }  // namespace forced
 
 /// Returns one row per policy of the log. W is the number of averaged steps: min(50, steps / 4), but at least 1.
 ///
 /// - loss: mean over seeds of the mean loss of the last W steps.
-/// - gap_mean: mean over seeds of the mean of loss - baseline loss over the last W steps that both runs have.
+/// - gap_mean: mean over seeds of the gap of a run. The gap is loss - baseline loss, averaged over the last W steps
+///   that both runs have.
 /// - gap_ci_*: the 95 % t interval of gap_mean, with two seeds or more.
 /// - verdict: the first of these that applies.
 ///   - `baseline`: the policy is fp32.
@@ -122,7 +125,7 @@ inline constexpr const Forced* all[] = {&one_seed, &baseline_failed, &same_losse
 /// - slowdown: always empty, see SummaryRow.
 /// - memory_ratio: sum of the columns bytes_*, relative to the baseline.
 /// - margin: the margin of equivalence in nats. detectable_gap: smallest detectable gap, see detectable_shift().
-/// - forced: the word of the reason in forced::all that limited the verdict, if there is one.
+/// - forced: if a reason of forced::all limited the verdict, its `word`. Each reason has a condition:
 ///   - `one_seed`: the verdict is `one_seed`.
 ///   - `baseline_failed`: the verdict is `diverged`, and an fp32 run of a failed seed also failed.
 ///   - `same_losses`: the verdict is `equivalent`, and every loss is equal to that of the baseline.
@@ -134,7 +137,7 @@ inline constexpr const Forced* all[] = {&one_seed, &baseline_failed, &same_losse
 /// - activation_bytes: bytes of the activations of one rank and micro-batch, per parameter.
 /// - relative_peak: see vendor_peaks.hpp.
 /// - loss_spikes, grad_norm_spikes: mean over seeds of spike_score(), without non-finite values.
-/// - update_stagnation, update_eff, grad_cosine, grad_proj: means over all steps of all seeds that have a value.
+/// - update_stagnation, update_eff, grad_cosine, grad_proj: means over all steps that have a value, of all seeds.
 Summary summarise(const Log& log, const SummaryOptions& options = {});
 
 /// Reads one run directory and summarises it.

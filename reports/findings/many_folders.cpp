@@ -252,8 +252,8 @@ class FolderGatherer {
     SweepSummary& summary_;
     Baselines baselines_;
     FolderManifests manifests_{};
-    std::map<std::pair<std::size_t, std::int64_t>, std::size_t> first_baseline_{};  // folder, by setting and seed
-    std::map<std::pair<std::string, std::int64_t>, std::uint64_t> losses_{};        // checksums, by policy and seed
+    std::map<std::pair<std::size_t, std::int64_t>, std::size_t> first_baseline_{};  // folder index by setting and seed
+    std::map<std::pair<std::string, std::int64_t>, std::uint64_t> losses_{};        // checksum by policy and seed
     std::map<std::string, FoldOfPolicy> policies_{};
     std::vector<std::string> order_{};
     Oddities odd_{};

@@ -9,9 +9,12 @@ namespace macheps::reports {
 
 struct SpikeRules {
     static constexpr double deviations = 7;
-    static constexpr std::size_t long_run = 2000, long_window = 1000;  ///< long runs use mean and standard deviation
-    static constexpr std::size_t short_window =
-        100;  ///< shorter runs use the median, and 1.4826 times the median absolute deviation
+    /// Runs of at least `long_run` values: a value is compared with the mean of the `long_window` values before it, and
+    /// the deviation is their standard deviation.
+    static constexpr std::size_t long_run = 2000, long_window = 1000;
+    /// Shorter runs: a value is compared with the median of the `short_window` values before it, and the deviation is
+    /// `deviation_of_mad` times their median absolute deviation from the median.
+    static constexpr std::size_t short_window = 100;
     static constexpr double deviation_of_mad = 1.4826;
 };
 

@@ -22,8 +22,8 @@ double detectable_shift(std::int64_t df);
 struct PairedMean {
     double mean = 0;
     std::optional<double> half_width_95{}, half_width_90{};
-    std::optional<double>
-        detectable{};  ///< true mean that is detected with probability 0.8: detectable_shift() standard errors
+    /// The true mean that is detected with probability 0.8. It is detectable_shift() times the standard error.
+    std::optional<double> detectable{};
 };
 PairedMean paired_mean(std::span<const double> gaps);
 

@@ -14,8 +14,8 @@ enum class Colour { never, always };
 Colour colour_for(int descriptor);
 
 /// Returns one aligned line per policy under a header: policy, seeds, loss, gap, verdict, skipped, underflow, lost
-/// updates, static and activation bytes, peak. Below the table come explanations of the columns, the verdict and range
-/// of each policy in sentences (verdict.hpp), and warnings. Ends with a line end.
+/// updates, static and activation bytes, peak. The text below the table explains the columns, states the verdict and
+/// range of each policy in sentences (verdict.hpp), and gives warnings. Ends with a line end.
 std::string summary_table(const Summary& summary, Colour colour = Colour::never);
 
 /// Returns the number of steps over which losses are averaged: "50 steps". If policies differ, the most frequent number

@@ -54,13 +54,14 @@ struct SweepSummary {
     std::vector<std::string> axes{};
     std::vector<SweepRow> rows{};  ///< grouped by setting, with fp32 first in each group
     PartWords parts{};
-    std::size_t settings = 0, units = 0, missing = 0, runs = 0;  ///< `units` is the number of parts
+    std::size_t settings = 0, units = 0, missing = 0, runs = 0;  ///< `units` counts units or run directories
     double seconds = 0;                                          ///< sum over all runs
     double margin = DivergenceRules::equivalence_margin;
     std::vector<std::string> notes{};
 };
 
-/// The learning rate with the lowest loss of one policy, with all other axes fixed, and the best learning rate of fp32.
+/// The learning rate at which a policy has its lowest loss, and the one at which fp32 has its lowest loss, for fixed
+/// values of all other axes.
 struct BestRate {
     std::string policy{};
     std::vector<std::string> others{};  ///< values of the other axes

@@ -47,8 +47,8 @@ std::string range_words(const SummaryRow& row) {
                                  row.forward_overflow_step.value_or(0)));
     }
     if (!scaled.empty()) {
-        parts.push_back(fmt::format("{} {} scaled to fit {} range", fmt::join(scaled, " and "),
-                                    scaled.size() == 1 ? "is" : "are", scaled.size() == 1 ? "its" : "their"));
+        parts.push_back(fmt::format("casts to {} are scaled to fit {} range", fmt::join(scaled, " and "),
+                                    scaled.size() == 1 ? "its" : "their"));
     }
     if (parts.empty())
         return wide.empty() ? "the same as fp32" : fmt::format("the same as fp32 ({})", fmt::join(wide, ", "));

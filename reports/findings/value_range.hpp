@@ -20,8 +20,8 @@ inline constexpr double pretrained_peak = 653, random_peak = 8.9;
 /// `sampled_steps` and `steps`.
 std::string range_words(const SummaryRow& row);
 
-/// Returns true if the runs cannot rule out an overflow that fp32 would not have: some forward values were cast,
-/// without a scale, to a narrow format.
+/// Returns true if, judging by these runs, the policy may overflow where fp32 would not. This is the case if a forward
+/// value overflowed, or if any forward values were cast, without a scale, to a format with a narrower range than fp32.
 bool is_range_open(const SummaryRow& row);
 
 /// Returns the name of a policy that was trained with `--stress`: "amp-fp16+outliers" for the stress "outliers=2^11".

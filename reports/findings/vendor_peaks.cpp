@@ -88,7 +88,7 @@ std::string_view operand_kind(std::string_view name) {
 
 std::optional<double> relative_peak(std::string_view matmul_formats, std::string_view gpu) {
     const std::optional<double> low = peak_of(gpu, "bf16"), unit = low ? low : peak_of(gpu, "fp16");
-    double all = 0, time = 0;  // unit of time: one multiply-add at the speed `unit`
+    double all = 0, time = 0;  // number of multiply-adds, and their time; one multiply-add at the speed `unit` takes 1
     while (!matmul_formats.empty()) {
         std::string_view pair = take_until(matmul_formats, ';');
         const std::string_view a = take_until(pair, '*'), b = take_until(pair, ':');

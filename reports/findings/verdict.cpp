@@ -44,8 +44,8 @@ std::string undecided_sentence(const PolicySummary& policy) {
     const SummaryRow& row = policy.row;
     const std::string margin = two_digits(row.margin.value_or(NAN));
     const std::string where = row.gap_ci_high && *row.gap_ci_high < 0
-                                  ? fmt::format("is below zero but not within ±{}", margin)
-                                  : fmt::format("is neither within ±{} nor above zero", margin);
+                                  ? fmt::format("lies below zero, but not entirely within ±{}", margin)
+                                  : fmt::format("lies neither entirely within ±{} nor entirely above zero", margin);
     const std::string more =
         policy.seeds_needed && *policy.seeds_needed > row.seeds
             ? fmt::format("; {} seeds with the same scatter would detect a gap of {}", *policy.seeds_needed, margin)
@@ -116,10 +116,7 @@ std::string verdict_sentence(const PolicySummary& policy) {
     if (policy.row.verdict == "baseline") return {};
     std::string sentence = sentence_of(policy);
     const Forced* reason = forced_of(policy.row);
-    if (reason == nullptr) return sentence;
-    if (reason == &forced::wide_interval)
-        return sentence + "; \"no difference found\" was not possible: " + std::string(reason->clause);
-    return sentence + "; no other verdict was possible: " + std::string(reason->clause);
+    return reason == nullptr ? sentence : fmt::format("{}; {}: {}", sentence, reason->possible, reason->clause);
 }
 
 std::string parts_at_step(const SummaryRow& row) {

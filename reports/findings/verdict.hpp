@@ -30,8 +30,8 @@ std::string range_line(const PolicySummary& policy);
 /// not 1, and the stress (`train --stress`) if there was one. Unknown facts are left out.
 std::string what_was_run(const PolicySummary& policy);
 
-/// Returns the text of the table cell "parts at step": SummaryRow::diverged_step, or nothing for the verdict
-/// `equivalent`.
+/// Returns a cell of the table's column "parts at step", the step at which the loss departs from that of fp32. The cell
+/// contains SummaryRow::diverged_step, or nothing for the verdict `equivalent`.
 std::string parts_at_step(const SummaryRow& row);
 
 /// Returns a sentence for each reason to doubt the verdicts: few steps, few seeds, and policies that differ

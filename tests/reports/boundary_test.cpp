@@ -21,8 +21,9 @@ using namespace macheps::reports;
 
 namespace {
 
-/// Returns two runs of 100 steps per seed. The loss is 2 for policy fp32 and 2 + gaps[seed] for policy `low`. Both
-/// start at a loss of 4, because a run whose last loss is above its first counts as failed.
+/// Returns two runs of 100 steps for each seed, one of policy fp32 and one of policy `low`. Both have a loss of 4 in
+/// the first step, because a run whose last loss is above its first counts as failed. After that, the loss is 2 for
+/// fp32 and 2 + gaps[seed] for `low`.
 Log pairs(const std::vector<double>& gaps) {
     Log log;
     for (std::size_t seed = 0; seed < gaps.size(); ++seed) {
@@ -52,7 +53,8 @@ SummaryRow row_of(const std::vector<double>& gaps) { return summarise(pairs(gaps
 bool fails(std::int64_t low_steps, std::int64_t high_steps, double rise) {
     FailureWatch watch;
     for (std::int64_t t = 0; t < low_steps; ++t) watch.add(2, false);
-    // The first high loss raises the moving average to 2 + rise at once: 0.9 * 2 + 0.1 * (2 + 10 rise).
+    // The first high loss is 2 + 10 rise. It raises the moving average at once to 0.9 * 2 + 0.1 * (2 + 10 rise), which
+    // is 2 + rise.
     for (std::int64_t t = 0; t < high_steps; ++t) watch.add(t == 0 ? 2 + 10 * rise : 2 + rise, false);
     return watch.failed();
 }
@@ -125,7 +127,7 @@ TEST_CASE("a policy is equivalent if and only if the 90 % interval lies within t
     }
 }
 
-TEST_CASE("an undecided verdict is forced if and only if the 90 % interval is wider than the margin",
+TEST_CASE("'undecided' is the only possible verdict if and only if the 90 % interval is wider than twice the margin",
           "[reports][divergence]") {
     constexpr double margin = 0.0025 * 2;  // 0.25 % of fp32's loss, which is 2
     for (const std::size_t seeds : {std::size_t{2}, std::size_t{3}, std::size_t{8}}) {
@@ -247,7 +249,8 @@ TEST_CASE("a rate has three decimals below one percent, and the sign < if it rou
     }
 }
 
-TEST_CASE("a word on a sweep axis has a value if it is a finite number or a power of two", "[reports][sweeps]") {
+TEST_CASE("a word on a sweep axis counts as a number if it is a finite decimal or a power of two such as 2^-12",
+          "[reports][sweeps]") {
     CHECK(axis_number("2^-12") == 0x1p-12);
     CHECK(axis_number("2^3") == 8);
     CHECK(axis_number("3e-4") == 3e-4);

@@ -162,7 +162,7 @@ class XmlReader {
             out += c;
             text_.remove_prefix(1);
         }
-        // dump() throws if the text is not valid UTF-8.
+        // The JSON library throws here if the text is not valid UTF-8.
         Json(out).dump();
         return out;
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Formats that CI servers read: JUnit's XML, SARIF and annotations, with names that are meant to break them.
+// Tests the formats that CI servers read: JUnit XML, SARIF and annotations. The names of kernels and files are meant to
+// break these formats.
 #include "reports/ci/annotations.hpp"
 #include "reports/ci/junit.hpp"
 #include "reports/ci/sarif.hpp"

@@ -78,7 +78,7 @@ TEST_CASE("the title of a report names the policies that were compared", "[repor
     CHECK(has(conclude(log_of(summary), summary, {}).title, ", without an fp32 run"));
 }
 
-TEST_CASE("the answer about safe recipes mentions the verdict of each policy", "[reports][conclusion]") {
+TEST_CASE("the conclusion's answer about safe policies mentions the verdict of each policy", "[reports][conclusion]") {
     Summary summary;
     summary.policies = {policy("fp32", "baseline"),   policy("same", "equivalent", 1e-5),
                         policy("bad", "worse", 0.01), policy("worst", "worse", 0.2),
@@ -118,13 +118,14 @@ TEST_CASE("costs are in bytes, equal costs are grouped, and the safe policy with
     }
     CHECK(answer(summary, cost) ==
           "Bytes per parameter (kept from step to step + activations): 8.0 + 20 with pure; 16 + 30 with amp and fp8; "
-          "16 + 40 with fp32. The smallest without a difference: amp, with 82 % of fp32's bytes.");
+          "16 + 40 with fp32. The smallest policy without a difference from fp32: amp, with 82 % of fp32's bytes.");
     // The policy with the fewest bytes is named, regardless of the order of the policies.
     for (const auto& [amp, fp8, words] :
          {std::tuple{0.6, 0.7, "amp, with 60 %"}, std::tuple{0.7, 0.6, "fp8, with 60 %"}}) {
         summary.policies[1].row.memory_ratio = amp, summary.policies[2].row.memory_ratio = fp8;
         CHECK(answer(summary, cost)
-                  .ends_with("The smallest without a difference: " + std::string(words) + " of fp32's bytes."));
+                  .ends_with("The smallest policy without a difference from fp32: " + std::string(words) +
+                             " of fp32's bytes."));
     }
 }
 

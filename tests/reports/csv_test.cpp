@@ -314,8 +314,8 @@ TEST_CASE("a writer continues an older file with the columns of that file", "[re
     CHECK_FALSE(read.effective_lr.has_value());
     read.effective_lr = 0.25;
     CHECK(read == row);
-    // The older file is refused if a column is missing whose cells are never empty, or if its columns are in a
-    // different order.
+    // The older file is refused if its columns are in a different order, or if it lacks a column that never has empty
+    // cells.
     for (const char* header : {"run,policy,seed,step,tokens,baseline_loss,gap,grad_norm\n", "policy,run\n"}) {
         write_text(path, header);
         CHECK_THROWS_AS(CsvWriter<StepRow>(path), Error);
@@ -336,7 +336,7 @@ TEST_CASE("a writer refuses to continue a file with other columns", "[reports][c
     CHECK(text_of(path) == "run,step\nr,1\n");
 }
 
-TEST_CASE("damaged files are refused with file, line and column", "[reports][csv]") {
+TEST_CASE("the error about a damaged file names the file, the line and the column", "[reports][csv]") {
     struct Case {
         std::string text, says, why;
     };
@@ -395,7 +395,7 @@ TEST_CASE("a file without a complete header has no rows and one note", "[reports
     }
 }
 
-TEST_CASE("the exponents of every format are read", "[reports][csv]") {
+TEST_CASE("rows about exponents are read even if the exponent is beyond the range of fp64", "[reports][csv]") {
     const TemporaryFolder folder;
     const auto path = folder / "exponents.csv";
     write_text(path, "run,step,site,exponent,count\nr,1,s,-2000,1\nr,1,s,-1074,1\nr,1,s,1023,1\nr,1,s,2000,1\n");

@@ -106,13 +106,13 @@ TEST_CASE("a loss scale is at its floor if four steps are skipped at its smalles
     CHECK(floor(4, 0.5f, 0.25f));
 }
 
-TEST_CASE("skipped steps are reported if they have more than 1 % of the sum of learning rates",
+TEST_CASE("skipped steps are reported if their learning rates are more than 1 % of the sum of all learning rates",
           "[reports][diagnosis]") {
     const auto share = [](float rest) {
         return found("schedule-over-skips", 100, [&](Steps& steps) {
             steps[5].skipped = true;
             steps[6].lr = 2;     // the schedule advanced during the skipped step
-            steps[7].lr = rest;  // the sum is 100 + rest
+            steps[7].lr = rest;  // the sum of all learning rates is 100 + rest
         });
     };
     CHECK_FALSE(share(0.5f));
@@ -126,7 +126,7 @@ TEST_CASE("skipped first steps are reported only if the very first step was skip
     CHECK_FALSE(found("first-steps-skipped", 40, [](Steps& steps) { steps[1].skipped = true; }));
 }
 
-TEST_CASE("a norm that is not finite is reported only if its step was not skipped", "[reports][diagnosis]") {
+TEST_CASE("a gradient norm that is not finite is reported only if its step was not skipped", "[reports][diagnosis]") {
     const auto update = [](bool skipped, float norm) {
         return found("nonfinite-update", 40,
                      [&](Steps& steps) { steps[7].skipped = skipped, steps[7].grad_norm = norm; });
@@ -138,7 +138,7 @@ TEST_CASE("a norm that is not finite is reported only if its step was not skippe
     CHECK_FALSE(update(false, std::numeric_limits<float>::max()));
 }
 
-TEST_CASE("updates stagnate below a mean efficiency of 0.98", "[reports][diagnosis]") {
+TEST_CASE("updates are reported as stagnating if their mean efficiency is below 0.98", "[reports][diagnosis]") {
     const auto mean = [](double efficiency) {
         return found("stagnation", 40, [&](Steps& steps) {
             for (std::size_t t = 0; t < steps.size(); ++t)
@@ -149,7 +149,7 @@ TEST_CASE("updates stagnate below a mean efficiency of 0.98", "[reports][diagnos
     CHECK_FALSE(mean(0.98 + 1e-9));
 }
 
-TEST_CASE("moments are frozen if a fifth of them do not change in the second half of the steps",
+TEST_CASE("moments are reported as frozen if a fifth of them do not change in the second half of the steps",
           "[reports][diagnosis]") {
     const auto shares = [](double first, double second) {
         return found("frozen-moments", 40, [&](Steps& steps) {
@@ -162,7 +162,7 @@ TEST_CASE("moments are frozen if a fifth of them do not change in the second hal
     CHECK(shares(0, 0.2 + 1e-9)->seen.step == 20);
 }
 
-TEST_CASE("weights without masters are reported with the bytes of their format", "[reports][diagnosis]") {
+TEST_CASE("weights without master copies are reported with the bytes of their format", "[reports][diagnosis]") {
     const auto bytes = [](std::int64_t params, std::int64_t master) -> std::optional<Diagnosed> {
         Log log = healthy(40);
         log.runs[1].row.bytes_params = params, log.runs[1].row.bytes_master = master;
@@ -178,7 +178,7 @@ TEST_CASE("weights without masters are reported with the bytes of their format",
     CHECK_FALSE(bytes(200, 400));
 }
 
-TEST_CASE("norms that differ by the loss scale, within a factor of 8, were clipped before they were unscaled",
+TEST_CASE("clipping before unscaling is reported if the norm is the loss scale or its inverse, within a factor of 8",
           "[reports][diagnosis]") {
     const auto clipped = [](std::size_t count, float scale, double power) {
         return found("clip-before-unscale", count, [&](Steps& steps) {
@@ -197,7 +197,7 @@ TEST_CASE("norms that differ by the loss scale, within a factor of 8, were clipp
     }
 }
 
-TEST_CASE("gradients are halved if their norm drops to between 0.4 and 0.6 of its value when the scale grows",
+TEST_CASE("halved gradients are reported if the norm drops to between 0.4 and 0.6 of its value when the scale grows",
           "[reports][diagnosis]") {
     const auto halved = [](std::size_t growths, std::size_t others, float drop) {
         return found("half-gradient-on-growth", growths + others, [&](Steps& steps) {
@@ -215,8 +215,9 @@ TEST_CASE("gradients are halved if their norm drops to between 0.4 and 0.6 of it
     CHECK_FALSE(halved(2, 8, 0.61f));
 }
 
-TEST_CASE("a spike of more than half a nat is reported if the mean rises by a quarter of a nat in the end",
-          "[reports][diagnosis]") {
+TEST_CASE(
+    "a spike of more than half a nat is reported if the mean loss ends over a quarter of a nat above its old level",
+    "[reports][diagnosis]") {
     // In each step the loss is the moving mean plus `jumps[t]`, and a tenth of the jump is added to the mean.
     const auto diverged = [](const std::vector<double>& jumps) {
         return found("divergence-after-spike", 10 + jumps.size(), [&](Steps& steps) {
@@ -244,7 +245,7 @@ TEST_CASE("a spike of more than half a nat is reported if the mean rises by a qu
     CHECK_FALSE(diverged(recovered));
 }
 
-TEST_CASE("losses are rounded if at most half of them are distinct", "[reports][diagnosis]") {
+TEST_CASE("losses are reported as rounded if at most half of them are distinct", "[reports][diagnosis]") {
     const auto rounded = [](std::size_t count, std::size_t values) {
         return found("loss-rounded", count, [&](Steps& steps) {
             for (std::size_t t = 0; t < steps.size(); ++t) steps[t].loss_rounded = float(t % values);

@@ -36,7 +36,7 @@ RunLog made(const std::string& policy, std::int64_t seed, std::int64_t steps,
     return run;
 }
 
-/// Returns runs of fp32 at a constant loss of 2 and of `low` at 2 + gaps[seed].
+/// Returns runs of policy fp32 at a constant loss of 2, and of policy `low` at a constant loss of 2 + gaps[seed].
 Log pairs(const std::vector<float>& gaps, std::int64_t steps = 100) {
     Log log;
     for (std::size_t seed = 0; seed < gaps.size(); ++seed) {
@@ -94,7 +94,7 @@ TEST_CASE("the confidence interval of a paired mean agrees with a calculation by
     CHECK(paired_mean(std::vector<double>{0.5, 0.5}).half_width_95.value() == 0);
 }
 
-TEST_CASE("verdicts follow from the intervals", "[reports][divergence]") {
+TEST_CASE("the verdict follows from the confidence interval of the gap and the margin", "[reports][divergence]") {
     struct Case {
         std::vector<float> gaps;
         const char *verdict, *why;
@@ -142,7 +142,7 @@ TEST_CASE("losses are averaged over the last quarter of the steps, but at least 
     }
 }
 
-TEST_CASE("divergence begins with the first of ten steps whose smoothed gap exceeds a thousandth of fp32's loss",
+TEST_CASE("divergence begins with the first of ten consecutive steps whose smoothed gap exceeds 0.1 % of fp32's loss",
           "[reports][divergence]") {
     const auto step_of = [](const std::function<double(std::int64_t)>& gap, std::int64_t steps = 60) {
         DivergenceWatch watch;
@@ -155,8 +155,8 @@ TEST_CASE("divergence begins with the first of ten steps whose smoothed gap exce
     // The gap is 0.004 from step 20 on. The moving average is 0.004 (1 - 0.9^k) after k such steps. It exceeds the
     // threshold of 0.002 at k = 7, which is step 26.
     CHECK(step_of([](std::int64_t t) { return t >= 20 ? 0.004 : 0.0; }).value() == 26);
-    // Nine steps in a row are not enough. Steps 26 to 34 exceed the threshold. The negative gap of step 35 then pulls
-    // the moving average back at once.
+    // Nine consecutive steps above the threshold (here steps 26 to 34) are not enough for a divergence. The negative
+    // gap of step 35 brings the moving average back below the threshold at once.
     CHECK_FALSE(
         step_of([](std::int64_t t) { return t >= 20 && t <= 34 ? 0.004
                                             : t > 34           ? -0.0001 - 0.04 * (t == 35)
@@ -205,8 +205,9 @@ TEST_CASE("a run fails if its loss becomes NaN, rises by a nat for 50 steps, or 
     CHECK(verdict(39, [](std::int64_t t) { return t == 1 ? 2.0f : 2.1f; }) == "worse");  // too short to decide
 }
 
-TEST_CASE("the first site reported is the one with the earliest step, and then the first in the file",
-          "[reports][divergence]") {
+TEST_CASE(
+    "first_site names the site with the earliest errors; at equal steps, it names the first such site in the file",
+    "[reports][divergence]") {
     struct Case {
         std::vector<SiteRow> sites;
         const char *first, *why;
@@ -247,7 +248,7 @@ TEST_CASE("the rates and ratios of a policy are quotients of sums over its seeds
         run.row.seconds = 5;
         run.row.bytes_params = 50, run.row.bytes_activations = 150;
         SiteRow row{.step = 1, .site = "a:input_grad.out", .format = "fp16"};
-        row.count = 1000, row.zero_in = 400, row.underflow = 5;  // zeros count as elements
+        row.count = 1000, row.zero_in = 400, row.underflow = 5;  // zeros also count as elements
         run.sites = {row, row};
         run.sites[1].site = "a:forward.out", run.sites[1].count = 3000, run.sites[1].underflow = 0;
         for (StepRow& step : run.steps) step.lost_updates = 10, step.update_eff = 0.5;
@@ -265,13 +266,13 @@ TEST_CASE("the rates and ratios of a policy are quotients of sums over its seeds
     CHECK_FALSE(of(log, "fp32").row.underflow_rate.has_value());
 }
 
-TEST_CASE("if there is no fp32 run, the gap is missing and the summary has a note", "[reports][divergence]") {
+TEST_CASE("without an fp32 run, a policy has no gap, and the summary has a note", "[reports][divergence]") {
     Log log;
     log.runs.push_back(made("low", 0, 20, [](std::int64_t) { return 2.0f; }));
     CHECK(of(log).row.verdict == "no_baseline");
     CHECK_FALSE(of(log).row.gap_mean.has_value());
     CHECK(summarise(log).notes.size() == 1);
-    // If the rows have fp32 losses written by the trainer, the gap is computed from them.
+    // The trainer can write the losses of fp32 into the rows of a policy. The gap is then computed from these losses.
     for (StepRow& step : log.runs[0].steps) step.baseline_loss = 1.75f;
     CHECK(of(log).row.verdict == "one_seed");
     CHECK(of(log).row.gap_mean.value() == 0.25);
@@ -323,7 +324,7 @@ TEST_CASE("unfinished seeds do not count in a verdict if other seeds are finishe
     RunLog& stopped = log.runs.back();
     stopped.row.status = "unfinished";
     stopped.steps.resize(1);
-    stopped.steps[0].skipped = 1;  // a finished run without any completed step would count as failed
+    stopped.steps[0].skipped = 1;  // no completed step: as a finished run, it would count as failed
     const PolicySummary low = of(log);
     CHECK(low.row.seeds == 2);
     CHECK(low.row.verdict == "worse");

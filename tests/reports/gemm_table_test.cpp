@@ -117,7 +117,8 @@ TEST_CASE("a chart shows all output formats, and a machine with several output f
     CHECK(gemm_series_names(rows) == std::vector<std::string>{rows[0].machine, "pairwise:fp16"});
 }
 
-TEST_CASE("rows in JSON have the fewest digits, null for empty cells, and words for inf and nan", "[reports][gemm]") {
+TEST_CASE("rows in JSON have numbers with the fewest digits, null for empty cells, and strings for inf and nan",
+          "[reports][gemm]") {
     GemmRow row = test::sample_gemm()[2];
     row.first = 0.1f;
     row.max_rel.reset();

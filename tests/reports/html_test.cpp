@@ -206,7 +206,7 @@ TEST_CASE("the data distinguishes a step with infinite or NaN values from a step
     CHECK(heat["not_finite"] == nlohmann::json::parse("[[0,0,null,31]]"));  // 2 of 65536 elements, in parts per million
 }
 
-TEST_CASE("a small page has the same policies with fewer points", "[reports][html]") {
+TEST_CASE("a small page has the same policies as the full page, with fewer points", "[reports][html]") {
     const TemporaryFolder folder;
     const Log log = sample(folder, {.steps = 300, .seeds = 2, .layers = 2});
     const Summary summary = summarise(log);
@@ -231,7 +231,7 @@ TEST_CASE("an almost empty log still makes a page", "[reports][html]") {
     write_page(read_runs(folders), summarise(read_runs(folders)), folder / "report.html");
     CHECK(std::filesystem::file_size(folder / "report.html") > 10000);
     const std::filesystem::directory_iterator files(folder.path());
-    CHECK(std::distance(begin(files), end(files)) == 3);  // and no temporary file
+    CHECK(std::distance(begin(files), end(files)) == 3);  // two CSV files and the page, but no temporary file
 }
 
 TEST_CASE("a page that cannot be written is an error with its own exit code", "[reports][html]") {
@@ -340,7 +340,7 @@ TEST_CASE("a page allows its own scripts and style by their hashes, and nothing 
     const std::string policy = between(page, "Content-Security-Policy\" content=\"", "\"");
     CHECK(policy.find("unsafe") == std::string::npos);
     CHECK(policy.find("default-src 'none';") == 0);
-    std::vector<std::string> parts;  // the text between the tags, which the browser hashes
+    std::vector<std::string> parts;  // contents of the style and script tags; the browser hashes each one
     for (const std::string tag : {"style", "script"}) {
         for (std::size_t at = page.find("<" + tag + ">"); at != std::string::npos;) {
             const std::size_t from = at + tag.size() + 2, to = page.find("</" + tag + ">", from);

@@ -87,12 +87,13 @@ TEST_CASE("a summary does not depend on which rows are kept in memory", "[report
     CHECK(summary_csv(summarise(lean)) == summary_csv(summary));
     CHECK(summarise(lean).notes == summary.notes);
     for (const RunLog& run : lean.runs) CHECK((run.sites.capacity() == 0 && run.exponents.capacity() == 0));
-    // After its samples are read, this log gives the same page as a log that was read completely at once.
+    // After read_samples(), the log `lean` gives the same page as a log that was read completely at once.
     CHECK(read_samples(lean, names_of(summary)).empty());
     CHECK(page_html(lean, summary) == page_html(whole, summary));
 }
 
-TEST_CASE("a page shows at most a hundred policies, and notes how many there are", "[reports][drawn]") {
+TEST_CASE("a page shows fp32 and at most a hundred other policies, and a note gives the total number",
+          "[reports][drawn]") {
     const TemporaryFolder folder;
     const std::vector<fs::path> folders = write_many(folder, 130);
     Log log = read_runs(folders, Keep::summary);
@@ -115,7 +116,9 @@ TEST_CASE("a page shows at most a hundred policies, and notes how many there are
     CHECK(page.find("own-029\"") == std::string::npos);
     CHECK(page.find("130 policies were compared; this page shows the 100") != std::string::npos);
     CHECK(page.find("From 000 + 001 + 002 + 003 and 126 more.</p>") != std::string::npos);
-    CHECK(page.find("Not shown: the settings of 29 folders") != std::string::npos);  // the first has the fp32 run
+    // The page leaves out 30 policies, but only 29 folders. It shows the folder of the first of these policies, because
+    // it shows the fp32 run of that folder.
+    CHECK(page.find("Not shown: the settings of 29 folders") != std::string::npos);
     CHECK(page.size() < 6'000'000);
     CHECK(summary_csv(summary).find("own-000") != std::string::npos);
 }
@@ -129,7 +132,7 @@ TEST_CASE("steps are joined into fewer points if all curves together exceed the 
     CHECK(points_bucket(log, summary) == 1);
     CHECK(points_bucket(log, summary, {.all_points = 16 * 100}) == 1);
     CHECK(points_bucket(log, summary, {.all_points = 16 * 100 - 1}) == 2);
-    CHECK(points_bucket(log, drawn_of(summary, 1), {.all_points = 400}) == 1);  // two policies with two seeds each
+    CHECK(points_bucket(log, drawn_of(summary, 1), {.all_points = 400}) == 1);  // 2 policies x 2 seeds x 100 steps
 }
 
 TEST_CASE("a run directory is readable from the moment of its creation", "[reports][run_log]") {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests reports of sums, linear systems and formulas: how their files are recognised, tables, and figures of the page.
+// Tests reports of sums, linear systems and formulas: the recognition of their files, the tables, and the figures on
+// the page.
 #include "reports/pages/html.hpp"
 #include "reports/pages/studies/analysis_tables.hpp"
 #include "reports/rows/csv.hpp"
@@ -192,8 +193,8 @@ TEST_CASE("the page has figures for the kinds of rows that it was made from", "[
     write_measured(folder / "solve_steps.csv", sample_steps());
     const std::string systems = page_of_files({folder / "solve.csv", folder / "solve_steps.csv"});
     CHECK(count_of(systems, "<svg id=\"verdicts-1\"") == 1);
-    // A cell shows the worst verdict of its two seeds, or the larger number of steps if both converged. Theory
-    // guarantees convergence for kappa below 256.
+    // A cell shows the worst verdict of its two seeds. If both seeds converged, it shows the larger number of steps.
+    // Theory guarantees convergence for kappa below 256.
     CHECK(systems.find("<title>bf16, 1e3: diverged, 1 of 2 converged</title>") != std::string::npos);
     CHECK(systems.find(">4</text><circle") != std::string::npos);
     CHECK(systems.find("<title>fp32, 10: converged, 2 of 2 converged, as theory promises</title>") !=

@@ -63,7 +63,7 @@ struct LaterEvalRow {
                    column("added", &LaterEvalRow::added), column("counted", &LaterEvalRow::counted, since(2)));
     }
 };
-/// A row type with a mistake: older files lack the column `counted`, but the column is not declared with `since`.
+/// A row type with a mistake: it declares the column `counted` without `since`, although older files lack this column.
 struct ForgetfulEvalRow {
     std::string run{};
     std::int64_t counted = 7;
@@ -88,7 +88,8 @@ TEST_CASE("a run directory of schema 1 gives the same summary as when it was wri
     }
     CHECK(log.gemm.size() == 2);
     const Summary summary = summarise(log);
-    // Columns that schema 1 lacks are not compared, and neither is its ratio of times.
+    // Columns that schema 1 lacks are not compared. The column slowdown, which only schema 1 fills, is not compared
+    // either.
     std::vector<SummaryRow> then = CsvReader<SummaryRow>(golden / "summary.csv").rows();
     REQUIRE(then.size() == summary.policies.size());
     for (std::size_t i = 0; i < then.size(); ++i) {
@@ -146,7 +147,7 @@ TEST_CASE("columns and settings that a later version adds are ignored", "[report
     CHECK_FALSE(page_html(log, summarise(log)).empty());
 }
 
-TEST_CASE("if an older file lacks a new column, the cells are empty if the column is optional, and otherwise defaults",
+TEST_CASE("cells of a column that an older file lacks are empty if the column is optional, and defaults otherwise",
           "[reports][old]") {
     const std::vector<LaterEvalRow> rows = CsvReader<LaterEvalRow>(golden / "evals.csv").rows();
     REQUIRE_FALSE(rows.empty());
@@ -162,7 +163,7 @@ TEST_CASE("a file may lack any optional column of the current schema", "[reports
     const Copy copy;
     const fs::path& folder = copy.folder;
     const std::string text = csv::read_text(golden / "evals.csv");
-    // run, policy, seed, step, eval_loss, eval_loss_fp32, perplexity, entropy_floor
+    // The columns are run, policy, seed, step, eval_loss, eval_loss_fp32, perplexity and entropy_floor.
     publish(folder / "evals.csv",
             each_line(text, [](const std::string& line, std::size_t) { return line.substr(0, line.rfind(',')); }));
     const Log log = read_one(folder);

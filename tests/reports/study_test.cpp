@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the report of many run directories or of a sweep, which is a table of settings x policies. Its figures equal
-// those of a report of few directories, and its page stays small.
+// Tests the report of a sweep or of many run directories. The report is a table of settings x policies. Its figures
+// must equal those of a report of few directories, and its page must stay small.
 #include "core/error.hpp"
 #include "reports/findings/many_folders.hpp"
 #include "reports/findings/summary_table.hpp"
@@ -133,7 +133,7 @@ TEST_CASE("an option that differs between manifests is an axis, and each of its 
     CHECK(page.find("12 runs of 2 settings in 6 run directories") != std::string::npos);
     CHECK(page.find("<h2>Gap against each axis</h2>") != std::string::npos);
     CHECK(page.find("<th>lr</th><th class=\"n\">fp32</th><th class=\"n\">own</th>") != std::string::npos);
-    // If there are more policies than settings, each policy has its own line.
+    // If there are more policies than settings, each policy has its own row.
     SweepSummary tall = summary;
     std::erase_if(tall.rows, [](const SweepRow& row) { return row.setting > 0; });
     CHECK(sweep_page_html(tall).find("<th>policy</th><th class=\"n\">lr=0.001</th>") != std::string::npos);
@@ -147,7 +147,8 @@ TEST_CASE("an axis is an option whose values differ, unless another axis determi
          {{"layers", "4"}, {"width", "128"}, {"lr", "1"}, {"min_lr", "0.1"}, {"clip", "1"}},
          {{"layers", "6"}, {"width", "128"}, {"lr", "2"}, {"min_lr", "0.2"}, {"clip", "1"}},
          {{"layers", "2"}, {"width", "64"}, {"lr", "2"}, {"min_lr", "0.2"}, {"clip", "1"}, {"ranks", "4"}}});
-    // The number of layers determines the width, but not vice versa. `ranks` is empty if it is not given.
+    // The number of layers determines the width, but the width does not determine the number of layers. If a setting
+    // does not give the option `ranks`, its value is empty.
     CHECK(axes.names == std::vector<std::string>{"layers", "lr", "ranks"});
     CHECK(axes.values.at(0) == std::vector<std::string>{"2", "1", ""});
     CHECK(axes.values.at(3) == std::vector<std::string>{"2", "2", "4"});
@@ -276,7 +277,7 @@ TEST_CASE("the labels of a chart are inside the chart and do not overlap", "[rep
         if (!attributes.ends_with(height)) continue;
         const double middle = std::strtod(svg.c_str() + from, nullptr);
         const std::string label = svg.substr(text, svg.find('<', text) - text);
-        const double half = 3.1 * static_cast<double>(label.size());  // digits are 6.1 wide at 11 pixels
+        const double half = 3.1 * static_cast<double>(label.size());  // at font size 11, a digit is 6.1 wide
         CAPTURE(label, middle);
         CHECK(middle - half >= end);
         CHECK(middle + half <= 560);

@@ -123,8 +123,8 @@ TEST_CASE("an overflow is reported with its format, site and step, even if the s
     run.steps[7].overflow = 2, run.steps[7].overflow_site = "block.0.mlp.act:forward.out";
     CHECK(line(between) ==
           "range: forward values overflowed fp16 (largest 65504), first in block.0.mlp.act:forward.out at step 7");
-    // Gradients that overflow are not reported, because the loss scaler handles them. A forward site did not overflow
-    // if its values are NaN because the weights are.
+    // Gradients that overflow are not reported, because the loss scaler handles them. Values that are NaN because the
+    // weights are NaN do not count as an overflow of the forward site.
     run.steps[7].overflow_site = "block.0.mlp.act:grad.out";
     CHECK(has(line(between), "cannot rule out"));
     run.steps[7].overflow_site = "block.0.mlp.act:forward.out", run.steps[7].overflow = 0;
@@ -133,18 +133,20 @@ TEST_CASE("an overflow is reported with its format, site and step, even if the s
     CHECK(has(line(between), "cannot rule out"));
 }
 
-TEST_CASE("formats with the exponents of fp32 have its range, and scaled values fit the range of their format",
-          "[reports][range]") {
+TEST_CASE(
+    "formats with as many exponent bits as fp32 have the range of fp32, and scaled values fit the range of their "
+    "format",
+    "[reports][range]") {
     CHECK(line(log_of({{"embed:forward.out", "bf16", 31}, {"lm_head:forward.a", "tf32", 31}})) ==
           "range: the same as fp32 (bf16, tf32)");
     CHECK(line(log_of({{"embed:forward.out", "fp32", 31}})) == "range: the same as fp32");
     CHECK(line(log_of({{"lm_head:forward.a", "e4m3fn", 31, 1, 0.0625f}})) ==
-          "range: e4m3fn is scaled to fit its range");
+          "range: casts to e4m3fn are scaled to fit its range");
     const std::string both =
         line(log_of({{"lm_head:forward.a", "e4m3fn", 31, 0, 0.0625f}, {"embed:forward.out", "fp16", 31}}));
     CHECK(has(both,
               "largest forward value 31 of 65504 (fp16); this cannot rule out an overflow in a pretrained model; "
-              "e4m3fn is scaled to fit its range"));
+              "casts to e4m3fn are scaled to fit its range"));
     // If a format has scaled and unscaled values, only the unscaled values can overflow. The order of the samples does
     // not matter.
     const Site fitted{"lm_head:forward.a", "e4m3fn", 31, 0, 0.0625f}, bare{"embed:forward.out", "e4m3fn", 6};
@@ -170,13 +172,13 @@ TEST_CASE("ranges are written to one cell of summary.csv and read back", "[repor
     for (const char* bad : {"", ";", "fp16", "fp16:", "fp16:x/1", ":/", "fp16:1/"}) CHECK(read_ranges(bad).empty());
 }
 
-TEST_CASE("the basis of a verdict includes the token weight", "[reports][range]") {
+TEST_CASE("the sentence of a verdict gives the token weight, if the runs have one", "[reports][range]") {
     CHECK(has(verdict_sentence(summarise(log_of({}, 300, "0.000244140625")).policies[1]),
               "(300 steps, 2 seeds, token weight 2^-12"));
     CHECK_FALSE(has(verdict_sentence(summarise(log_of({})).policies[1]), "token weight"));
 }
 
-TEST_CASE("a page calls a policy safe only in the given runs, and not at all if its stressed runs failed",
+TEST_CASE("a page calls a policy safe only for the given runs, and never if its stressed runs failed",
           "[reports][range]") {
     Log log = log_of({{"block.0.mlp.act:forward.out", "fp16", 31}});
     const auto first = [](const Log& runs) { return conclude(runs, summarise(runs), {}).answers.at(0).sentence; };

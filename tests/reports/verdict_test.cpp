@@ -62,8 +62,8 @@ std::string sentence(const Log& log, const SummaryOptions& options = {}) {
     return verdict_sentence(summary.policies.at(1));
 }
 
-/// Returns the probability that the 95 % t interval of df + 1 samples excludes zero if their true mean is `shift`
-/// standard errors. Applies Simpson's rule to the density of the sample deviation.
+/// Returns the probability that the 95 % t interval of the mean of df + 1 samples excludes zero. The true mean is
+/// `shift` standard errors. Applies Simpson's rule to the density of the sample deviation.
 double power(double shift, int df) {
     const double t = t_quantile_975(df), half = df / 2.0;
     const auto normal = [](double x) { return 0.5 * std::erfc(-x / std::sqrt(2.0)); };
@@ -160,7 +160,7 @@ TEST_CASE("a verdict gives its basis and the smallest detectable gap", "[reports
     CHECK(sentence(better).starts_with(
         "a difference of -0.0030 ± 0.00025, within the margin of 0.0075 (2 layers x 64, "));
     CHECK(sentence(log_of({-0.03, -0.031, -0.029}))
-              .starts_with("undecided: -0.030 ± 0.0025 is below zero but not within"));
+              .starts_with("undecided: -0.030 ± 0.0025 lies below zero, but not entirely within"));
 
     const std::string one = sentence(log_of({0.02}));
     CHECK(one.starts_with("one seed: neither the gap of +0.020 nor its sign can be distinguished from chance"));
@@ -176,15 +176,19 @@ TEST_CASE("a verdict gives its basis and the smallest detectable gap", "[reports
     CHECK(verdict_sentence(summarise(log).policies[0]).empty());  // fp32 has no verdict
 }
 
-TEST_CASE("a verdict that could have had only one outcome says so", "[reports][verdict]") {
+TEST_CASE("if the runs allowed only some verdicts, the sentence of the verdict gives the reason",
+          "[reports][verdict]") {
     const auto forced = [](const Log& log) { return low_of(log).row.forced.value_or(""); };
     const auto ends = [](const Log& log, const Forced& reason) {
-        const std::string text = sentence(log), end = std::string(reason.clause);
+        const std::string text = sentence(log),
+                          end = "; " + std::string(reason.possible) + ": " + std::string(reason.clause);
         CAPTURE(text);
         return text.size() > end.size() && text.ends_with(end);
     };
     CHECK(forced(log_of({0.02})) == "one_seed");
     CHECK(ends(log_of({0.02}), forced::one_seed));
+    // With one seed, the run may still fail, so the verdict "diverged" is also possible.
+    CHECK(sentence(log_of({0.02})).find("the only other possible verdict was \"diverged\"") != std::string::npos);
 
     CHECK(forced(log_of({0, 0, 0})) == "same_losses");
     CHECK(ends(log_of({0, 0, 0}), forced::same_losses));
@@ -251,7 +255,8 @@ TEST_CASE("a policy whose training differs from fp32 in more than its formats ca
                                    "contribute to its gap: lr 1e-05 (fp32: 0.001)"});
 }
 
-TEST_CASE("each of two policies with the same name has the warning from its folder", "[reports][verdict]") {
+TEST_CASE("if two folders have policies with the same name, each policy has the warning from its own folder",
+          "[reports][verdict]") {
     // The second folder's runs are shown as `low@second`, and its manifest calls them `low`.
     Log log = log_of({0.03, 0.031, 0.029});
     log.folders[0].manifest = R"x({"beside_precision": {"low": "lr 1e-05 (fp32: 0.001)"}})x";
@@ -284,7 +289,9 @@ TEST_CASE("the step at which the loss curves part is given only if a difference 
     CHECK(parts_at_step(worse.row) == std::to_string(worse.row.diverged_step.value()));
 }
 
-TEST_CASE("a spike is at least seven deviations from the median of the window before it", "[reports][verdict]") {
+TEST_CASE(
+    "a value is a spike if it is at least seven estimated standard deviations from the median of the preceding window",
+    "[reports][verdict]") {
     // The values alternate between 0 and 2, so the median is 1 and the median deviation is 1. A spike begins at 1 + 7 *
     // 1.4826 = 11.3782.
     std::vector<double> values;
@@ -296,7 +303,7 @@ TEST_CASE("a spike is at least seven deviations from the median of the window be
     CHECK(spike_score(values).value() == 0.5);  // percent of the 200 values that have a window
     values[280] = -9.379;
     CHECK(spike_score(values).value() == 1);
-    values[10] = 1e9;  // not counted, because its window is not full, and without effect on medians
+    values[10] = 1e9;  // has no score, because its window is not full; makes no later value a spike
     CHECK(spike_score(values).value() == 1);
     CHECK_FALSE(spike_score(std::vector<double>(100, 1.0)).has_value());
     CHECK(spike_score(std::vector<double>(101, 1.0)).value() == 0);
@@ -332,7 +339,7 @@ TEST_CASE("the summary contains the rates of spikes and the means over the steps
     CHECK(row.update_eff.value() == 0.75);
 }
 
-TEST_CASE("bytes per parameter are separate from activations, and a summary omits the time of the emulation",
+TEST_CASE("a summary gives bytes per parameter separately from activations, and omits the time of the emulation",
           "[reports][verdict]") {
     Log log = log_of({0.001, -0.001, 0.0005});
     for (RunLog& run : log.runs) {
@@ -353,9 +360,9 @@ TEST_CASE("bytes per parameter are separate from activations, and a summary omit
 }
 
 TEST_CASE("the stated peak of a GPU is units times clock rate times operations per clock", "[report][peaks]") {
-    // Number of streaming multiprocessors or compute units, their boost clock in MHz, and multiply-adds per unit and
-    // clock. They come from the vendors' descriptions of the architectures, not from the data sheets that state the
-    // peaks.
+    // The number of streaming multiprocessors or compute units, their boost clock in MHz, and the number of
+    // multiply-adds per unit and clock in each format. The numbers come from the vendors' descriptions of the
+    // architectures, not from the data sheets that state the peaks.
     struct Unit {
         std::string_view gpu;
         double units, mhz, fp32, tf32, half, fp8;
@@ -373,15 +380,16 @@ TEST_CASE("the stated peak of a GPU is units times clock rate times operations p
                                 : peak.kind == "fp8"  ? u.fp8
                                                       : u.half;
             CAPTURE(peak.gpu, peak.kind, peak.source);
-            // Hopper's cores run at another clock than its tensor cores.
+            // Hopper's CUDA cores run at a different clock rate than its tensor cores.
             CHECK(peak.tflops == Approx(2e-6 * u.units * u.mhz * each).epsilon(peak.kind == "fp32" ? 0.09 : 0.015));
             ++rows;
         }
-        CHECK(rows == 2 + (u.tf32 > 0) + (u.fp8 > 0) + (u.tf32 > 0));  // fp32 and fp16; then also bf16
+        CHECK(rows == 2 + (u.tf32 > 0) + (u.fp8 > 0) + (u.tf32 > 0));  // GPUs with tf32 also have bf16
     }
 }
 
-TEST_CASE("a relative peak weights multiply-adds by the vendor's peak for the slower operand", "[reports][verdict]") {
+TEST_CASE("the relative peak averages the vendor's peaks over multiply-adds, and the slower operand decides each peak",
+          "[reports][verdict]") {
     CHECK(relative_peak("bf16*bf16:10", "h100").value() == 1);
     CHECK(relative_peak("fp32*fp32:10", "h100").value() == Approx(66.9 / 989.4));
     CHECK(relative_peak("e4m3fn*e5m2:10", "h100").value() == Approx(1978.9 / 989.4));
