@@ -35,7 +35,8 @@ Array array(std::int64_t n) {
         static_cast<float*>(::operator new (static_cast<std::size_t>(n) * sizeof(float), std::align_val_t{64})));
 }
 
-/// Fills `x` with approximately normal numbers: sums of four uniform numbers, from -2 to 2, times 2^-6 .. 2^9.
+/// Fills `x` with approximately normal numbers. Each is a sum of four uniform numbers, which is between -2 and 2, times
+/// a power of two between 2^-6 and 2^9.
 void fill(float* x, std::int64_t n) {
     for (std::int64_t i = 0; i < n; ++i) {
         const std::uint32_t r = random_bits({.seed = 1}, static_cast<std::uint64_t>(i & 0xfffff));

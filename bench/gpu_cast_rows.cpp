@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures casts of 1 GiB of fp32 with a Tally. The yardstick is a copy of the same bytes from device to device.
+// Measures casts of 1 GiB of fp32 that also fill a Tally (core/tally.hpp). The yardstick is a copy of the same bytes
+// from device to device.
 #include "bench/gpu_rows.hpp"
 #include "core/error.hpp"
 #include "core/format_table.hpp"
@@ -33,7 +34,7 @@ void check_cast(Backend& backend, const Tensor& out, const std::vector<float>& i
         }
     }
     if (tally.count != static_cast<std::uint64_t>(n))
-        fail(fmt::format("{} of {} elements were counted", tally.count, n));
+        fail(fmt::format("the tally counted {} of {} elements", tally.count, n));
 }
 
 Row cast_row(Bench& bench, const std::string& name, const Cast& cast) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures matmuls on a GPU. Matmuls on the GPU's own matrix units, and fp32.chain on its fp32 arithmetic, are compared
-// with cuBLASLt. Matmuls on emulated matrix units are compared with our fp32.chain.
+// Measures matmuls on a GPU. A matmul on the GPU's own matrix units is compared with cuBLASLt. So is a matmul on
+// fp32.chain, which uses the GPU's fp32 arithmetic. A matmul on an emulated matrix unit is compared with our
+// fp32.chain.
 #include "bench/gpu_rows.hpp"
 #include "core/error.hpp"
 #include "core/format_table.hpp"
@@ -103,8 +104,8 @@ class Product {
     OperandScales layout_{};
 };
 
-/// Prepares cuBLASLt's product of the operands of `ours`. The result holds the plan, or the reason why there is no
-/// plan.
+/// Prepares cuBLASLt to multiply the operands of `ours`. Returns a plan, or the reason why cuBLASLt cannot compute the
+/// product.
 evidence::LibraryAnswer library_product(Bench& bench, const Case& c, const Product& ours, std::int64_t n) {
     if (bench.library == nullptr) return {nullptr, bench.no_library};
     const evidence::LibraryProblem problem{

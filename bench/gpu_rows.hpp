@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rows of bench_gpu. Each row compares our work with a yardstick, such as cuBLASLt. Host only.
+// The rows that bench_gpu measures. A row compares the time of our work with the time of a yardstick, such as cuBLASLt,
+// if there is one. Host only.
 #pragma once
 #include "bench/gpu_timing.hpp"
 #include "emulation/evidence/library/matmul.hpp"

@@ -23,7 +23,8 @@ struct Times {
 struct Turns {
     int repetitions = 11;
     double sample_ms = 5;  ///< calls are repeated until a sample takes this long
-    /// Runs the work `calls` times. Returns the milliseconds from an idle device to the end of the last call.
+    /// Waits until the device is idle, and then runs the work `calls` times. Returns the milliseconds from then until
+    /// the last call is done.
     std::function<double(const Work&, int calls)> time;
 };
 

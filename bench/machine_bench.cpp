@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares matmuls on emulated matrix units, including packing, with OpenBLAS's sgemm. Unit of work: one matmul. The
-// rows openblas/ use one thread and measure its processor time. The rows scaling/ compare two threads with one in wall
-// time. `openblas_core` in the context of the output names the OpenBLAS kernels that ran. To measure AVX-512, leave
-// OPENBLAS_CORETYPE unset. To measure AVX2, set MACHEPS_SIMD=avx2 and OPENBLAS_CORETYPE=Haswell.
+// Compares matmuls on emulated matrix units, including packing, with OpenBLAS's sgemm. Unit of work: one matmul. Rows
+// whose names begin with openblas/ measure the processor time of one thread. Rows whose names begin with scaling/
+// compare the wall time of two threads with that of one. `openblas_core` in the context of the output names the
+// OpenBLAS kernels that ran. To measure AVX-512, leave OPENBLAS_CORETYPE unset. To measure AVX2, set MACHEPS_SIMD=avx2
+// and OPENBLAS_CORETYPE=Haswell.
 #include "bench/best.hpp"
 #include "core/codec.hpp"
 #include "core/error.hpp"
@@ -55,9 +56,10 @@ constexpr Work works[] = {
     {"cdna3.mfma.fp8", e4m3fnuz, e4m3fnuz},
 };
 
-/// Returns `works`, and one more entry for each machine that `works` lacks, with the first operand format of that
-/// machine. Machines that cannot run a matmul of fp32 tensors are left out: fp64 machines, and instructions whose
-/// result and addend have different formats.
+/// Returns the entries of `works`, and one more entry for each machine without an entry there. The operands of a matrix
+/// unit have the first format that it accepts. The operands of an order of summation have fp32, or the format in its
+/// name (bf16.chain, fp16.chain). Machines that cannot run a matmul of fp32 tensors are left out: fp64 machines, and
+/// instructions whose result and addend have different formats.
 std::vector<Work> all_works() {
     std::vector<Work> all(std::begin(works), std::end(works));
     for (const Machine* machine : all_machines) {

@@ -108,9 +108,10 @@ struct Contest {
     }
 
     /// Compares the bits of some elements of our product with the definition, and every element of OpenBLAS's product
-    /// with ours. Because OpenBLAS adds in another order, the two products may differ by twice the error bound of any
-    /// order of summation: |error| <= k u / (1 - k u) * sum |a b| (Higham, Accuracy and Stability, 3.1), where
-    /// |a|, |b| <= 1. Returns an error text, or an empty text if both comparisons succeed.
+    /// with ours. OpenBLAS adds the terms of a sum in another order. The rounding error of a sum of k terms, added in
+    /// any order, is at most k u / (1 - k u) * sum |a b| (Higham, Accuracy and Stability, 3.1), where |a|, |b| <= 1.
+    /// Therefore the two products may differ by at most twice this bound. Returns an error text, or an empty text if
+    /// both comparisons succeed.
     std::string fault() const {
         const double bound = 2.0 * static_cast<double>(work.k * work.k) * 0x1.001p-24;
         for (std::size_t i = 0; i < ours.size(); ++i) {
@@ -129,8 +130,8 @@ struct Contest {
     }
 };
 
-/// Measures the speed of register-only fma once more. Returns the highest speed so far, in operations per second of one
-/// thread.
+/// Takes one more sample of the speed of fma that uses only registers. Returns the highest speed of all samples so far,
+/// in operations per second of one thread.
 double sample_peak(Simd simd) {
     static Best best;
     double operations = 0;
@@ -190,7 +191,8 @@ std::string name_of(const std::string& first, const Work& w, Simd simd, int thre
 int main(int argc, char** argv) {
     if (std::getenv("OPENBLAS_CORETYPE") != nullptr) {
         std::fputs(
-            "bench_matmul: OPENBLAS_CORETYPE limits OpenBLAS; run `env -u OPENBLAS_CORETYPE bench_matmul` instead\n",
+            "bench_matmul: OPENBLAS_CORETYPE is set and restricts OpenBLAS; "
+            "run `env -u OPENBLAS_CORETYPE bench_matmul` instead\n",
             stderr);
         return 2;
     }

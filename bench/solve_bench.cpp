@@ -4,10 +4,11 @@
 // The rows lu/ compare LU with OpenBLAS's dgetrf, and `ratio` is our time divided by the time of dgetrf. Before the
 // timing, the factors of a small matrix are compared with plain loops over Float.
 //
-// The rows lu_on/ compare blocked LU on an emulated matrix unit with a matmul on the same unit. `ratio` is the rate of
-// LU's n^3 / 3 multiply-adds divided by the rate of the matmul's.
+// The rows lu_on/ compare blocked LU on an emulated matrix unit with a matmul on the same unit. Both are measured in
+// multiply-adds per second, of which LU does n^3 / 3. `ratio` is the speed of LU divided by the speed of the matmul.
 //
-// Our work and the work that it is compared with alternate on one thread. The shortest processor time of each counts.
+// Our work and the work that it is compared with run alternately on one thread. The shortest processor time of each
+// counts.
 #include "bench/best.hpp"
 #include "core/format_table.hpp"
 #include "core/types/float.hpp"

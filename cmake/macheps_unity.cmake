@@ -5,7 +5,7 @@
 option(MACHEPS_UNITY "Compile several files of a target together (full builds are twice as fast, rebuilds are slower)" OFF)
 
 # MACHEPS_EDIT is for editing, and the preset `dev` sets it. The component `check` and code that runs once are compiled
-# with -Og, which takes two thirds of the compile time.
+# with -Og, which reduces their compile time by a third.
 option(MACHEPS_EDIT "Hardly optimise the code that is edited most: check, files, policy (compiles faster, runs slower)" OFF)
 
 # Compile options for code that runs once: files that read, print and arrange data, whose run time does not matter. By
@@ -15,8 +15,8 @@ set(macheps_once_options "$<$<CONFIG:Release>:-O1>")
 set(macheps_cold_options)
 set(macheps_test_options ${macheps_once_options})
 set(macheps_loop_test_options)
-# At -Og, GCC 12 reports false warnings: that parts of std::regex are uninitialised, and that the sum of a string
-# literal and a std::string is larger than memory.
+# At -Og, GCC 12 reports false warnings: that parts of std::regex are uninitialised, and that the result of joining a
+# string literal and a std::string is larger than memory.
 set(macheps_debuggable "$<$<CONFIG:Release>:-Og>" "$<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized;-Wno-stringop-overflow>")
 set(macheps_edit_options)
 if(MACHEPS_EDIT)

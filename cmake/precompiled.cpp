@@ -1,2 +1,2 @@
 // SPDX-License-Identifier: Apache-2.0
-// An empty source file, because a target needs one (see macheps_precompiled.cmake).
+// This file is empty. It exists because a CMake target needs a source file (see macheps_precompiled.cmake).

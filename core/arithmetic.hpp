@@ -49,8 +49,8 @@ MACHEPS_HD constexpr int bit_length128(uint128 x) {
 }
 
 /// Returns x / 2^count. If nonzero bits are shifted out, the last bit of the result is set ("jamming"). A later
-/// rounding that discards at least two bits of the result still decides correctly, because its leading discarded bits
-/// and the comparison of its discarded part with one half are preserved.
+/// rounding of the result is still correct if it discards at least two bits. Jamming then changes only the last
+/// discarded bit, so the discarded part stays below, at or above one half.
 MACHEPS_HD constexpr uint128 shift_right_jam(uint128 x, int count) {
     if (count <= 0) return x << -count;
     if (count >= 128) return x != 0 ? 1 : 0;
@@ -128,8 +128,8 @@ MACHEPS_HD constexpr Exact root(Exact a) {
     return {false, (root << 1) | (rest != 0 ? 1 : 0), a.exponent / 2 - more - 1};
 }
 
-/// Returns x / 2^drop rounded to an integer of at most 63 bits. round_shift gets the last bit of the quotient and the
-/// first 61 discarded bits, with the rest jammed.
+/// Returns x / 2^drop rounded to an integer of at most 63 bits. The argument of round_shift consists of the last bit of
+/// the quotient, the first 61 discarded bits, and one bit into which all other discarded bits are jammed.
 MACHEPS_HD constexpr std::uint64_t round_shift128(uint128 x, int drop, Round mode, bool negative, RandomBits random) {
     constexpr int fraction_places = 62;
     if (drop <= 0) return static_cast<std::uint64_t>(x << -drop);
@@ -156,9 +156,10 @@ MACHEPS_HD constexpr Rounded zero_result(Format f, bool negative) {
     return {code << f.padding, {.underflow = !f.has_zero(), .inexact = !f.has_zero()}};
 }
 
-/// Rounds a nonzero number to a format whose encoding is not `binary`. codec.hpp rounds the first 63 bits of the
-/// number. `overflow` is raised if the number exceeds the largest finite value. `underflow` is raised if the number is
-/// below the smallest nonzero magnitude and the result is inexact.
+/// Rounds a nonzero number to a format whose encoding is not `binary`. The number is first shortened to 63 bits, with
+/// the rest jammed, and then rounded by the functions of codec.hpp. The flag `overflow` is raised if the number exceeds
+/// the largest finite value. `underflow` is raised if the number is below the smallest nonzero magnitude and the result
+/// is inexact.
 MACHEPS_HD constexpr Rounded round_other(Format f, Exact x, Round mode, Overflow overflow, RandomBits random) {
     const int down = bit_length128(x.significand) - 63;
     const Unpacked head{Unpacked::Kind::finite, x.negative,
@@ -204,7 +205,7 @@ MACHEPS_HD constexpr Rounded round_exact(Format f, Exact x, Round mode, Overflow
         if (tininess == Tininess::after_rounding && top == f.emin() - 1) {
             const int unbounded = top - f.fraction_bits() - x.exponent;
             const std::uint64_t rounded = round_shift128(x.significand, unbounded, mode, x.negative, random);
-            tiny = rounded >> f.precision == 0;  // not rounded up to 2^emin
+            tiny = rounded >> f.precision == 0;  // false if the number is rounded up to 2^emin
         }
         flags.underflow = tiny;
     }

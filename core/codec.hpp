@@ -36,9 +36,10 @@ namespace detail {
 
 MACHEPS_HD constexpr int bit_length(std::uint64_t x) { return 64 - countl_zero(x); }
 
-/// Rounds to e8m0fnu. The sign is ignored. Zero gives the smallest scale, as in CUDA and PyTorch. In nearest_even, a
-/// tie goes up, because every significand is 1, which is odd. Unlike this function, PyTorch and ml_dtypes round up
-/// everything between the two smallest scales (ScaleLeast in profile.hpp).
+/// Rounds to e8m0fnu. The sign is ignored. Zero gives the smallest scale, as in CUDA and PyTorch. Round::nearest_even
+/// rounds a tie up, because the lower neighbour is odd: its significand is 1, as in every number of e8m0fnu. Unlike
+/// this function, PyTorch and ml_dtypes round up everything between the two smallest scales (ScaleLeast in
+/// profile.hpp).
 MACHEPS_HD constexpr std::uint64_t encode_power_of_two(Format f, Unpacked x, Round mode, Overflow overflow,
                                                        RandomBits random) {
     const std::uint64_t limit = overflow == Overflow::saturate ? f.max_finite_code() : f.nan_code();
@@ -102,7 +103,8 @@ MACHEPS_HD constexpr std::uint64_t encode_unpacked(Format f, Unpacked x, Round m
     std::uint64_t code = f.max_finite_code() + 1;  // for an infinity: above the largest finite code
     bool inward = false;
     if (x.kind == Unpacked::Kind::finite) {
-        // `quantum` is the exponent of the last place of the result; quantum - x.exponent source bits are below it.
+        // The last place of the result has the exponent `quantum`. The last quantum - x.exponent bits of the source are
+        // below this place.
         const int top = x.significand != 0 ? bit_length(x.significand) - 1 + x.exponent : f.emin();
         const int quantum = max_of(top, f.emin()) - f.fraction_bits();
         const std::uint64_t ulps = round_shift(x.significand, quantum - x.exponent, mode, x.negative, random);
@@ -111,7 +113,7 @@ MACHEPS_HD constexpr std::uint64_t encode_unpacked(Format f, Unpacked x, Round m
         // every code with that exponent exceeds the largest finite code.
         const int field = min_of(max_of(top, f.emin()) - f.emin(), 1 << f.exponent_bits());
         code = ulps + (static_cast<std::uint64_t>(field) << f.fraction_bits());
-        inward = rounds_inward(mode, x.negative);  // a finite value rounded inward stays finite, an infinity does not
+        inward = rounds_inward(mode, x.negative);  // rounding inward keeps a finite value finite
     }
     if (code <= f.max_finite_code()) return code == 0 && !f.has_negative_zero() ? 0 : sign | code;
     if (overflow == Overflow::saturate || inward || !f.can_overflow()) return sign | f.max_finite_code();
@@ -120,10 +122,11 @@ MACHEPS_HD constexpr std::uint64_t encode_unpacked(Format f, Unpacked x, Round m
 
 }  // namespace detail
 
-/// Rounds `x`, a float or double, to format `f` once. Returns the code, right-aligned except for f.padding. Every input
-/// has a result. A NaN gives the format's canonical quiet NaN with the sign of `x`, or the largest finite value if the
-/// format has no NaN. `overflow` determines the result of an overflow. `random` is read only by Round::stochastic,
-/// which requires it (require_random_bits). Source: IEEE 754-2019 4.3, OCP OFP8 1.0, OCP MX 1.0.
+/// Rounds `x`, a float or double, to format `f` once. Returns the code, which is right-aligned except that f.padding
+/// zero bits follow it. Every input has a result. A NaN gives the format's canonical quiet NaN with the sign of `x`, or
+/// the largest finite value if the format has no NaN. `overflow` determines the result of an overflow. `random` is read
+/// only by Round::stochastic, which requires it (require_random_bits). Source: IEEE 754-2019 4.3, OCP OFP8 1.0, OCP MX
+/// 1.0.
 template <class Source>
 MACHEPS_HD constexpr std::uint64_t encode64(Format f, Source x, Round mode, Overflow overflow, RandomBits random = {}) {
     return detail::encode_unpacked(f, unpack(x), mode, overflow, random) << f.padding;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Converts codes between formats, to and from integers and to integral values, and computes the IEEE remainder. All
+// Converts codes to other formats, to and from integers, and to integral values. Also computes the IEEE remainder. All
 // functions return flags, round once and use only integer operations (IEEE 754-2019 5.3.1, 5.4.1, 5.8, 5.9).
 #pragma once
 #include "core/arithmetic.hpp"
@@ -90,7 +90,8 @@ MACHEPS_HD constexpr Rounded remainder(Format f, std::uint64_t a, std::uint64_t 
         return detail::round_exact(f, value, Round::nearest_even, Overflow::nonsaturate, {}, Tininess::after_rounding);
     };
     const detail::Exact p = detail::exact(x), q = detail::exact(y);
-    // Both leading ones are at the same bit, so |a| < |b| / 2 if the exponent is smaller by two or more.
+    // The leading ones of p and q are at the same bit. Therefore, if the exponent of p is smaller by two or more, |a|
+    // is below |b| / 2 and n is 0.
     if (y.kind == Kind::infinite || p.exponent < q.exponent - 1) return round(p);
     const int below = p.exponent < q.exponent ? 1 : 0, exponent = q.exponent - below;
     const detail::uint128 divisor = q.significand << below;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // FieldError reports a field with an invalid value.
 //
-// The library cannot know what its caller calls a field: `kv_heads` of ModelConfig is --kv-heads on a command line and
-// a keyword in a script. `where` therefore contains the library's name of the field, and `what` and `fix` of every
-// Error put names of fields in backquotes. A caller replaces these names with its own before it shows the error to a
-// user.
+// The library cannot know by which name a user knows a field. For example, `kv_heads` of ModelConfig is the option
+// --kv-heads on a command line and a keyword in a script. Errors therefore contain the library's own names of fields:
+// `where` of a FieldError is such a name, and the texts `what` and `fix` of every Error put such names in backquotes.
+// The caller replaces them with the names that its user knows before it shows the error.
 #pragma once
 #include "core/error.hpp"
 
@@ -16,8 +16,8 @@ namespace macheps {
 
 class FieldError : public Error {
   public:
-    /// `field` may be several names, joined by ", ". If the value of the field was read as text, `given` is that text.
-    /// `where` then contains the field, followed by `given`.
+    /// `field` is the name of a field, or several names joined by ", ". `given` is the text from which the value was
+    /// read, if any. `where` is then the name followed by this text.
     FieldError(std::string field, std::string what, std::string fix, const std::string& given = {})
         : Error({.what = std::move(what),
                  .where = given.empty() ? field : field + " " + given,

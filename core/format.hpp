@@ -25,7 +25,7 @@ struct Format {
     int exponent_bias;
     Specials specials = Specials::inf_and_nan;
     Encoding encoding = Encoding::binary;
-    int padding = 0;  ///< zero bits below the code in its container (tf32: 13 of 32)
+    int padding = 0;  ///< number of zero bits that follow the code in its container (tf32: 13 of 32)
 
     constexpr bool operator==(const Format&) const = default;
 
@@ -36,7 +36,7 @@ struct Format {
     MACHEPS_HD constexpr bool has_negative_zero() const {
         return encoding == Encoding::binary && specials != Specials::fnuz;
     }
-    /// Returns true if a finite value can overflow to Inf or NaN. Formats without specials always saturate.
+    /// Returns true if a finite value can overflow to Inf or NaN. A format without Inf and NaN always saturates.
     MACHEPS_HD constexpr bool can_overflow() const { return specials != Specials::none; }
 
     MACHEPS_HD constexpr int container_bits() const { return bits + padding; }
@@ -48,7 +48,8 @@ struct Format {
         return encoding == Encoding::power_of_two ? -exponent_bias : 1 - exponent_bias;
     }
 
-    // The codes below are magnitudes without padding, unless their comment says otherwise.
+    // The following functions return codes of magnitudes without padding, unless the comment of a function says
+    // otherwise.
     MACHEPS_HD constexpr std::uint64_t sign_bit() const { return has_sign() ? std::uint64_t{1} << (bits - 1) : 0; }
     MACHEPS_HD constexpr std::uint64_t magnitude_mask() const {
         return (std::uint64_t{1} << (has_sign() ? bits - 1 : bits)) - 1;

@@ -36,8 +36,8 @@ constexpr Format of_widths(int exponent_bits, int fraction_bits) {
             .exponent_bias = (1 << (exponent_bits - 1)) - 1};
 }
 
-/// A name that consists of two widths, such as `e5m6`. All such names are stored, so that functions can return views of
-/// them.
+/// A name that states the widths of exponent and fraction, such as `e5m6`, and the format that it means. All such names
+/// are stored in a table, so that a function can return a std::string_view of a name.
 struct WidthName {
     std::array<char, 5> text{};
     std::size_t length = 0;

@@ -17,7 +17,7 @@ struct Aliases {
     std::string_view pytorch{};
     std::string_view ml_dtypes{};       ///< also JAX
     std::string_view cuda{};            ///< C++ types and __nv_fp8_interpretation_t
-    std::string_view cuda_data_type{};  ///< cudaDataType, as cuBLASLt takes it
+    std::string_view cuda_data_type{};  ///< values of cudaDataType, for cuBLASLt
     std::string_view ptx{};             ///< instruction qualifiers
     std::string_view ocp{};
     std::string_view llvm{};  ///< MLIR type names
@@ -146,7 +146,7 @@ inline constexpr std::array<NamedFormat, 17> all_formats{{
                  .other = "float8e5b16"}},
     {.name = "e4m3b11fnuz",
      .format = e4m3b11fnuz,
-     .summary = "fp8 without infinity and -0, bias 11, up to 30",
+     .summary = "fp8 without infinity and -0, bias 11, largest value 30",
      .source = "jax-ml/ml_dtypes float8_e4m3b11fnuz",
      .aliases = {.ml_dtypes = "float8_e4m3b11fnuz", .llvm = "f8E4M3B11FNUZ"}},
     {.name = "e3m4",
@@ -226,9 +226,9 @@ const NamedFormat* find_format(std::string_view name);
 /// for other names.
 std::optional<Format> ieee_format(std::string_view name);
 
-/// Returns the format called `name`. The name is looked up in all_formats, and then read as widths (ieee_format). If
-/// the name is unknown, throws an Error that suggests the nearest name. `where` is the origin of the name (a file and
-/// line, an option).
+/// Returns the format called `name`, which is a name in all_formats or, failing that, a name such as `e5m6` that
+/// ieee_format() understands. If the name is unknown, throws an Error that suggests the nearest name. `where` is the
+/// place from which the name comes, such as a file and line, or an option.
 Format format_named(std::string_view name, std::string_view where = {}, Exit exit = Exit::bad_input);
 
 /// Returns the name of `format` in all_formats. If the format is not in the table, returns a name made of its widths

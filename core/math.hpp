@@ -30,24 +30,25 @@ MACHEPS_HD inline float abs(float x) { return from_bits(bits(x) & 0x7fffffff); }
 namespace math {
 namespace detail {
 
-/// Reduces a finite |x| of at least 2^20 by the method of Payne and Hanek. |x| = m 2^e with an integer m. m is
-/// multiplied only by the 96 bits of 2/pi that affect |x| 2/pi modulo 4. The product has 62 bits of fraction. They
-/// suffice, because no float is nearer than 2^-30 pi/2 to a multiple of pi/2.
+/// Reduces a finite number x, with |x| of at least 2^20, by the method of Payne and Hanek. Let |x| = m 2^e with an
+/// integer m. Only 96 bits of 2/pi affect |x| 2/pi modulo 4, so m is multiplied by these bits alone. The product keeps
+/// 62 bits of fraction. They suffice, because no float is nearer than 2^-30 pi/2 to a multiple of pi/2.
 MACHEPS_HD inline Reduced reduce_large(float x) {
     // The bits of 2/pi in words of 32 bits. The first bit has the weight 2^-1.
     constexpr std::uint32_t two_over_pi[7] = {0xa2f9836e, 0x4e441529, 0xfc2757d1, 0xf534ddc0,
                                               0xdb629599, 0x3c439041, 0xfe5163ab};
     const auto u = bit_cast<std::uint32_t>(x);
     const std::uint64_t m = (u & 0x7fffff) | 0x800000;
-    // The window of 96 bits begins at the bit of 2/pi that has the weight 2^-(e - 1). `place` is the position of that
-    // bit. Place 32 has the weight 2^-1, and the 32 places before it are zeros.
+    // The window of 96 bits begins at the bit of 2/pi that has the weight 2^-(e - 1). `place` is the position of this
+    // bit in a sequence that consists of 32 zeros and the bits of 2/pi, so position 32 has the weight 2^-1.
     const int place = static_cast<int>((u >> 23) & 0xff) - 150 + 30, word = place >> 5, shift = place & 31;
     std::uint64_t window[3] = {};
     for (int i = 0; i < 3; ++i) {
         const std::uint64_t high = word + i >= 1 ? two_over_pi[word + i - 1] : 0, low = two_over_pi[word + i];
         window[i] = ((high << 32 | low) >> (32 - shift)) & 0xffffffff;
     }
-    // The top 64 of the low 96 bits of the product: 2 bits of quadrant and 62 bits of fraction.
+    // Only the low 96 bits of the product matter. The first 64 of them are kept: 2 bits of the quadrant and 62 bits of
+    // the fraction.
     const std::uint64_t product = (m * window[0] << 32) + m * window[1] + (m * window[2] >> 32);
     const std::uint64_t quadrant = (product + (std::uint64_t{1} << 61)) >> 62;
     const auto fraction = static_cast<std::int64_t>(product - (quadrant << 62));

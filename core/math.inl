@@ -58,7 +58,8 @@ MACHEPS_MATH_FN ExpParts exp_parts(MACHEPS_MATH_REAL x, MACHEPS_MATH_REAL low) {
     q = fma(q, r, Real(0x1.5554f2p-5f));
     q = fma(q, r, Real(0x1.55553cp-3f));
     q = fma(q, r, Real(0.5f));
-    // Computes 1 + r + (lost e^r + r^2 q). The rounding error of each addition is added to the rest.
+    // Computes 1 + r + (lost e^r + r^2 q) as head + tail. `rest` includes the rounding error of 1 + r, and the tail is
+    // the rounding error of first + rest.
     const Real first = Real(1.0f) + r, rest = (r - (first - Real(1.0f))) + fma(lost, first, q * (r * r));
     const Real head = first + rest;
     return {head, rest - (head - first), bits(shifted) - Int(0x4b400000)};
@@ -85,7 +86,7 @@ MACHEPS_MATH_FN MACHEPS_MATH_REAL expm1(MACHEPS_MATH_REAL x) {
     // 2^128 is not a float. For n = 128, halve the power and double the result.
     const auto top = e.n > Int(127);
     const Real s = two_to(select(top, e.n - Int(1), e.n));
-    // head - 1 is exact. Two equations hold exactly:
+    // head - 1 is exact. The next two sums are exact because each adds a rounded result and its rounding error:
     //   a + a_low = s - 1
     //   big + (b - (big - a)) = a + s (head - 1)
     const Real a = s - one, back = a - s, a_low = (s - (a - back)) + (Real(-1.0f) - back);
@@ -124,7 +125,8 @@ MACHEPS_MATH_FN MACHEPS_MATH_REAL log(MACHEPS_MATH_REAL x) {
     const auto subnormal = x < Real(0x1p-126f);
     Real y = select(subnormal, x * Real(0x1p25f), x);
     y = select(y > zero, y, Real(1.0f));
-    // Subtracting the bits of sqrt(1/2) leaves k in the exponent field and m in [sqrt(1/2), sqrt(2)) in the bits below.
+    // Let y = 2^k m with m in [sqrt(1/2), sqrt(2)). If the bits of sqrt(1/2) are subtracted from the bits of y, the
+    // exponent field becomes k. Adding them to the bits below that field then gives the bits of m.
     const Int offset = bits(y) - Int(0x3f3504f3);
     const Real m = from_bits((offset & Int(0x7fffff)) + Int(0x3f3504f3));
     const Real k = to_float(offset >> 23) - select(subnormal, Real(25.0f), zero);
@@ -144,7 +146,7 @@ MACHEPS_MATH_FN MACHEPS_MATH_REAL log1p(MACHEPS_MATH_REAL x) {
     const Real u = one + y, back = u - one, u_low = (one - (u - back)) + (y - back);
     const Int offset = bits(u) - Int(0x3f3504f3), field = offset >> 23;
     const Real m = from_bits((offset & Int(0x7fffff)) + Int(0x3f3504f3));
-    const auto near = field == Int(0);  // then the argument of the series is x itself
+    const auto near = field == Int(0);  // 1 + y is near 1: the series gets y itself, which is more accurate than m - 1
     const SplitSum sum = log_sum(to_float(field), select(near, y, m - one), select(near, zero, u_low / u));
     const Real value = select(y == zero, y, sum.big + sum.small);
     const Real above = select(x < infinity, value, infinity);
@@ -215,8 +217,9 @@ MACHEPS_MATH_FN MACHEPS_MATH_REAL rsqrt(MACHEPS_MATH_REAL x) {
     const Real zero(0.0f), infinity = from_bits(Int(0x7f800000));
     const auto regular = x > zero;
     const Real a = select(regular, select(x < infinity, x, Real(1.0f)), Real(1.0f));
-    // y (1 - e)^-1/2 = y (1 + e/2 + 3/8 e^2 + ...), where the residual e = 1 - a y^2 is computed to twice the
-    // precision. The term in e^2 matters for x just below a power of four, where the result is just above a tie.
+    // An approximation y has the residual e = 1 - a y^2, which is computed to twice the precision. The exact result is
+    // y (1 - e)^-1/2 = y (1 + e/2 + 3/8 e^2 + ...). The term in e^2 matters for x just below a power of four, where the
+    // result is just above a tie.
     const Real y = Real(1.0f) / sqrt(a), h = a * y, h_low = fma(a, y, -h);
     const Real residual = fma(-h, y, Real(1.0f)) - h_low * y;
     const Real root = fma(y, fma(Real(0.375f) * residual, residual, Real(0.5f) * residual), y);

@@ -18,7 +18,7 @@ MACHEPS_HD constexpr bool overflows(Format f, Unpacked x, Round mode, RandomBits
     // In the top binade, every number has the same last place as the largest number. This holds for every encoding.
     const int quantum = (f.encoding == Encoding::fixed_point ? f.emin() : max_top) - f.fraction_bits();
     const std::uint64_t places = round_shift(x.significand, quantum - x.exponent, mode, x.negative, random);
-    const int up = most.exponent - quantum;  // shift that gives `largest` the same quantum
+    const int up = most.exponent - quantum;  // left shift that converts `largest` to multiples of 2^quantum
     return places > (up >= 0 ? most.significand << up : most.significand >> -up);
 }
 

@@ -19,12 +19,16 @@ enum class Reach : std::uint8_t {
 
 /// The code that a NaN is converted to.
 enum class NanCodes : std::uint8_t {
-    quiet,      ///< the canonical quiet NaN with the input's sign
-    nvidia,     ///< all ones with a clear sign; cvt.rna to tf32 keeps the sign and the high payload (see nan_code_of)
-    cuda_host,  ///< as nvidia; but fp64 to e4m3fn keeps the sign, and fp64 to e5m2 the sign and the top of the payload
+    quiet,  ///< the canonical quiet NaN with the input's sign
+    /// All ones with a clear sign. Only cvt.rna to tf32 keeps the sign and the high bits of the payload (see
+    /// nan_code_of).
+    nvidia,
+    /// Like `nvidia`, except that two conversions from fp64 keep more of the NaN: e4m3fn keeps the sign, and e5m2 keeps
+    /// the sign and the high bits of the payload.
+    cuda_host,
     ml_dtypes,  ///< as quiet; but fp6 and fp4, which have no NaN, give a zero of the opposite sign
     torch,      ///< as quiet; but bf16 loses the sign, and in e5m2 all bits except the sign are ones
-    payload,    ///< a quiet NaN with the sign and the top of the payload of the input
+    payload,    ///< a quiet NaN with the sign and the high bits of the payload of the input
 };
 
 /// How e8m0fnu, which has no sign and no zero, converts negative numbers, zero and magnitudes below 2^-127.
@@ -47,7 +51,7 @@ struct Profile {
     Reach saturates = Reach::no_format;           ///< a finite overflow becomes the largest finite value
     Reach saturates_infinity = Reach::no_format;  ///< an infinity becomes the largest finite value
     bool fnuz_infinity_is_nan = false;            ///< exception: in fnuz formats, an infinity becomes NaN
-    bool truncation_overflows = false;            ///< toward_zero overflows from one step beyond the maximum on
+    bool truncation_overflows = false;            ///< toward_zero overflows if |x| >= the maximum plus one step
     Reach fp64_via_fp32 = Reach::no_format;       ///< fp64 is rounded to fp32 first: two roundings
     bool flushes_subnormals = false;              ///< magnitudes below 2^-126 are read as signed zeros
     NanCodes nan = NanCodes::quiet;
@@ -109,9 +113,9 @@ MACHEPS_HD constexpr std::uint64_t nan_code_of(NanCodes rule, Format f, bool neg
             if (from_fp64 && is<e5m2>(f)) return quiet | payload >> 62;
             [[fallthrough]];
         case NanCodes::nvidia:
-            // cvt.rna.tf32 masks the low bits of a NaN. A NaN whose payload is only in the low bits becomes Inf. With
-            // .satfinite, ptxas subtracts one step from every result that is not finite: from Inf, and from NaN as
-            // well.
+            // cvt.rna.tf32 clears the low bits of a NaN, so a NaN whose payload is only in these bits becomes Inf. With
+            // .satfinite, the instructions that ptxas generates subtract one unit in the last place from every result
+            // that is not finite, from a NaN as well as from Inf.
             if (is<tf32>(f) && mode == Round::nearest_away) {
                 const std::uint64_t masked = sign | f.inf_code() | payload >> 54;
                 return rule == NanCodes::nvidia && saturates ? masked - 1 : masked;

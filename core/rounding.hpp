@@ -12,7 +12,8 @@ enum class Round : std::uint8_t { nearest_even, nearest_away, toward_zero, up, d
 /// a format without Inf.
 enum class Overflow : std::uint8_t { nonsaturate, saturate };
 
-/// Returns true if `mode` moves a magnitude of this sign towards zero, so that a finite value never overflows.
+/// Returns true if a finite value with this sign never overflows in `mode`, because a value above the largest finite
+/// magnitude is rounded toward zero.
 MACHEPS_HD constexpr bool rounds_inward(Round mode, bool negative) {
     return mode == Round::toward_zero || mode == Round::to_odd || (mode == Round::up && negative) ||
            (mode == Round::down && !negative);
@@ -49,14 +50,14 @@ MACHEPS_HD constexpr void require_random_bits(Round mode, RandomBits random) {
     if (mode == Round::stochastic && (random.bits < 1 || random.bits > 32)) detail::refuse_to_truncate();
 }
 
-/// Returns `significand` / 2^drop rounded to an integer. Zero stays zero for any drop. Otherwise, a negative drop
-/// shifts left, and the caller ensures that no bit is lost. Stochastic rounding goes away from zero if and only if
-/// floor(2^bits * discarded fraction) + random.value is at least 2^bits. Without random bits, stochastic rounding fails
-/// as in require_random_bits().
+/// Returns `significand` / 2^drop rounded to an integer. A significand of zero gives zero for any drop. For any other
+/// significand, a negative drop is a left shift, and the caller ensures that it loses no bit. Let f < 1 be the
+/// discarded fraction. Stochastic rounding goes away from zero if and only if floor(2^random.bits * f) + random.value
+/// is at least 2^random.bits. Without random bits, stochastic rounding fails as in require_random_bits().
 MACHEPS_HD constexpr std::uint64_t round_shift(std::uint64_t significand, int drop, Round mode, bool negative,
                                                RandomBits random = {}) {
     require_random_bits(mode, random);
-    if (significand == 0) return 0;  // an unnormalised zero may carry any exponent
+    if (significand == 0) return 0;  // a zero may have any exponent, so `drop` may be out of range
     if (drop <= 0) return significand << -drop;
     const std::uint64_t kept = drop < 64 ? significand >> drop : 0;
     const std::uint64_t discarded = drop < 64 ? significand & ((std::uint64_t{1} << drop) - 1) : significand;
@@ -65,7 +66,8 @@ MACHEPS_HD constexpr std::uint64_t round_shift(std::uint64_t significand, int dr
     switch (mode) {
         case Round::nearest_even:
         case Round::nearest_away: {
-            const std::uint64_t half = drop <= 64 ? std::uint64_t{1} << (drop - 1) : 0;  // 0: one half is at least 2^64
+            // One half in the units of `discarded`. 0 means that this number does not fit in 64 bits.
+            const std::uint64_t half = drop <= 64 ? std::uint64_t{1} << (drop - 1) : 0;
             const bool tie_away = mode == Round::nearest_away || (kept & 1) != 0;
             away = half != 0 && (discarded > half || (discarded == half && tie_away));
             break;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of rounding modes and of the results of an overflow, with one spelling for policies, options and JSON.
+// Names of the rounding modes (Round) and of the results of an overflow (Overflow). Policies, options and JSON spell
+// them in the same way.
 #pragma once
 #include "core/rounding.hpp"
 

@@ -51,8 +51,8 @@ struct TensorView {
     constexpr std::int64_t count() const { return shape.count(); }
     constexpr std::int64_t rows() const { return shape.rows(); }
     constexpr std::int64_t columns() const { return shape.columns(); }
-    /// Converts to a view of constants. The operator is a template, because otherwise nvcc would warn that a view of
-    /// constants has a conversion to its own type.
+    /// Converts a view of mutable elements to a view of constant elements. The operator is a template, because nvcc
+    /// would warn about an ordinary operator: in a view of constant elements, it would convert to the view's own type.
     template <class U>
     requires(!std::is_const_v<T> && std::is_same_v<U, const T>) constexpr operator TensorView<U>() const {
         return {data, shape};

@@ -57,8 +57,8 @@ MACHEPS_HD constexpr std::uint64_t from_ordinal(Format f, std::int64_t n) {
 }
 
 /// Return the largest and the smallest ordinal of a format. The largest is the ordinal of +Inf, or of the largest
-/// finite value if the format has no Inf. The smallest is the negative of the largest, except in two formats: it is 0
-/// in e8m0fnu, and one less than the negative in mxint8.
+/// finite value if the format has no Inf. The smallest is minus the largest, with two exceptions: it is 0 in e8m0fnu,
+/// and -largest - 1 in mxint8.
 MACHEPS_HD constexpr std::int64_t greatest_ordinal(Format f) {
     return static_cast<std::int64_t>(f.max_finite_code()) + (f.has_inf() ? 1 : 0);
 }
@@ -80,8 +80,8 @@ MACHEPS_HD constexpr std::uint64_t code_distance(Format f, std::uint64_t a, std:
 }
 
 /// Returns the neighbour of `from` in the direction of `to`. Arguments and result are containers. If an operand is a
-/// NaN, returns the canonical NaN. If the values are equal, returns `to`. A step onto zero keeps the sign if the format
-/// has -0. Source: IEEE 754-2019 5.3.1 (nextUp), C17 7.12.11.3.
+/// NaN, returns the canonical NaN. If the values are equal, returns `to`. A step from a negative number to zero gives
+/// -0 if the format has -0. Source: IEEE 754-2019 5.3.1 (nextUp), C17 7.12.11.3.
 MACHEPS_HD constexpr std::uint64_t nextafter(Format f, std::uint64_t from, std::uint64_t to) {
     if (is_nan(f, from) || is_nan(f, to)) return f.nan_code() << f.padding;
     const std::int64_t x = ordinal(f, from), y = ordinal(f, to);

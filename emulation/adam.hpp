@@ -15,7 +15,8 @@ using elementwise::Operations;
 MACHEPS_HD inline double widen(float x) { return x; }
 MACHEPS_HD inline float narrow(double x) { return static_cast<float>(x); }
 
-/// Identifies a kernel of emulation/adam.inl: `Kernel kernel = adam::Fused{}`.
+/// Identifies a kernel of emulation/adam.inl. It is made from an object of the kernel's type, as in
+/// `Kernel kernel = adam::Fused{}`.
 struct Kernel;
 
 }  // namespace adam
@@ -24,7 +25,9 @@ struct Kernel;
 /// floats. Fields without a comment have the same meaning as in struct Adam.
 struct AdamConstants {
     double lr, beta1, beta2, eps, weight_decay;
-    bool adds_decay_to_gradient, gains_decay, loses_decay;  ///< the last two are false if weight_decay == 0
+    /// `gains_decay`: a decay term is added to the gradient. `loses_decay`: the weight is decreased directly. Both are
+    /// false if weight_decay == 0.
+    bool adds_decay_to_gradient, gains_decay, loses_decay;
     float lr_fp32, beta1_fp32, beta2_fp32, eps_fp32, decay;
     float weight1, weight2;             ///< 1 - beta1 and 1 - beta2
     float kept;                         ///< 1 - lr weight_decay
@@ -49,14 +52,14 @@ namespace adam {
 
 struct Kernel {
     std::string_view name;
-    bool rounds;  ///< whether the kernel rounds the result of each line to `arithmetic`
+    bool rounds;  ///< whether every result that the framework stores in a tensor is rounded to Adam::arithmetic
     std::size_t place;
 
     template <elementwise::OneOf<Kernels> K>
     constexpr Kernel(K) : name(K::name), rounds(K::rounds), place(elementwise::place_in<K>(Kernels{})) {}
 };
 
-/// Every kernel, for loops over all kernels.
+/// All kernels of emulation/adam.inl, in the order of its list.
 inline constexpr auto kernels = elementwise::rows_of<Kernel>(Kernels{});
 
 }  // namespace adam
@@ -68,7 +71,7 @@ struct Adam {
     double lr = 0, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
     double bias_correction1 = 1, bias_correction2 = 1;  ///< 1 - beta1^t and 1 - beta2^t
     bool adds_decay_to_gradient = false;                ///< Adam with L2, not AdamW
-    Format arithmetic = fp32;                           ///< format to which a kernel with `rounds` rounds each line
+    Format arithmetic = fp32;                           ///< format of the stored results, if the kernel `rounds`
     Cast value_cast{}, moment1_cast{}, moment2_cast{};
 };
 

@@ -8,8 +8,8 @@
 // the functions sqrt, fma, widen and narrow, must be in scope.
 //
 // step() computes the new p, m and v before anything is stored. It calls `rounded` on the result of each line that the
-// framework stores in a tensor. A kernel whose framework keeps all numbers in registers has rounds = false and does not
-// call `rounded`, or gets a `rounded` that returns its argument.
+// framework stores in a tensor. A kernel whose framework keeps all numbers in registers has rounds = false. Such a kernel
+// either does not call `rounded`, or is passed a `rounded` that returns its argument unchanged.
 //
 // To add a kernel, define a type with `name`, `rounds` and step(), and add the type to the list at the end.
 namespace adam {
@@ -53,7 +53,7 @@ struct SingleCpu {
         lines(x, s, s.kept, s.beta2_fp32, rounded);
     }
 
-    /// Computes the step. `kept` multiplies the weight, and `beta2` multiplies the second moment.
+    /// Computes the step. The weight is multiplied by `kept`, and the second moment by `beta2`.
     template <class Rounded>
     static MACHEPS_MATH_FN void lines(Element& x, const AdamConstants& s, float kept, float beta2,
                                       const Rounded& rounded) {

@@ -11,7 +11,7 @@ void Backend::draw(std::string_view operation, const Cast& cast, std::int64_t co
     if (!cast.can_draw()) {
         throw Error({.what = "stochastic rounding has no random bits",
                      .where = std::string(operation),
-                     .fix = "give the cast a key, and random_bits of 1 to 32",
+                     .fix = "set the key of the cast, and random_bits from 1 to 32",
                      .exit = Exit::usage});
     }
     if (draws_ != nullptr && count > 0) draws_->push_back({cast.key, static_cast<std::uint64_t>(count)});

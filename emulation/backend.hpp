@@ -4,10 +4,10 @@
 // definition.
 //
 // Values are stored as fp32. A cast rounds them to the values of a narrower format. The backend owns the memory of
-// tensors, which need not be host memory; only upload and download access host memory. All tensors are row-major and
-// contiguous unless a leading dimension is given. NaN and Inf are data and never cause an error. An operation throws
-// Error if its shapes disagree. In the formulas, "sum" means a sum by the lane rule of emulation/reduce.hpp. A product
-// is rounded before it is added, unless the formula says "fma". Backward operations overwrite their outputs.
+// tensors, and this memory may be on a device. Only upload and download access host memory. All tensors are row-major
+// and contiguous unless a leading dimension is given. NaN and Inf are data and never cause an error. An operation
+// throws Error if its shapes disagree. In the formulas, "sum" means a sum by the lane rule of emulation/reduce.hpp. A
+// product is rounded before it is added, unless the formula says "fma". Backward operations overwrite their outputs.
 #pragma once
 #include "core/rng.hpp"
 #include "core/rounding.hpp"
@@ -49,9 +49,9 @@ struct MatmulOperand {
     std::int64_t ld = 0;                              ///< elements from one stored row to the next
     bool transposed = false;                          ///< stored as its transpose
     std::int64_t stride_outer = 0, stride_inner = 0;  ///< elements from one matrix of a batch to the next
-    /// Format of the values. Some machines need the format, because they read a subnormal with the smallest exponent of
-    /// its format. Bits that do not fit into the format are cut off. The result for a magnitude above the largest value
-    /// of the format is unspecified.
+    /// Format of the values. The result of some machines depends on it, because they give every subnormal number the
+    /// smallest exponent of the format. Bits of a value that do not fit into the format are cut off. The result for a
+    /// magnitude above the largest value of the format is unspecified.
     Format format = fp32;
     OperandScales scales{};  ///< the same for every matrix of a batch
 };
@@ -74,9 +74,10 @@ enum class Triangle : std::uint8_t {
 /// an operand. acc is +0 if k is 0.
 ///
 /// With an addend C [m,n], every sum starts with c[i,j] instead of +0. c[i,j] is a number of the machine's addend
-/// format, in the units of the sum. With a promotion, c[i,j] is the initial value of the main accumulator. Otherwise it
-/// is the addend of the first instruction. C may be `out` itself if each element of C is in the place of its result.
-/// Pairwise, Kahan and exact sums, and sums that are split into slices or blocks, do not accept an addend.
+/// format, in the units of the sum. With a promotion, partial sums are added to a main accumulator, whose initial value
+/// is c[i,j]. Otherwise c[i,j] is the addend of the first instruction. C may use the memory of `out` if each c[i,j] is
+/// stored at the place of out[i,j]. Pairwise, Kahan and exact sums, and sums that are split into slices or blocks, do
+/// not accept an addend.
 struct Matmul {
     std::int64_t m = 0, n = 0, k = 0;
     std::int64_t batch_outer = 1, batch_inner = 1;
@@ -118,7 +119,7 @@ struct UpdateStats {
     std::uint64_t count = 0;
     std::uint64_t nonzero = 0;  ///< u != 0
     std::uint64_t lost = 0;     ///< u != 0 and the stored value did not change
-    /// Second moments that did not change although the gradient or the moment itself was not 0.
+    /// Number of second moments that did not change although the gradient or the moment itself was not 0.
     std::uint64_t frozen = 0;
     double wanted2 = 0;       ///< sum of u^2, fp64, lane rule
     double moved2 = 0;        ///< sum of moved^2
@@ -207,7 +208,7 @@ class Backend {
     virtual ScaledResult scaled_cast(ConstView in, View out, View scales, const ScaledCast& how,
                                      Tally* tally = nullptr) = 0;
     /// Multiplies the output of scaled_cast by its decode scales: out = fl32(fl32(in * scale of its group) * factor).
-    /// The contraction axis of the groups is the last axis if k_is_last, and the first axis otherwise.
+    /// The contraction index k of the matmul is the last axis of the tensor if k_is_last, and the first axis otherwise.
     virtual void decode_groups(ConstView in, const OperandScales& scales, bool k_is_last, float factor, View out) = 0;
     /// Returns max |x| over all elements, the canonical NaN if any element is NaN, and 0 if x is empty.
     virtual float amax(ConstView x) = 0;
@@ -264,7 +265,7 @@ class Backend {
     /// rows.
     virtual float nll(ConstView logp, TokenView targets) = 0;
     /// Returns the mean over rows of log(sum(exp(x - top))) + (top - x[target]), where top is the max of the row (NaN
-    /// if there is a NaN). This is nll of log_softmax, computed from the logits in fp64.
+    /// if there is a NaN). Mathematically, this is nll() of log_softmax(). It is computed from the logits in fp64.
     virtual double cross_entropy(ConstView logits, TokenView targets) = 0;
     /// dx = (exp(logp) - [column == target]) * factor.
     virtual void nll_backward(ConstView logp, TokenView targets, float factor, View dx) = 0;
@@ -293,7 +294,7 @@ class Backend {
     virtual void sgd(View p, ConstView g, View momentum, const Sgd& args, UpdateStats* stats = nullptr) = 0;
 
   protected:
-    /// Calls draw() for each cast of an operation.
+    /// Call the public draw() for each cast that an operation with these arguments applies.
     void draw(const Matmul& args);
     void draw(const AdamW& args, std::int64_t count);
     void draw(const Adam& args, std::int64_t count);

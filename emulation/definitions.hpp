@@ -2,8 +2,8 @@
 // Definition of every operation of emulation/backend.hpp for one element, one row or one column. The scalar engine runs
 // this code; the vector and CUDA engines return the same bits. The code compiles for host and device. Pointers point to
 // contiguous rows. Each operation is rounded separately; fma is used only in core/math.hpp and core/math64.hpp. Three
-// definitions are elsewhere: matmul with its Machine is in emulation/matmul, Adam as frameworks round it is in
-// emulation/adam.hpp, and a cast's tally is next to the codec in core/tally.hpp.
+// definitions are in other files: matmul on a Machine in emulation/matmul, Adam with the roundings of the frameworks in
+// emulation/adam.hpp, and the tally of a cast in core/tally.hpp, next to the codec.
 #pragma once
 #include "core/math.hpp"
 #include "core/math64.hpp"
@@ -32,8 +32,8 @@ MACHEPS_HD inline float cast_element(const Cast& cast, float x, std::uint64_t i)
     return quantize(cast.format, z, cast.round, cast.overflow, random);
 }
 
-/// Returns f == fp32. (Device code may not refer to a constexpr variable of namespace scope, so this uses a local
-/// copy.)
+/// Returns whether f is fp32. The function compares f with a local copy of fp32, because device code may not refer to a
+/// constexpr variable at namespace scope.
 MACHEPS_HD inline bool is_fp32(const Format& f) {
     constexpr Format single = fp32;
     return f == single;
@@ -56,7 +56,7 @@ MACHEPS_HD inline float row_max(const float* x, std::int64_t n) {
     return top;
 }
 
-// --- elementwise: the formulas are those of emulation/elementwise.inl
+// --- elementwise operations, with the formulas of emulation/elementwise.inl
 
 template <class F>
 MACHEPS_HD inline float map(float x) {
@@ -172,8 +172,8 @@ MACHEPS_HD inline float column_sum(const float* x, std::int64_t rows, std::int64
     return canonical(sum);
 }
 
-/// Returns the index of element d of head h at time t of batch entry b. Rows have `columns` elements, and the heads
-/// begin at column `first`.
+/// Returns the index of element d of head h at time t of batch entry b in an array that has one row per entry and time.
+/// A row has `columns` elements, and its heads begin at column `first`.
 MACHEPS_HD constexpr std::int64_t joined_index(std::int64_t b, std::int64_t t, std::int64_t h, std::int64_t d,
                                                std::int64_t times, std::int64_t columns, std::int64_t first,
                                                std::int64_t width) {
@@ -216,7 +216,7 @@ MACHEPS_HD constexpr bool is_finite(float x) { return (bit_cast<std::uint32_t>(x
 /// Returns fl32(y * decode_scale), or y itself if the scale is 1.
 MACHEPS_HD constexpr float decoded(float y, float decode_scale) { return decode_scale == 1 ? y : y * decode_scale; }
 
-/// Returns the terms of x and the decoded y, or zeros if either is not finite.
+/// Returns the terms for the pair of x and y, where y is already decoded. Returns zeros if either is not finite.
 MACHEPS_HD constexpr ErrorTerms error_terms(float x, float y) {
     if (!is_finite(x) || !is_finite(y)) return {};
     const double a = x, b = y, error = b - a;
@@ -262,7 +262,8 @@ struct Updated {
     float wanted = 0;
 };
 
-/// Counts one element and returns its terms of the sums. `moved` is exact if fp64 can represent the difference.
+/// Counts one element in `stats` and returns the terms that it adds to the sums. The change of the element, `moved`, is
+/// rounded to fp64.
 MACHEPS_HD inline UpdateSums observe(UpdateStats& stats, float before, float after, float wanted) {
     ++stats.count;
     stats.nonzero += wanted != 0;
@@ -276,7 +277,8 @@ MACHEPS_HD inline void observe_moment(UpdateStats& stats, float g, float before,
     stats.frozen += after == before && (g != 0 || before != 0);
 }
 
-/// Stores one element after a step of Adam. Counts it unless stats is null. Returns its terms of the sums.
+/// Stores one element after a step of Adam. Unless `stats` is null, counts the element there and returns the terms that
+/// it adds to the sums. Otherwise returns zeros.
 MACHEPS_HD inline UpdateSums store(const Updated& after, UpdateStats* stats, float& p, float g, float& m, float& v) {
     UpdateSums sums;
     if (stats != nullptr) {
@@ -305,8 +307,8 @@ MACHEPS_HD inline Updated adamw_fp32(float p, float g, float m, float v, const A
             store_as(a.moment2_cast, v_new, i), u};
 }
 
-/// Rounds the result of each line to a.arithmetic (RNE), in the order of torch's single-tensor Adam. As in torch, the
-/// line `p *= 1 - decay` is left out if decay == 0.
+/// Computes a step as torch's single-tensor Adam does. The result of each line of torch's code is rounded to
+/// a.arithmetic (RNE). As in torch, the line `p *= 1 - decay` is left out if decay == 0.
 MACHEPS_HD inline Updated adamw_narrow(float p, float g, float m, float v, const AdamW& a, std::uint64_t i) {
     const auto rounded = [&](float x) {
         return quantize(a.arithmetic, canonical(x), Round::nearest_even, Overflow::nonsaturate);

@@ -13,7 +13,8 @@ namespace macheps {
 
 namespace elementwise {
 
-/// List of operations. The place of an operation in its list identifies it in each engine and on each SIMD target.
+/// List of operations. The index of an operation in its list is called its place. It identifies the operation in each
+/// engine and on each SIMD target.
 template <class... Operation>
 struct Operations {};
 
@@ -85,8 +86,8 @@ constexpr std::array<Row, sizeof...(Operation)> rows_of(Operations<Operation...>
 inline constexpr auto unaries = rows_of<Unary>(Unaries{});
 inline constexpr auto binaries = rows_of<Binary>(Binaries{});
 
-/// Calls work(F{}), where F is the operation at `place` of the list. This finds the type of an operation from the place
-/// in its row.
+/// Calls work(F{}), where F is the type of the operation at index `place` of the list. A Unary or Binary stores only
+/// the place of its operation, and this function finds the type.
 template <class Work, class... Operation>
 void visit(Operations<Operation...> list, std::size_t place, const Work& work) {
     (void)((place == place_in<Operation>(list) && (work(Operation{}), true)) || ...);

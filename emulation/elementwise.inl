@@ -50,7 +50,8 @@ struct GeluTanh {
     /// y = (0.5 x) (1 + t)
     static MACHEPS_MATH_FN Real value(Real x) { return (Real(0.5f) * x) * (Real(1.0f) + inner(x)); }
     /// dx = dy (0.5 (1 + t) + (0.5 x) ((1 - t t) (k0 (1 + 3k1 (x x)))))
-    /// If x x overflows (|x| above 1.8e19), the result is 0 Inf = NaN, as in other implementations of this formula.
+    /// If x x overflows, which happens for |x| above 1.8e19, the result is 0 * Inf = NaN. Other implementations of this
+    /// formula have the same result.
     static MACHEPS_MATH_FN Real backward(Real x, Real dy) {
         const Real half(0.5f), one(1.0f), t = inner(x);
         const Real slope = (one - t * t) * (Real(gelu_k0) * (one + Real(gelu_3k1) * (x * x)));

@@ -38,7 +38,7 @@ void require_operand(const MatmulOperand& operand, const char* name, std::int64_
         {.what = fmt::format("operand {} is {}, and ld is {}", name,
                              operand.data == nullptr ? "missing" : fmt::format("[{},{}]", rows, columns), operand.ld),
          .where = "matmul",
-         .fix = fmt::format("pass memory, and ld >= {}", stored_columns)});
+         .fix = fmt::format("pass a non-null pointer, and ld >= {}", stored_columns)});
 }
 
 }  // namespace
@@ -67,11 +67,18 @@ void scaled_cast(const Shape& in, const Shape& out, const Shape& scales, const S
     same_count("scaled_cast", {in, out});
     const std::int64_t columns = in.columns(), rows = columns == 0 ? 0 : in.count() / columns;
     const ScaleGrid grid = scale_grid(*how.granularity, how.k_is_last, rows, columns);
-    if (scales.count() == grid.rows * grid.columns && fits(*how.rule, *how.granularity)) return;
-    throw Error({.what = fmt::format("there are {} scales for {} x {} groups, or the rule makes scales of another kind",
-                                     scales.count(), grid.rows, grid.columns),
-                 .where = "scaled_cast",
-                 .fix = "use the number of scales of scale_grid(), and a rule that fits the granularity"});
+    if (scales.count() != grid.rows * grid.columns) {
+        throw Error(
+            {.what = fmt::format("there are {} scales, but {} x {} groups", scales.count(), grid.rows, grid.columns),
+             .where = "scaled_cast",
+             .fix = "pass one scale for each group (see scale_grid())"});
+    }
+    if (!fits(*how.rule, *how.granularity)) {
+        throw Error({.what = fmt::format("the scale rule {} does not support the granularity {}", how.rule->name,
+                                         how.granularity->name),
+                     .where = "scaled_cast",
+                     .fix = fmt::format("use a rule such as {}", how.granularity->usual_rule)});
+    }
 }
 
 void matmul(const Matmul& args) {

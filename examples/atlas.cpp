@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prints failures of low precision as CSV rows: time steps of the heat equation that stop changing the solution, steps
-// of Euler's method that stop changing it, a harmonic series that stops growing, sums that need subnormal numbers, and
-// error-free transformations that have an error. Every operation is rounded once.
+// of Euler's method that stop changing the solution, a harmonic series that stops growing, sums that need subnormal
+// numbers, and error-free transformations that have an error. Every operation is rounded once.
 //
 //     c++ -std=c++20 -O2 atlas.cpp $(pkg-config --cflags --libs macheps-core)
 //     ./a.out heat euler harmonic squares transforms
@@ -50,8 +50,8 @@ class Numbers {
     Code fma(Code a, Code b, Code c) { return run(Operation::fma, a, b, c); }
     std::string_view format_name() const { return macheps::format_name(format_); }
     std::string_view round_name() const { return name_of(mode_); }
-    /// Returns whether an operation since the last call exceeded the largest number in a case where IEEE 754 gives an
-    /// infinity. A format without infinity and NaN saturates such a result.
+    /// Returns whether an operation since the last call overflowed, that is, whether IEEE 754 would give an infinity. A
+    /// format without infinity and NaN gives its largest number instead.
     bool take_overflow() { return std::exchange(has_overflowed_, false); }
 
   private:
@@ -206,10 +206,10 @@ void print_squares() {
     }
 }
 
-/// Runs error-free transformations on all pairs of numbers of a format whose exact sum or product is in range. A pair
-/// fails if the two results of the transformation do not add up to the exact sum or product. TwoSum overflows if IEEE
-/// 754 would make one of its results infinite, even if the format saturates. Products are counted again for the pairs
-/// whose sum is also in range.
+/// Runs error-free transformations of sums and products on all pairs of numbers of a format, if the exact sum or
+/// product is in range. A pair fails if the two results of the transformation do not add up to the exact sum or
+/// product. TwoSum overflows if IEEE 754 would make one of its results infinite, even if the format saturates. Products
+/// are counted twice: over all pairs, and over the pairs whose exact sum is also in range.
 void print_transforms() {
     for (const Format& format : {e4m3fn, e5m2, e2m3fn, e3m2fn}) {
         std::vector<Code> finite;

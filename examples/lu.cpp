@@ -41,7 +41,7 @@ void solve(const Wide& a, const Wide& b) {
     const Matrix narrow = a.cast<Scalar>();
     const Eigen::PartialPivLU<Matrix> factors(narrow);
     const auto correction = [&](const Wide& residual) -> Wide {
-        // A residual may be too small for the format, so it is scaled, as in loss scaling.
+        // A residual may be too small for the format, so it is first divided by its largest magnitude.
         const double scale = residual.cwiseAbs().maxCoeff();
         if (scale == 0) return Wide::Zero(b.rows(), b.cols());
         const Matrix right = Wide(residual / scale).cast<Scalar>();

@@ -101,7 +101,8 @@ print(f"from 2e-6 to 4e-6 the error of fp16 is up to {errors['fp16']:.1e}, and t
 # %% [markdown]
 # - Spacing doubles at each power of two: e4m3fn has 8 numbers in [1, 2) and 8 in [128, 256).
 # - bf16 is the upper half of fp32. It has the same range, but 8 significant bits instead of 24.
-# - 464 still rounds to 448. It is halfway between 448 and 480, which would be the next number, and the tie goes to 448.
+# - 464 still rounds to 448. It is halfway between 448 and 480, the next number if the format continued. The tie goes to
+#   448.
 #   465 becomes NaN, unless you ask for saturation.
 # - Guides say that fp16 is "more accurate for small values". At 3e-6 it is not: fp16 is subnormal below 6.1e-5, and
 #   loses a bit with each halving.

@@ -87,8 +87,8 @@ assert efficiency["pure-bf16"] < 0.97 and abs(efficiency["pure-bf16-sr"] - 1) < 
 assert gap["pure-bf16"] > 0.015 and abs(gap["pure-bf16-sr"]) < gap["pure-bf16"] / 2 and abs(gap["amp-bf16"]) < 0.003
 
 # %% [markdown]
-# - In `pure-bf16`, 60 % of the updates in the last steps changed nothing. A part of the change that the optimiser
-#   requested never happened, so the efficiency is below 1. The loss is higher than with fp32.
+# - In `pure-bf16`, 60 % of the updates in the last steps changed nothing. The weights therefore changed less than the
+#   optimiser requested: the update efficiency is below 1. The loss is higher than with fp32.
 # - Stochastic rounding loses nearly as many single updates, because most weights still do not move in a given step. But
 #   the weights that do move are moved by a whole spacing, so that *on average* the update is applied. The efficiency is
 #   1, and there is almost no gap. **Losing updates is harmless if the rounding errors are unbiased.**

@@ -97,8 +97,8 @@ assert (normal.max_error <= normal.bound).all() and (normal.max_error <= normal.
 #   numbers exceeds neither bound, so a kernel that stalls like this is not wrong.
 #
 # ## Exercises
-# 1. At which sum do products of 2^-4 stall? At which sum do products of 1? Predict it from 13 bits, then try it with
-#    `me.matmul`.
-# 2. Does the order of the terms matter on this unit? Sort data of equal sign and compare.
+# 1. At which sum do products of 2^-4 stall? At which sum do products of 1 stall? Predict it from 13 bits, then try it
+#    with `me.matmul`.
+# 2. Does the order of the terms matter on this unit? Sort data that all have the same sign, and compare.
 # 3. *(a new command)* Find the largest `promoteN` whose largest error stays below bf16's unit roundoff, 2^-8, at k =
 #    65536 in the experiment with equal numbers.

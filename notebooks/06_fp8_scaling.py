@@ -125,7 +125,7 @@ assert 4 < median["e4m3fn"] - median["e5m2"] < 8 and abs(run.summary.set_index("
 # - In training, casts to e4m3fn are about one bit (6 dB) better than casts to e5m2, and neither affects the loss.
 #
 # ## Exercises
-# 1. Make a tensor for which one scale for each 1x128 block is *worse* than one for the whole tensor.
+# 1. Make a tensor for which one scale for each 1x128 block is *worse* than a single scale for the whole tensor.
 # 2. Why is the SQNR of e4m3fn about 31 dB and not higher, whatever the scale is? Derive it from u = 2^-4.
 # 3. *(a new command)* `macheps gemm -d outliers -f e4m3fn --scaling none,tensor,row` shows the effect of scales on
 #    products. Compare `operand_sqnr_db` with the values here.

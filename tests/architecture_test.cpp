@@ -46,8 +46,8 @@ const std::map<std::string, Names> rooms{
       "experiments/policy", "experiments/configs", "experiments/training", "python"}},
 };
 
-/// Folders that files outside may include only through the listed headers (doors). If the list is empty, files outside
-/// may not include anything from the folder.
+/// For each of these folders, lists the headers (doors) that files outside the folder may include. If the list is
+/// empty, files outside may not include anything from the folder.
 const std::map<std::string, Names> doors{
     {"emulation/cpu",
      {"cpu_backend.hpp", "matmul/machine/instruction_grid.hpp", "ops/casts/cast64.hpp", "ops/casts/codes.hpp",
@@ -190,7 +190,8 @@ Names passed_doors(const Includes& all) {
     return wrong;
 }
 
-/// Returns the nodes of a cycle in the graph, with the first one repeated at the end, or nothing if there is no cycle.
+/// Returns the nodes of a cycle in the graph, or nothing if the graph has no cycle. The first node is repeated at the
+/// end.
 Names circle_in(const std::map<std::string, std::set<std::string>>& graph) {
     std::set<std::string> done;
     Names path;
@@ -234,7 +235,7 @@ Names circle_of_folders(const Includes& all) {
     return circle_in(graph);
 }
 
-/// Includes that break each of the rules. core includes emulation. emulation/evidence includes a header of
+/// Includes that together break every rule. core includes emulation. emulation/evidence includes a header of
 /// emulation/cpu that is not one of its doors. Two files, and therefore their folders, include each other.
 const Includes broken{{"core/a.hpp", {"emulation/cpu/cpu_backend.hpp"}},
                       {"emulation/cpu/cpu_backend.hpp", {"emulation/cpu/ops/cast.hpp"}},
@@ -243,12 +244,14 @@ const Includes broken{{"core/a.hpp", {"emulation/cpu/cpu_backend.hpp"}},
 
 }  // namespace
 
-TEST_CASE("rooms include only the rooms that docs/architecture.md allows", "[architecture]") {
+TEST_CASE("files of a room (a part of the product) include only files of the rooms that docs/architecture.md allows",
+          "[architecture]") {
     CHECK(wrong_rooms(read_includes()) == Names{});
     CHECK(wrong_rooms(broken) == Names{"core/a.hpp includes emulation/cpu/cpu_backend.hpp"});
 }
 
-TEST_CASE("files outside a folder include only the entry headers of the folder, if it has any", "[architecture]") {
+TEST_CASE("if entry headers are listed for a folder, files outside the folder include only these headers",
+          "[architecture]") {
     CHECK(passed_doors(read_includes()) == Names{});
     CHECK(passed_doors(broken) == Names{"emulation/evidence/x.hpp includes emulation/cpu/ops/cast.hpp"});
     for (const auto& [folder, open] : doors) {
@@ -259,7 +262,7 @@ TEST_CASE("files outside a folder include only the entry headers of the folder, 
     }
 }
 
-TEST_CASE("neither files nor folders include each other in a cycle", "[architecture]") {
+TEST_CASE("no cycle of includes exists between files or between folders", "[architecture]") {
     const Includes all = read_includes();
     CHECK(circle_of_files(all) == Names{});
     CHECK(circle_of_folders(all) == Names{});
@@ -288,7 +291,7 @@ TEST_CASE("a public header includes only public headers and begins with a commen
     CHECK(unpublished({{"core/a.hpp", {"core/b.hpp"}}}) == Names{"core/a.hpp includes core/b.hpp"});
 }
 
-TEST_CASE("docs/reference.md names public headers only", "[architecture]") {
+TEST_CASE("docs/reference.md names only public headers", "[architecture]") {
     const std::set<std::string> headers = public_headers();
     std::istringstream page(text_of(root / "docs/reference.md"));
     int count = 0;
@@ -324,7 +327,7 @@ TEST_CASE("no test or benchmark compiles or includes a file of experiments/cmd",
     CHECK(wrong == Names{});
 }
 
-/// Returns the source lines of the rooms that match `words` outside comments, except lines of the files `but_for`.
+/// Returns the lines of code in the rooms `in_rooms` that match `words`. Ignores comments, and the files `but_for`.
 Names lines_with(const std::regex& words, const Names& in_rooms, const std::set<std::string>& but_for) {
     Names found;
     for (const std::string& room : in_rooms) {
@@ -340,8 +343,9 @@ Names lines_with(const std::regex& words, const Names& in_rooms, const std::set<
     return found;
 }
 
-// With std::filesystem's iterators, code easily ignores an error. A folder that cannot be read would then look empty.
-TEST_CASE("only core/host/read_file.cpp lists the contents of folders", "[architecture]") {
+// With std::filesystem's iterators, code easily ignores an error. In this case, a folder that cannot be read looks
+// empty.
+TEST_CASE("only the source file core/host/read_file.cpp lists folders", "[architecture]") {
     static const std::regex words(R"(directory_iterator|\b(opendir|fdopendir|readdir|scandir|nftw|ftw|glob)\()");
     CHECK(lines_with(words, {"core", "emulation", "reports", "experiments", "python"}, {"core/host/read_file.cpp"}) ==
           Names{});
@@ -353,9 +357,9 @@ TEST_CASE("tests write only into folders that their process created", "[architec
     CHECK(lines_with(words, {"tests", "examples"}, {"tests/architecture_test.cpp", "tests/scratch.hpp"}) == Names{});
 }
 
-// If a name from an input file were printed unchanged, it could control the terminal or forge a command in a CI job's
-// log.
-TEST_CASE("only two files of the program print, and they print only visible characters", "[architecture]") {
+// A name from an input file must not be printed unchanged. It can contain text that controls the terminal, or that
+// forges a command in the log of a CI job.
+TEST_CASE("only two source files of the program print, and they print only visible characters", "[architecture]") {
     static const std::regex words(
         R"(\bfwrite\(|\bf?(printf|puts)\(|\bf?putc(har)?\(|fmt::print\(|std::(cout|cerr|clog)\b|\bwrite\(STD(OUT|ERR)_FILENO)");
     CHECK(lines_with(words,
@@ -390,9 +394,9 @@ TEST_CASE("a source file of the product has at most 800 lines, and a folder has 
     CHECK(long_files == Names{});
 }
 
-// The slow ctest entry of a suite without [slow] cases would always pass, and slow cases
-// without an entry would never run.
-TEST_CASE("a suite is SLOW if and only if it has slow cases", "[architecture]") {
+// If a suite has a slow ctest entry but no [slow] cases, the entry always passes. If it has [slow] cases but no slow
+// entry, these cases never run.
+TEST_CASE("a test suite is marked SLOW if and only if it contains slow tests", "[architecture]") {
     static const std::regex suite(R"((?:^|\n)[ ]*macheps_test\(([a-z0-9_]+)([^)]*)\))"), file(R"([a-z0-9_/]+\.cpp)");
     const std::string list = text_of(root / "tests/CMakeLists.txt");
     Names wrong;
@@ -439,7 +443,7 @@ TEST_CASE("the files and folders that docs/architecture.md names exist", "[archi
         const bool is_path = name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_./-") == std::string::npos &&
                              (name.find('/') != std::string::npos || name.ends_with(".hpp") || name.ends_with(".cpp"));
         if (!is_path || name.find("/import/") != std::string::npos) continue;
-        // A path is relative to the root, or to the folder that the paragraph of the page describes.
+        // The page gives paths relative to the root, or relative to the folder that a paragraph describes.
         const bool found =
             fs::exists(root / name) ||
             std::any_of(tree.begin(), tree.end(), [&](const std::string& path) { return path.ends_with('/' + name); });

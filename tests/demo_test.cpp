@@ -157,8 +157,8 @@ TEST_CASE("every number and claim about the demo in README.md agrees with the de
     const double cosine = policy_in(demo, "fp16-noscale").row.grad_cosine.value();
     says(
         fmt::format("In fp16 without loss scaling, most of the gradient with respect to the logits underflows to zero. "
-                    "For each token, only the entry of its target survives. The remaining gradient points in a "
-                    "different direction (its cosine similarity to the fp32 gradient is {:.2f} on average), so "
+                    "For each token, only the gradient of the target's logit survives. The remaining gradient points "
+                    "in a different direction (its cosine similarity to the fp32 gradient is {:.2f} on average), so "
                     "training stalls. With loss scaling, training does not stall.",
                     cosine));
     CHECK(policy_in(demo, "amp-fp16").row.grad_cosine.value() > 0.999);
@@ -170,8 +170,8 @@ TEST_CASE("every number and claim about the demo in README.md agrees with the de
 
     // The slow test of tests/program/examples_test.cpp runs this command and requires the demo's rows.
     says(
-        "`macheps train --policy amp-fp16,fp16-noscale` shows only the stall and its cure. Its rows are those of the "
-        "demo");
+        "`macheps train --policy amp-fp16,fp16-noscale` trains only fp16 with and without loss scaling. The rows of "
+        "these two policies are the same as in the demo");
     for (const PolicySummary& policy : demo.policies) {
         if (policy.row.verdict != "baseline") says("`" + verdict_words(policy.row) + "`");
     }
@@ -194,13 +194,13 @@ TEST_CASE("every number and claim about the demo in README.md agrees with the de
     const std::vector<SummaryRow> plain = CsvReader<SummaryRow>(golden / "unweighted.csv").rows();
     REQUIRE(plain.at(1).policy == "fp16-noscale");
     says(
-        fmt::format("without that weight, {:.2f} % of the values that it casts underflow, and its verdict is `no "
-                    "difference found`",
+        fmt::format("if the loss is not weighted, {:.2f} % of the cast values underflow under the policy "
+                    "`fp16-noscale` (fp16 without loss scaling), and the verdict is `no difference found`",
                     100 * plain[1].underflow_rate.value()));
     CHECK(plain[1].verdict == "equivalent");
 }
 
-TEST_CASE("the demo reproduces the figures with which README.md is compared", "[demo][slow]") {
+TEST_CASE("the demo reproduces the recorded rows with which the figures in README.md are compared", "[demo][slow]") {
     const auto same = [](const std::string& name, const std::string& text) {
         CAPTURE(name);
         const fs::path file = golden / name;

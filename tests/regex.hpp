@@ -26,7 +26,7 @@ std::optional<Match> matches(const std::string& text, const std::string& express
 /// Returns all matches in order. They do not overlap.
 std::vector<Match> all_matches(const std::string& text, const std::string& expression);
 
-/// Returns `text` with every match replaced by `by`. $1 in `by` is the first group of the match.
+/// Returns `text` after replacing every match. The replacement is `by`, in which $1 means the first group of the match.
 std::string replaced(const std::string& text, const std::string& expression, const std::string& by);
 
 }  // namespace macheps::test

@@ -216,12 +216,12 @@ std::string scalers_without_a_policy(const Folder& folder) {
     return missing;
 }
 
-/// Trains policies whose recipes have amax histories, which a checkpoint must contain. The recipes cover both choices
-/// of the amax, a margin, both ways to compute a scale, and stochastic rounding.
+/// Trains policies whose recipes have amax histories, which a checkpoint must contain. The recipes cover both
+/// algorithms that choose an amax from a history, a margin, both ways to compute a scale, and stochastic rounding.
 const std::string delayed = std::string("train ") + model + schedule +
                             "--micro-batches 2 --recompute --policy "
                             "./delayed.toml,./recent.toml,./unfused.toml,./drawn.toml --out run";
-/// Trains these policies, except drawn.toml, on two ranks. The ranks share their scales.
+/// Trains the policies of `delayed`, except drawn.toml, on two ranks. The ranks share their scales.
 const std::string delayed_on_ranks = std::string("train ") + model + schedule +
                                      "--ranks 2 --policy ./delayed.toml,./recent.toml,./unfused.toml --out run";
 
@@ -238,7 +238,7 @@ void kill_and_resume(int trials, unsigned seed, const std::vector<fs::path>& pla
     const auto wanted = files_of(whole / "run");
     std::mt19937 random(seed);
     int kills = 0, before_manifest = 0, with_checkpoint = 0, in_a_report = 0;
-    // On a busy machine, too few runs may be killed, or all kills may come before the first checkpoint. Then more
+    // On a busy machine, few runs may be killed in time, or all kills may come before the first checkpoint. Then more
     // trials follow.
     const auto is_short = [&] { return kills < trials / 2 || with_checkpoint == 0; };
     for (int trial = 0; trial < trials || (is_short() && trial < 4 * trials); ++trial) {

@@ -39,7 +39,7 @@ struct Pipe {
 void become(const ProgramCall& call, char* const* words, std::optional<int> output, pid_t parent) {
     if (call.ends_with_parent) {
         ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-        if (::getppid() != parent) ::_exit(could_not_start);  // the parent ended before the line above
+        if (::getppid() != parent) ::_exit(could_not_start);  // the parent had ended before prctl()
     }
     if (output) ::dup2(*output, STDOUT_FILENO);
     if (call.discards_errors) {

@@ -21,7 +21,7 @@ class Descriptor {
 
     explicit operator bool() const { return number_ >= 0; }
     int number() const { return number_; }
-    /// Closes the descriptor. Returns 0, or errno if the call failed. The functions below return the same.
+    /// Closes the descriptor. Like write_all() and sync(), returns 0, or errno if the call failed.
     int close();
     /// Writes all of `text`. If `done` is not null, it receives the number of bytes that were written.
     int write_all(std::string_view text, std::size_t* done = nullptr) const;

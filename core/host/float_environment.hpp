@@ -13,8 +13,8 @@ namespace macheps {
 /// takes a few nanoseconds if the modes need no change. The library creates a DefaultFloatModes at each of its entry
 /// points (an operation of a Backend, a thread of a pool, a run, a grid of products, a file that is read), so that its
 /// results do not depend on its caller. Inline arithmetic in headers (core/math.hpp, core/types/float.hpp) computes in
-/// the modes of the code that it is compiled into. If these may not be the default modes, create a DefaultFloatModes in
-/// that code.
+/// the modes of the code that it is compiled into. If those modes can differ from the default, create a
+/// DefaultFloatModes there.
 class DefaultFloatModes {
   public:
     DefaultFloatModes() noexcept;
@@ -28,7 +28,7 @@ class DefaultFloatModes {
     bool is_changed_ = false;
 };
 
-/// Sets the default modes for the rest of this thread's life and for the threads that it starts.
+/// Sets the default modes in this thread until it ends, and in the threads that it starts from now on.
 void set_default_float_modes() noexcept;
 
 }  // namespace macheps

@@ -36,7 +36,9 @@ std::optional<std::int64_t> number_in(const fs::path& path) {
     return number;
 }
 
-/// Returns the smallest limit of a control group and its ancestors, for one version of control groups.
+/// Returns the smallest limit among a control group and its ancestors, or nothing if no limit is set. `mount` is where
+/// the file system of the groups is mounted, `group` is the path of the group in it, and `file` is the name of the file
+/// that contains the limit of a group.
 std::optional<std::int64_t> min_of_groups(const fs::path& mount, fs::path group, const char* file) {
     std::optional<std::int64_t> least;
     const auto look = [&](const fs::path& folder) {
@@ -44,7 +46,7 @@ std::optional<std::int64_t> min_of_groups(const fs::path& mount, fs::path group,
         if (limit && (!least || *limit < *least)) least = limit;
     };
     for (group = group.relative_path(); !group.empty(); group = group.parent_path()) look(mount / group);
-    look(mount);  // in a container, only the group itself is visible, at the mount point
+    look(mount);  // the root of all groups or, in a container, the container's own group
     return least;
 }
 

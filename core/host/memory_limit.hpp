@@ -10,15 +10,15 @@ namespace macheps {
 
 struct MemoryLimit {
     std::int64_t bytes = 0;
-    std::string whose;  ///< source of the limit, as the beginning of a sentence: `this machine has`
+    std::string whose;  ///< beginning of a sentence that states the limit: `this machine has`
 };
 
 /// Returns the smallest of three limits: the memory of the machine, the limits of the process's control group and its
 /// ancestors, and the process's own limits (RLIMIT_AS, RLIMIT_DATA). A limit that cannot be read is ignored. Host only.
 MemoryLimit memory_limit();
 
-/// Returns the maximum size in bytes of an input file of numbers, and of all members of an archive together. It is half
-/// of memory_limit(), because the bytes are copied into arrays.
+/// Returns the maximum number of bytes that may be read from one input file of numbers. In an archive, this limits the
+/// total size of the members. It is half of memory_limit(), because the bytes are copied into arrays.
 std::uint64_t reading_budget();
 
 /// Reads a size such as `8G`, `512M`, `1.5T` or `4096`. Units are powers of 1024, with or without B or iB. Returns

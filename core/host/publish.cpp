@@ -50,10 +50,10 @@ std::optional<fs::path> behind_links(fs::path path) {
     return std::nullopt;
 }
 
-/// Returns whether `target`, the path at the end of the chain of links from `link`, names the file that opening `link`
-/// opens. The result is false for a link of /proc to an open file that was removed or replaced. Another process may
-/// replace the file between two system calls. The function therefore returns false only if `link` leads to the same
-/// file before and after `target` is checked.
+/// Returns whether opening `link` gives the same file as opening `target`, the path at the end of the chain of symbolic
+/// links that begins with `link`. The files differ, for example, if `link` is a link in /proc to an open file that was
+/// removed or replaced. Another process may replace the file between two system calls. The function therefore returns
+/// false only if `link` leads to the same file before and after `target` is checked.
 bool names_what_is_behind(const fs::path& link, const fs::path& target) {
     constexpr int most_looks = 100;
     std::optional<struct stat> before = status_of(link);
@@ -100,7 +100,7 @@ void remove_leftover_drafts(const fs::path& folder) try {
         const Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
         if (file && try_lock(file) == FileLock::taken && is_named(file, path) == true) ::unlink(path.c_str());
     }
-} catch (const Error&) {  // in a folder that may be written but not listed, drafts stay
+} catch (const Error&) {  // the folder cannot be listed: leave its drafts
 }
 
 Publication::Publication(const fs::path& path) : path_(path) {
@@ -133,7 +133,8 @@ void Publication::open_draft() {
         if (!file_ && errno == EEXIST) continue;
         if (!file_) fail(errno, "open for writing");
         draft_.swap(name);  // does not allocate, so it cannot fail
-        // Between our open and our lock, another process may have mistaken the draft for a leftover.
+        // Before this process could lock the new draft, another process may have taken it for a leftover, and locked or
+        // removed it.
         const bool is_taken = try_lock(file_) == FileLock::held_by_another;
         const std::optional<bool> is_ours = is_taken ? false : is_named(file_, draft_);
         if (is_ours == true) return;

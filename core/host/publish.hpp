@@ -56,7 +56,7 @@ void check_is_replaceable(const std::filesystem::path& path);
 /// Removes the drafts in `folder` whose writers no longer exist. On a file system without locks, removes nothing.
 void remove_leftover_drafts(const std::filesystem::path& folder);
 
-/// Throws Error, Exit::cannot_write. `doing` is what failed, such as `write`, and `error` is the errno.
+/// Throws Error, Exit::cannot_write. `doing` names the action that failed, such as `write`, and `error` is its errno.
 [[noreturn]] void throw_cannot_write(const std::filesystem::path& path, int error, std::string_view doing);
 
 }  // namespace macheps

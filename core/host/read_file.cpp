@@ -96,7 +96,7 @@ void check_has_end(const std::filesystem::path& path) {
 OpenFile open_for_reading(const std::filesystem::path& path) { return open_file(path, check_kind, 0); }
 
 OpenFile open_regular_file(const std::filesystem::path& path) {
-    // O_NONBLOCK, because a pipe may replace the file between the two checks.
+    // With O_NONBLOCK, open() does not wait if a pipe has replaced the file between the two checks.
     return open_file(path, check_is_regular, O_NONBLOCK);
 }
 

@@ -31,14 +31,15 @@ struct OpenFile {
 /// no end.
 void check_has_end(const std::filesystem::path& path);
 
-/// Opens a regular file or a pipe. Errors: as check_has_end; also throws Error if the file may not be read.
+/// Opens a regular file or a pipe. Errors: as check_has_end; also throws Error if the file cannot be opened, for
+/// example because the process has no permission to read it.
 OpenFile open_for_reading(const std::filesystem::path& path);
 
 /// Reads a file block by block, passes each block to `take`, and stops after `most` bytes. A pipe may deliver at most
 /// max_pipe_bytes. Errors: as open_for_reading.
 void read_blocks(const std::filesystem::path& path, std::uint64_t most,
                  const std::function<void(std::string_view)>& take);
-/// Does the same for an open file. Error messages name the file `path`.
+/// Does the same for a file that is already open. `path` is only used to name the file in error messages.
 void read_blocks(const OpenFile& file, const std::filesystem::path& path, std::uint64_t most,
                  const std::function<void(std::string_view)>& take);
 
@@ -46,7 +47,7 @@ void read_blocks(const OpenFile& file, const std::filesystem::path& path, std::u
 std::string read_file(const std::filesystem::path& path, std::uint64_t most = any_bytes);
 
 /// Opens a file that a program wrote, such as the output of a run. Unlike open_for_reading, this function throws Error
-/// for a pipe, because it could wait forever for a writer. Other errors: as open_for_reading.
+/// for a pipe, because opening a pipe could wait forever for a writer. Other errors: as open_for_reading.
 OpenFile open_regular_file(const std::filesystem::path& path);
 /// Opens a file with open_regular_file and returns all its bytes. Errors: as open_regular_file; Exit::bad_input for
 /// more than `most` bytes.
@@ -55,8 +56,8 @@ std::string read_regular_file(const std::filesystem::path& path, std::uint64_t m
 std::optional<std::string> read_if_there(const std::filesystem::path& path, std::uint64_t most = any_bytes);
 
 /// Return whether `path` exists, and whether it is a folder. Links are followed. Both functions throw Error,
-/// Exit::bad_input, if the system call fails for another reason, for instance because a parent folder may not be
-/// searched. In that case, std::filesystem::exists(path, error) would return false for a file that exists.
+/// Exit::bad_input, if the answer is unknown, for instance because the process has no permission to search a parent
+/// folder. In that case, std::filesystem::exists(path, error) would return false for a file that exists.
 bool is_there(const std::filesystem::path& path);
 bool is_folder(const std::filesystem::path& path);
 

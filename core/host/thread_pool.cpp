@@ -53,7 +53,9 @@ ThreadPool::ThreadPool(int threads) {
         for (int i = 1; i < threads; ++i) workers_.emplace_back([this] { work_until_stopped(); });
     } catch (const std::system_error&) {
         // The system grants no more threads. Fewer workers give the same results.
-    } catch (const std::bad_alloc&) {  // as above; rethrowing would abandon the threads that already run
+    } catch (const std::bad_alloc&) {
+        // The pool also works with fewer threads if memory runs out. Rethrowing would abandon the threads that already
+        // run.
     }
 }
 

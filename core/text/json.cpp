@@ -28,7 +28,8 @@ Library to_library(const Json& json) {
     }
     if (json.is_object()) {
         Library object = Library::object();
-        // The keys are already unique. The insertion of nlohmann::json would compare each key with all previous keys.
+        // The keys are known to be unique, so the members are appended to the underlying vector. An insertion through
+        // nlohmann::json would compare each key with all previous keys.
         auto& members = object.get_ref<Library::object_t&>();
         for (const auto& [key, value] : json.items()) {
             static_cast<Library::object_t::Container&>(members).emplace_back(key, to_library(value));
@@ -90,10 +91,12 @@ class Builder : public nlohmann::json_sax<Library> {
         return true;
     }
     bool parse_error(std::size_t byte, const std::string& token, const nlohmann::detail::exception& error) override {
-        // The error id of nlohmann::json. A number that is too large for fp64 is still valid JSON.
+        // The id of nlohmann::json's error for a number that is too large for fp64. Such a text is still valid JSON, so
+        // the JsonError has no position.
         constexpr int number_out_of_range = 406;
         if (error.id == number_out_of_range) throw JsonError("a number is too large for fp64: " + token);
-        // The message begins with the name of the exception, such as `[json.exception.parse_error.101]`. It is removed.
+        // The message begins with the name of the exception, such as `[json.exception.parse_error.101]`. Remove this
+        // name.
         const std::string_view what = error.what();
         const std::size_t end = what.starts_with('[') ? what.find("] ") : what.npos;
         throw JsonError(std::string(end == what.npos ? what : what.substr(end + 2)), byte);

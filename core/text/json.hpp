@@ -54,8 +54,8 @@ class Json {
     Json(const std::map<std::string, T>& values) : Json(object()) {
         for (const auto& [key, value] : values) (*this)[key] = value;
     }
-    /// Makes an object if every element is an array of a string and one value, as in {{"a", 1}, {"b", 2}}. Otherwise
-    /// makes an array.
+    /// Makes an object if every element is a pair of a string and a value, as in {{"a", 1}, {"b", 2}}. Otherwise makes
+    /// an array.
     Json(std::initializer_list<Json> values);
     explicit Json(Array&& elements);
     explicit Json(Object&& members);  ///< keys must be unique

@@ -43,8 +43,8 @@ inline std::size_t edit_distance(std::string_view a, std::string_view b) {
     return row[b.size()];
 }
 
-/// Returns the candidate with the smallest edit distance to `name`, or the first of them on a tie. Returns an empty
-/// string if every distance is larger than half the length of `name`, because `name` is then not a misspelling. A
+/// Returns the candidate with the smallest edit distance to `name`. If several have it, returns the first. Returns an
+/// empty string if every distance is larger than half the length of `name`, because `name` is then not a misspelling. A
 /// distance of 1 is always accepted.
 template <class Candidates>
 std::string nearest_name(std::string_view name, const Candidates& candidates) {

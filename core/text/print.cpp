@@ -49,15 +49,16 @@ std::string shortest_decimal(Format f, std::uint64_t container) {
     const double size = std::fabs(value);
     const std::uint64_t wanted = encode64(f, size, Round::nearest_even, Overflow::nonsaturate);
     for (int digits = 1; digits <= std::numeric_limits<double>::max_digits10; ++digits) {
-        // Rounds `size` to this number of digits, and splits the text d.ddde+xx into an integer and an exponent.
+        // Rounds `size` to `digits` significant digits. The result is a text such as d.ddde+xx. It is converted to an
+        // integer of these digits, `nearest`, times a power of ten, whose exponent is `exponent`.
         std::string text = fmt::format("{:.{}e}", size, digits - 1);
         const auto mark = text.find('e');
         const int exponent = std::stoi(text.substr(mark + 1)) - (digits - 1);
         std::string digits_text = text.substr(0, mark);
         if (digits > 1) digits_text.erase(1, 1);
         const std::uint64_t nearest = std::stoull(digits_text);
-        // At a power of two, the interval of numbers that round to the value is asymmetric. The nearest decimal may be
-        // outside this interval although a neighbouring decimal is inside.
+        // If the value is a power of two, the interval of numbers that round to it is asymmetric. The nearest decimal
+        // of this length may be outside the interval, although the next decimal below or above it is inside.
         double best = -1;
         for (const std::uint64_t candidate : {nearest, nearest - 1, nearest + 1}) {
             const double x = from_digits(candidate, exponent);

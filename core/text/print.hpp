@@ -13,10 +13,10 @@ namespace macheps {
 std::string decimal(double x);
 std::string decimal(float x);
 
-/// Returns the shortest decimal that `encode` (to nearest even, from fp64) rounds to this code. If several decimals are
-/// equally short, returns the one nearest to the value of the code. The decimal identifies the code but may differ from
-/// its value: 448 in e4m3fn is `450`. For text that reads back as exactly the value, use decimal(decode64(f,
-/// container)).
+/// Returns the shortest decimal that reads back as this code: parsed as fp64 and then encoded to nearest even, it gives
+/// the code. If several decimals are equally short, returns the one nearest to the value of the code. The decimal
+/// identifies the code but may differ from its value: 448 in e4m3fn is `450`. For text that reads back as exactly the
+/// value, use decimal(decode64(f, container)).
 std::string shortest_decimal(Format f, std::uint64_t container);
 
 /// Returns `x` in the hexadecimal notation of C, with as few digits as possible: `0x1.99999ap-4`. Special values are

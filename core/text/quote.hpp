@@ -63,8 +63,8 @@ inline bool has_control_character(std::string_view text) {
     return false;
 }
 
-/// Throws Error with Exit::usage if the text contains a control character. Such a text does not fit into a directive or
-/// value on one line.
+/// Throws Error with Exit::usage if the text contains a control character, such as a line break. A directive or value
+/// that must stay on one line cannot contain such a text.
 inline void check_one_line(std::string_view text, std::string_view what, std::string_view where) {
     if (!has_control_character(text)) return;
     throw Error({.what = fmt::format("{} contains a control character, such as a line break", what),

@@ -57,8 +57,8 @@ std::string shown_list(const Names& names, std::size_t most = 8) {
     return count <= most ? text : text + " and " + std::to_string(count - most) + " more";
 }
 
-/// Type in which format_shown() passes a value to fmt: a std::string from printable() for text, and a reference to the
-/// unchanged value otherwise.
+/// The type of the argument that format_shown() passes to fmt for a value. A text is passed as a std::string, the
+/// result of printable(). Any other value is passed unchanged, as a reference.
 template <class Value>
 using ShownValue = std::conditional_t<std::is_convertible_v<const Value&, std::string_view>, std::string, const Value&>;
 template <class Value>

@@ -21,17 +21,17 @@ using Container = std::conditional_t<
     bits <= 8, std::uint8_t,
     std::conditional_t<bits <= 16, std::uint16_t, std::conditional_t<bits <= 32, std::uint32_t, std::uint64_t>>>;
 
-/// How an operation of a format is computed. For + - * / sqrt, computing in fp64 and rounding the result to the p bits
-/// of the format is correct if 53 >= 2p + 2 (Figueroa 1995). For fma, this is correct in formats for which an inexact
-/// fp64 sum never falls on a tie (tests/core/float_test.cpp).
+/// How an operation of a format is computed. `through_fp64` computes it in fp64 and rounds the result to the p bits of
+/// the format. For + - * / sqrt, this is correct if 53 >= 2p + 2 (Figueroa 1995). For fma, this is correct if no
+/// inexact fp64 sum of the format is a tie, halfway between two of its numbers (tests/core/float_test.cpp).
 enum class Way : std::uint8_t { exact_integers, through_fp64, fp32_itself, fp64_itself };
 
 MACHEPS_HD constexpr Way way_of(Format f, bool fused) {
     if (f == fp64) return Way::fp64_itself;
     if (f == fp32) return Way::fp32_itself;
     if (f.encoding != Encoding::binary) return Way::exact_integers;
-    // The exponent range matters for fma: in bf16 and tf32, the exponents may differ so much that the fp64 sum rounds
-    // to a tie.
+    // For fma, the exponent range matters. In bf16 and tf32, product and addend may differ so much in magnitude that
+    // their sum is inexact in fp64 and is rounded to a tie.
     if (fused && f.exponent_bits() > 5) return Way::exact_integers;
     return Way::through_fp64;
 }
@@ -150,7 +150,7 @@ class Float {
     friend Float trunc(Float a) { return Float(__builtin_trunc(double(a))); }
     friend Float round(Float a) { return Float(__builtin_round(double(a))); }
     friend Float rint(Float a) { return Float(__builtin_rint(double(a))); }
-    /// Returns the exact remainder with the sign of a.
+    /// Returns a - n b exactly, where n is a / b rounded toward zero to an integer. The result has the sign of a.
     friend Float fmod(Float a, Float b) { return canonical(__builtin_fmod(double(a), double(b))); }
     friend Float ldexp(Float a, int exponent) { return Float(__builtin_ldexp(double(a), exponent)); }
     friend Float frexp(Float a, int* exponent) { return Float(__builtin_frexp(double(a), exponent)); }
@@ -215,8 +215,8 @@ class Float {
     template <Operation operation>
     MACHEPS_HD static constexpr Float binary(Float a, Float b) {
         constexpr detail::Way way = detail::way_of(F, false);
-        // A constant expression must not divide by zero or compute a NaN from numbers, so constant evaluation uses
-        // op().
+        // In a constant expression, the native operations must not divide by zero or compute a NaN from numbers.
+        // Constant evaluation therefore uses op().
         if (!__builtin_is_constant_evaluated()) {
             if constexpr (way == detail::Way::through_fp64 || way == detail::Way::fp64_itself) {
                 return canonical(apply<operation>(double(a), double(b)));

@@ -11,8 +11,8 @@
 
 namespace macheps {
 
-/// A sequence of random words: word i of the stream is random_bits(key, i). A thread that needs its own words uses its
-/// own key (RngKey::site), or a range of elements that no other thread uses.
+/// A sequence of random words: word i of the stream is random_bits(key, i). Threads that must not share words use
+/// different keys (for example, different sites), or disjoint ranges of elements of the same key.
 struct RandomStream {
     RngKey key{};
     std::uint64_t element = 0;  ///< index of the next word

@@ -29,9 +29,10 @@ namespace macheps {
 
 namespace {
 
-/// `worth_a_thread` is the smallest amount of work that is shared between threads, in additions of vector elements. A
-/// core does about 20 additions per nanosecond, so this takes 13 microseconds, twice the time of a wake-up. The costs
-/// that are passed to share() have the same unit. The scalar engine takes about 16 times as long (`scalar_factor`).
+/// Work is shared between threads if its cost is at least `worth_a_thread`. The unit of cost, here and in share(), is
+/// the addition of one vector element. A core does about 20 of these additions per nanosecond, so `worth_a_thread`
+/// takes 13 microseconds, twice the time of a wake-up. The scalar engine takes about 16 times as long
+/// (`scalar_factor`).
 constexpr std::int64_t worth_a_thread = 1 << 18, scalar_factor = 16;
 
 int checked_threads(int threads, Simd simd) {

@@ -43,7 +43,7 @@ struct Capture {
 
 struct ProbeOptions {
     int device = 0;
-    std::string only{};    ///< a glob over `kind:instruction`; empty: everything
+    std::string only{};    ///< glob that selects probes by `kind:instruction`; empty: all
     double seconds = 180;  ///< time for all probes together, divided evenly among them
     std::uint64_t seed = 1;
     bool fault = false;  ///< for tests: the models are deliberately wrong
@@ -51,7 +51,7 @@ struct ProbeOptions {
     CandidateSink record{};
     /// Receives raw outputs that are evaluated later. If empty, nothing is kept.
     std::function<void(const Capture&)> keep{};
-    bool only_captures = false;  ///< probes of libraries keep outputs but do not compare them with rules
+    bool only_captures = false;  ///< probes of libraries only keep the outputs, without comparing them with rules
 };
 
 /// Function that is called with each row as soon as the row is known.

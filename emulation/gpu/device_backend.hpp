@@ -21,7 +21,8 @@ namespace macheps::gpu {
 template <class Device>
 class DeviceBackend final : public Backend {
   public:
-    /// `architecture` selects the matrix units (90: those of sm_90). `args` are the arguments of Device's constructor.
+    /// `architecture` selects the matrix units; 90 selects those of sm_90. `args` are the arguments of Device's
+    /// constructor.
     template <class... Args>
     DeviceBackend(std::string name, MatrixUnits units, int architecture, Args&&... args)
         : name_(std::move(name)),
@@ -375,8 +376,8 @@ class DeviceBackend final : public Backend {
         return host;
     }
 
-    /// Calls work(counts) with a tally in device memory, and then copies the counts to *tally. If `tally` is null,
-    /// `counts` is null.
+    /// Calls work(counts), where `counts` points to an empty tally in device memory. Then copies the counts to *tally.
+    /// If `tally` is null, calls work() with a null pointer and copies nothing.
     template <class Work>
     void counted(Tally* tally, const Work& work) {
         if (tally == nullptr) return work(static_cast<DeviceTally*>(nullptr));

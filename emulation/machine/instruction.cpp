@@ -25,8 +25,8 @@ constexpr NamedType nvidia_types[] = {
     {"f16", fp16},  {"bf16", bf16},   {"tf32", tf32},   {"f32", fp32},    {"f64", fp64},      {"e4m3", e4m3fn},
     {"e5m2", e5m2}, {"e2m3", e2m3fn}, {"e3m2", e3m2fn}, {"e2m1", e2m1fn}, {"ue8m0", e8m0fnu}, {"ue4m3", e4m3fn},
 };
-/// One form of AMD's instructions: the end of the mnemonic, the last word of the machine's name, and the formats of a
-/// and b. In fp8 forms, a and b may have different formats.
+/// One variant of AMD's instructions: `tail` is the end of the mnemonic, and `machine` the last word of the machine's
+/// name. The formats of a and b differ only in some fp8 variants.
 struct AmdForm {
     std::string_view tail, machine;
     Format a, b;
@@ -85,7 +85,8 @@ bool take(std::string_view& text, std::string_view prefix) {
     return true;
 }
 
-/// Returns the k of a shape such as `m64n8k32`. If `may_lack_tile` is set (CPUs), the shape may also be only `k2`.
+/// Returns the k of a shape such as `m64n8k32`. If `may_lack_tile` is set, the shape may also consist of k alone, such
+/// as `k2` for a CPU instruction.
 std::optional<int> shape_k(std::string_view text, bool may_lack_tile = false) {
     std::optional<int> k;
     const bool has_tile = !may_lack_tile || !text.starts_with("k");
@@ -110,7 +111,7 @@ bool is_cpu(std::string_view arch) { return is_cpu_unit({.arch = arch}); }
 struct Form {
     Format a = fp32, b = fp32, c = fp32, d = fp32, scale{};
     int k = 0, block = 0;
-    std::string_view machine{};  ///< the last word of the machine's name, if it distinguishes forms
+    std::string_view machine{};  ///< the last word of the machine's name; empty: the name may be any
 };
 
 /// Parses the qualifier of an instruction of NVIDIA or of a CPU. Qualifiers of CPUs use the same names of types, and
@@ -178,8 +179,8 @@ bool has_shape(const Machine& machine, int k) {
     if (is_cpu_unit(machine)) return false;
     const bool is_amd = machine.instruction == "mfma";
     if (!is_amd && machine.sum.model != SumModel::fma_chain) return false;
-    // The k of AMD's smaller shapes divides machine.k and is at least one step. On CDNA3 the step shrinks with the
-    // instruction, so k may be as small as 4.
+    // The k of AMD's smaller shapes divides machine.k and is at least the number of products of one step. On CDNA3 a
+    // step shrinks with the instruction, so k may be as small as 4.
     const int least = machine.sum.model == SumModel::floored ? 4 : machine.sum.terms;
     return k >= least && k <= machine.k && machine.k % k == 0;
 }
@@ -191,7 +192,7 @@ bool fits(const Machine& machine, const Form& form) {
     return is_form && (form.machine.empty() || machine.name.ends_with(fmt::format(".{}", form.machine)));
 }
 
-/// Appends the qualifiers of a machine to `names`. Each has the rows and columns of `shape`.
+/// Appends the qualifiers of a machine to `names`. Each qualifier has the rows and columns of `shape`.
 void add_qualifiers(const Machine& machine, std::string_view instr, std::string_view shape,
                     std::vector<std::string>& names) {
     if (instr == "mfma") {
@@ -267,10 +268,10 @@ std::uint64_t evaluate_instruction(const Instruction& instruction, const Instruc
                scales = static_cast<std::size_t>(instruction.scale_count());
     if (operands.a.size() != k || operands.b.size() != k || operands.a_scale.size() != scales ||
         operands.b_scale.size() != scales) {
-        throw Error({.what = fmt::format("the operands have {} and {} numbers, and {} and {} scales", operands.a.size(),
+        throw Error({.what = fmt::format("a and b have {} and {} numbers, with {} and {} scales", operands.a.size(),
                                          operands.b.size(), operands.a_scale.size(), operands.b_scale.size()),
                      .where = instruction.name,
-                     .fix = fmt::format("use {} numbers and {} scales for each", k, scales)});
+                     .fix = fmt::format("use {} numbers and {} scales for each operand", k, scales)});
     }
     const auto factors = [](const Format& format, const std::vector<std::uint64_t>& codes) {
         std::vector<Factor> list;

@@ -16,8 +16,8 @@ struct Instruction {
     Format a = fp32, b = fp32;
     int k = 0;  ///< number of products
 
-    /// Returns the number of scales of each operand. Scale i applies to k / scale_count() products, from product i * k
-    /// / scale_count() on.
+    /// Returns the number of scales of each operand. Scale i applies to k / scale_count() products, starting at product
+    /// i * k / scale_count().
     int scale_count() const { return machine->has_scales() ? k / machine->scale_block : 0; }
 };
 
@@ -30,7 +30,8 @@ struct Instruction {
 ///   - block-scaled forms: shape.blockN.d.a.b[.c].scale
 ///   - mfma: the end of AMD's mnemonic (`f32_32x32x8f16`)
 ///   - CPUs: k<products>.d.a.b.c, optionally with the tile in front (`m2n2k4...`)
-/// Errors: throws Error with the nearest name if the instruction does not exist. The Error names `where`.
+/// Errors: throws Error if the instruction does not exist. The message suggests the nearest name, and Error::where is
+/// `where`.
 Instruction find_instruction(std::string_view arch, std::string_view instr, std::string_view qual,
                              std::string_view where = {});
 
@@ -42,7 +43,8 @@ struct InstructionOperands {
 };
 
 /// Returns the bits of d in the machine's result format, as emulation/machine/step.hpp computes them. The sign of a
-/// scale is ignored. Errors: throws Error if the counts disagree with the instruction.
+/// scale is ignored. Errors: throws Error if the number of codes or of scales is not the number that the instruction
+/// reads.
 std::uint64_t evaluate_instruction(const Instruction& instruction, const InstructionOperands& operands);
 
 }  // namespace macheps

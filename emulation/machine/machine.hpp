@@ -50,10 +50,10 @@ class FormatSet {
     std::uint32_t bits_ = 0;
 };
 
-/// How one fused step computes the next addend from its products and the addend.
+/// How one fused step computes its result from its products and its addend. The result is the addend of the next step.
 enum class SumModel : std::uint8_t {
     fma_chain,         ///< one fma per product, rounded to the addend's format
-    pairwise,          ///< products rounded, then added by halves; no addend
+    pairwise,          ///< products rounded, then added in a binary tree (emulation/matmul/matmul.hpp); no addend
     kahan,             ///< products rounded, then added by compensated summation
     exact,             ///< all products of a matmul in one exact sum, rounded once
     truncated,         ///< products and addend cut at a common bit, summed exactly (NVIDIA; T-FDPA and ST-FDPA)
@@ -61,10 +61,10 @@ enum class SumModel : std::uint8_t {
     through_fp16,      ///< fp8 mma.sync on GPUs that emulate it: two fp16 steps, then one IEEE addition
     exact_step,        ///< products and addend in one exact sum, rounded once (CDNA1, Arm FP8DOT)
     flushed_pairs,     ///< pairwise sums in fp32 with subnormals flushed (CDNA2)
-    floored,           ///< products cut and added, then the sum and the addend floored (CDNA3; TR-FDPA)
+    floored,           ///< products cut and added; their sum and the addend rounded down, then added (CDNA3; TR-FDPA)
     floored_even_odd,  ///< like floored, with even and odd products cut separately (CDNA3 fp8; GTR-FDPA)
     pair_then_add,     ///< products in one exact sum, rounded; then added to C and rounded (POWER10, Arm EBF = 1)
-    odd_pairs,         ///< two products, their sum and the sum with C, each rounded (Arm BFDOT)
+    odd_pairs,         ///< two rounded products; their sum is rounded, added to C and rounded again (Arm BFDOT)
     parted_chain,      ///< a chain of the even and a chain of the odd products, added to each other, then to C (AMX)
 };
 
@@ -82,7 +82,7 @@ enum class Delivery : std::uint8_t {
 enum class ResultFlush : std::uint8_t {
     no,
     before_rounding,  ///< the exact result is below the smallest normal number
-    after_rounding,   ///< the result is that small even after rounding with unbounded exponent (x86)
+    after_rounding,   ///< the result rounded with unbounded exponent is below the smallest normal number (x86)
     subnormal,        ///< the rounded result is subnormal
 };
 
@@ -107,11 +107,11 @@ struct SumRule {
     int fraction_bits = 0;  ///< bits kept below the largest exponent (F)
     Delivery delivery = Delivery::fp32_nearest_even;
     Format addend = fp32;  ///< format of C
-    /// Exponent of a zero addend (and of a group of zeros) when the largest exponent is determined.
+    /// When the largest exponent is determined, a zero addend, or a group that is zero, has this exponent.
     int zero_exponent = 0;
 
     // Properties on which published sources disagree. A trace of a GPU can decide each of them.
-    bool zero_factor_counts = false;   ///< a zero factor counts in the largest exponent, with the exponent emin
+    bool zero_factor_counts = false;   ///< a product with a zero factor can have the largest exponent (0 has emin)
     bool underflow_keeps_sign = true;  ///< a negative sum that underflows gives -0, not +0
     bool zeros_keep_sign = false;      ///< if all products and C are -0, the sum is -0, not +0
     bool normalises_addend = false;    ///< a subnormal fp16 addend has its normalised exponent, not emin
@@ -121,8 +121,8 @@ struct SumRule {
     ResultFlush flush_results = ResultFlush::no;
     ProductOrder order = ProductOrder::ascending;  ///< order of the products in a chain
     Round rounding = Round::nearest_even;          ///< rounding of each result; to_odd overflows to infinity
-    bool rounds_products = false;                  ///< chain: a multiplication and an addition instead of an fma
-    int joined_products = 1;                       ///< parted_chain: products summed and rounded before joining a chain
+    bool rounds_products = false;                  ///< fma_chain: rounds each product and each sum, instead of an fma
+    int joined_products = 1;                       ///< parted_chain: products in each rounded sum that a chain adds
     NanRule nan = NanRule::any;
 
     /// Returns whether this is a chain of fma in ascending order, rounded to nearest even, with nothing flushed.
@@ -135,7 +135,7 @@ struct SumRule {
 /// Evidence that a row is correct.
 enum class Evidence : std::uint8_t {
     definition,  ///< nothing to check: the row consists of IEEE operations
-    hardware,    ///< reproduces results of silicon, published or our own, with Machine::captured_terms nonzero products
+    hardware,    ///< reproduces results of silicon, published or ours, that have captured_terms nonzero products
     published,   ///< a published model that its authors tested on silicon, or a vendor's documentation
     emulated,    ///< reproduces results of an independent emulator of the architecture, not of silicon
     inferred,    ///< the model of a sibling type, applied to a type for which nothing is published
@@ -144,8 +144,9 @@ enum class Evidence : std::uint8_t {
 struct Machine {
     std::string_view name{};  ///< `sm90.wgmma.fp8`
     std::string_view arch{};  ///< `sm_90`, `CDNA3`, `x86`; separated by spaces if several share the row
-    std::string_view
-        instruction{};     ///< `mma`, `tcgen05.f16`, `vdpbf16ps`; separated by spaces; empty for orders of summation
+    /// Name of the instruction, such as `mma`, `tcgen05.f16` or `vdpbf16ps`. Several names are separated by spaces. The
+    /// name is empty if the row describes an order of summation and not a matrix unit.
+    std::string_view instruction{};
     FormatSet operands{};  ///< formats of a and b, in any combination
     Format addend = fp32;  ///< format of C
     Format result = fp32;  ///< format of D
@@ -154,7 +155,7 @@ struct Machine {
     Format scale{};        ///< format of the block scales, if there are any
     int scale_block = 0;   ///< products that share a scale; 0: no scales
     SumRule sum{};
-    bool reads_values = false;  ///< reads values, not codes and scales: the caller multiplies codes by scales
+    bool reads_values = false;  ///< operands are values: the caller multiplies codes by their scales first
     Evidence evidence = Evidence::definition;
     std::string_view measured{};  ///< devices or emulators whose results the row reproduces
     int captured_terms = 0;       ///< nonzero products in the captured results; 0: no captures

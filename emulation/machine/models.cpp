@@ -48,8 +48,9 @@ ModelErrors chained(double terms, const Machine& m) {
     return {.relative = {{terms, d.size, d.kind}}, .underflow = terms * d.underflow};
 }
 
-/// Returns the error bounds of a model that truncates `cuts` addends over all of k and rounds the sum of each step. If
-/// a zero or subnormal C has the largest exponent of a step, at most `cut_in_step` addends of this step lose bits.
+/// Returns the error bounds of a model that truncates addends and rounds the sum of each step. `cuts` is the number of
+/// truncated addends in all steps together. If a zero or subnormal C has the largest exponent of a step, at most
+/// `cut_in_step` addends of this step lose bits.
 ModelErrors cut_steps(const Machine& m, std::int64_t k, double cuts, double cut_in_step) {
     const DeliveryError d = delivery_error(m);
     const double steps = parts(k, m.sum.terms), grown = growth(steps, d);
@@ -57,9 +58,9 @@ ModelErrors cut_steps(const Machine& m, std::int64_t k, double cuts, double cut_
             .underflow = steps * (d.underflow + cut_in_step * min_unit(m))};
 }
 
-/// Returns the error bounds of model `floored` or `floored_even_odd`. Each step truncates its products, and `floors`
-/// more numbers, to F bits below the largest exponent. The sum of the products is rounded down before C is added to it.
-/// The total is rounded down to 31 fraction bits and then rounded to the format of the result.
+/// Returns the error bounds of model `floored` or `floored_even_odd`. In each step, the products and `floors` more
+/// numbers lose the bits that are more than F bits below the largest exponent. The sum of the products is rounded down
+/// before C is added to it. The total is rounded down to 31 fraction bits and then rounded to the format of the result.
 ModelErrors floored_errors(const Machine& m, std::int64_t k, int floors) {
     const DeliveryError d = delivery_error(m);
     const double steps = parts(k, m.sum.terms), floor = 0x1p-31 + 0x1p-32, grown = growth(steps, d.size + floor);
@@ -75,8 +76,8 @@ double flushed(const Machine& m, const DeliveryError& d) {
     return m.sum.flush_results == ResultFlush::no ? d.underflow : Format::power_of_two(m.result.emin());
 }
 
-/// Returns whether the machine flushes subnormal operands to zero. Only numbers that are subnormal in fp32 are flushed,
-/// and bf16 is the only operand format of these machines that has such numbers.
+/// Returns whether the machine flushes subnormal operands to zero. Only numbers that are subnormal in fp32 are flushed.
+/// Among the operand formats of these machines, only bf16 has numbers that are subnormal in fp32.
 bool flushes_operands(const Machine& m) { return m.sum.flush_operands && m.operands.contains(bf16); }
 
 ModelErrors fma_errors(const Machine& m, std::int64_t k) {
@@ -139,7 +140,7 @@ std::vector<DisputedPoint> disputed_floors(const Machine&) {
     return {{"model", "effect of a product with a zero factor on the largest exponent", "none",
              "each zero operand has exponent -126 (MMA-Sim of January 2026)"},
             {"model", "the last step of CDNA3", "floored to 31 fraction bits, then rounded",
-             "rounded at once (MMA-Sim of January 2026; Khattak and Mikaitis)"}};
+             "rounded directly (MMA-Sim of January 2026; Khattak and Mikaitis)"}};
 }
 /// Returns the disputed points of the models that truncate products and addend to a common unit. Machines of sm_90 have
 /// no disputed points, because traces of an H100 settle them.
@@ -148,10 +149,10 @@ std::vector<DisputedPoint> disputed_cuts(const Machine& machine) {
     std::vector<DisputedPoint> points;
     if (machine.arch == "sm_90") return points;
     points.push_back({"zero_factor_counts", "effect of a product with a zero factor on the largest exponent",
-                      sum.zero_factor_counts ? "it counts with the exponents of its operands" : "none",
+                      sum.zero_factor_counts ? "it counts, with the sum of its operands' exponents" : "none",
                       "each zero operand has exponent -126 (MMA-Sim of January 2026)"});
     // e_zero can change a result only if the exponents of products can be as low as e_zero. For accumulators and
-    // operands that are not listed here, they cannot.
+    // operands that are not listed here, the exponents are always higher.
     if (sum.addend == fp16 && machine.instruction.substr(0, 7) == "tcgen05" && sum.model == SumModel::truncated) {
         points.push_back({"zero_exponent", "e_zero, the exponent of C = 0", std::to_string(sum.zero_exponent),
                           "-21, as for wgmma on an H100"});
@@ -163,14 +164,15 @@ std::vector<DisputedPoint> disputed_cuts(const Machine& machine) {
                           "-126 (MMA-Sim of January 2026)"});
     }
     points.push_back(
-        {"underflow_keeps_sign", "a negative sum that underflows to zero", sum.underflow_keeps_sign ? "-0" : "+0",
+        {"underflow_keeps_sign", "result of a negative sum that underflows", sum.underflow_keeps_sign ? "-0" : "+0",
          sum.underflow_keeps_sign ? "+0 (an H100; MMA-Sim of January 2026)" : "-0 (newer MMA-Sim); an H100 gives +0"});
-    points.push_back({"zeros_keep_sign", "all operands and C are -0", sum.zeros_keep_sign ? "-0" : "+0",
+    points.push_back({"zeros_keep_sign", "result if all operands and C are -0", sum.zeros_keep_sign ? "-0" : "+0",
                       sum.zeros_keep_sign ? "+0 (MMA-Sim)" : "-0 (a table-driven model)"});
     if (sum.addend == fp16) {
-        points.push_back({"normalises_addend", "the exponent of a subnormal fp16 C",
-                          sum.normalises_addend ? "that of its leading bit" : "-14, the smallest of fp16",
-                          sum.normalises_addend ? "-14 (MMA-Sim)" : "that of its leading bit (Khattak and Mikaitis)"});
+        points.push_back(
+            {"normalises_addend", "the exponent of a subnormal fp16 C",
+             sum.normalises_addend ? "the exponent of its leading bit" : "-14, the smallest of fp16",
+             sum.normalises_addend ? "-14 (MMA-Sim)" : "the exponent of its leading bit (Khattak and Mikaitis)"});
     }
     return points;
 }
@@ -245,9 +247,10 @@ constexpr SumModelRow rows[] = {
      .words = "This instruction does not use an fp8 unit. The operands are converted to fp16. One fp16 step adds the "
               "products with k mod 4 in {0, 1}. A second fp16 step adds the products with k mod 4 in {2, 3} to the "
               "result of the first. At the end, the addend is added with one IEEE addition.",
-     .formula = "T = step(products with k mod 4 = 0, 1;  +0)     steps as in model `truncated`, fp16 operands\n"
-                "U = step(products with k mod 4 = 2, 3;  T)\n"
-                "D = round to nearest even(C + U)",
+     .formula =
+         "T = step(products with k mod 4 in {0, 1}; addend +0)     a step of model `truncated` on fp16 operands\n"
+         "U = step(products with k mod 4 in {2, 3}; addend T)\n"
+         "D = round to nearest even(C + U)",
      .errors = [](const Machine& m, std::int64_t k) -> ModelErrors {
          const DeliveryError d = delivery_error(m);
          const double instructions = parts(k, m.k), terms = m.k, grown = growth(2, d);

@@ -24,10 +24,11 @@ struct DisputedPoint {
 /// Kind of a local error: which magnitudes it is relative to, and whether it has a fixed sign or a mean of zero.
 enum class ErrorKind : std::uint8_t {
     nearest,   ///< a sum rounded to nearest: at most `size` times the sum of the magnitudes added so far
-    unbiased,  ///< a sum rounded stochastically: the bound of `nearest`, with mean zero
-    cut_sum,   ///< a sum rounded toward zero or down: the bound of `nearest`, with a fixed sign
-    cut_term,  ///< an addend truncated to the unit of its step: like `cut_sum`, but a subnormal factor counts as the
-               ///< smallest normal number of its format, because its exponent determines the unit
+    unbiased,  ///< a sum rounded stochastically: the bound is that of `nearest`, and the mean error is zero
+    cut_sum,   ///< a sum rounded toward zero or down: the bound is that of `nearest`, and the sign is fixed
+    /// An addend truncated to the unit of its step: like `cut_sum`, but a subnormal factor counts as the smallest
+    /// normal number of its format, because the exponent of that number determines the unit.
+    cut_term,
 };
 
 /// `count` local errors of at most `size` each.
@@ -51,7 +52,7 @@ struct SumModelRow {
     ModelErrors (*errors)(const Machine& machine, std::int64_t k) = nullptr;
     /// Describes the steps of an instruction, such as `1 step of 32` or `2 chained steps of 8`.
     std::string (*steps)(const Machine& machine) = nullptr;
-    /// Returns the disputed points that can change a result of this machine.
+    /// Returns the points on which published sources differ, if they can change a result of this machine.
     std::vector<DisputedPoint> (*disputed)(const Machine& machine) = nullptr;
 };
 

@@ -255,7 +255,7 @@ MACHEPS_HD inline std::uint64_t matrix_step(const SumRule& rule, const Factor* a
             return (c & f.magnitude_mask()) > f.inf_code() ? matrix_unit::nan_bits(rule) : c;
         }
         default:
-            return c;  // pairwise, kahan and exact have no steps; matrix_instruction() computes through_fp16
+            return c;  // models without steps (pairwise, kahan, exact); matrix_instruction() computes through_fp16
     }
 }
 

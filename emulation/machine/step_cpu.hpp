@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps of the dot-product units of CPUs (x86, Arm, POWER). They consist of IEEE operations, but each unit has its own
-// order of operations, flushing of subnormals and NaN results, and some round to odd. Host and device. Operands have 16
-// bits or fewer, so their products are exact in fp64. Sources: Intel SDM vol. 2 (VDPBF16PS, TDPBF16PS), Arm ARM
-// (BFDOT), Power ISA 3.1, and results of AMD Zen 5.
+// Steps of the dot-product units of CPUs (x86, Arm, POWER). They consist of IEEE operations. The units differ in the
+// order of the operations, in the subnormals that they flush, and in the NaN that they return. Some units round to odd.
+// Host and device. Operands have 16 bits or fewer, so their products are exact in fp64. Sources: Intel SDM vol. 2
+// (VDPBF16PS, TDPBF16PS), Arm ARM (BFDOT), Power ISA 3.1, and results of AMD Zen 5.
 #pragma once
 #include "emulation/machine/step_parts.hpp"
 
@@ -41,7 +41,7 @@ MACHEPS_HD constexpr std::uint64_t round_result(const SumRule& rule, double x) {
     const std::uint64_t zero = x < 0 ? f.sign_bit() : 0;
     if (rule.flush_results == ResultFlush::before_rounding && size < least && size != 0) return zero;
     if (rule.flush_results == ResultFlush::after_rounding && size < least && size != 0) {
-        // To round as if the exponent were unbounded, multiply by 2^64 first.
+        // Multiplied by 2^64, the result is normal, so it is rounded as if the exponent were unbounded.
         const double up = x * 0x1p64, rounded = decode64(f, encode64(f, up, rule.rounding, Overflow::nonsaturate));
         if ((rounded < 0 ? -rounded : rounded) < least * 0x1p64) return zero;
     }
@@ -126,8 +126,9 @@ MACHEPS_HD constexpr std::uint64_t pair_then_add_step(const SumRule& rule, const
     return cpu_add(rule, c, pair);
 }
 
-/// Adds the even products in one chain and the odd products in another, both from +0. Then adds the two chains, and
-/// adds their sum to C. For fp8, each element of a chain is the rounded sum of two products (`joined_products`).
+/// Adds the even products in one chain and the odd products in another chain. Each chain starts from +0. Then adds the
+/// two chains, and adds their sum to C. For fp8, each element of a chain is the rounded sum of two products
+/// (`joined_products`).
 MACHEPS_HD constexpr std::uint64_t parted_chain_step(const SumRule& rule, const Factor* a, const Factor* b, int n,
                                                      std::uint64_t c) {
     const Format f = delivered_format(rule.delivery);

@@ -168,8 +168,7 @@ MACHEPS_HD constexpr std::uint64_t deliver(const SumRule& rule, std::int64_t sum
     return (code | (negative ? f.sign_bit() : 0)) << f.padding;
 }
 
-/// Returns the number with this sign and the magnitude significand * 2^(exponent - fraction_bits), as a multiple of
-/// 2^unit, rounded toward zero.
+/// Returns (-1)^negative * significand * 2^(exponent - fraction_bits) in units of 2^unit, rounded toward zero.
 MACHEPS_HD constexpr std::int64_t cut(bool negative, std::uint64_t significand, int exponent, int fraction_bits,
                                       int unit) {
     if (significand == 0) return 0;  // a product with a zero factor may have any exponent

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Table of all machines: orders of summation, which do not describe an instruction, and the matrix units of each
-// vendor. Each matrix unit is one row in the file of its vendor.
+// Table of all machines: the orders of summation and the matrix units of each vendor. An order of summation does not
+// describe an instruction. Each matrix unit is one row in the file of its vendor.
 #pragma once
 #include "emulation/machine/table_amd.hpp"
 #include "emulation/machine/table_cpu.hpp"

@@ -12,8 +12,8 @@ inline constexpr std::string_view intel_sdm = "Intel SDM vol. 2";
 inline constexpr std::string_view arm_arm = "Arm ARM";
 inline constexpr std::string_view qemu = "QEMU 7.2";
 
-/// Completes a row of x86. The unit flushes fp32 subnormals in operands and results. If an operand is NaN, the result
-/// is the first such operand, made quiet.
+/// Completes a row of x86. The unit flushes fp32 subnormals in operands and results. If there are NaN operands, the
+/// result is the first of them, made quiet.
 constexpr Machine x86_unit(Machine row) {
     row.arch = "x86";
     row.sum.flush_operands = true;

@@ -12,15 +12,15 @@ inline constexpr FormatSet fp8{e4m3fn, e5m2};
 inline constexpr FormatSet fp8_fp6_fp4{e4m3fn, e5m2, e2m3fn, e3m2fn, e2m1fn};
 inline constexpr std::string_view captures = "captures of arXiv 2512.07004";
 inline constexpr std::string_view sass = "machine code of ptxas 13.0";
-inline constexpr std::string_view traces = "traces of this program (H100 80GB HBM3, H200; 2026-11-26)";
+inline constexpr std::string_view traces = "traces that this program recorded (H100 80GB HBM3, H200; 2026-11-26)";
 inline constexpr std::string_view captures_and_traces =
-    "captures of arXiv 2512.07004; traces of this program (H100 80GB HBM3, H200; 2026-11-26)";
+    "captures of arXiv 2512.07004; traces that this program recorded (H100 80GB HBM3, H200; 2026-11-26)";
 
 /// Properties that the tensor cores of one generation share.
 struct Generation {
     std::string_view arch;
-    int fraction_bits = 0;   ///< kept below the largest exponent, unless a row says otherwise
-    bool is_traced = false;  ///< tests/traces has traces of all its instructions and operand formats
+    int fraction_bits = 0;   ///< bits kept below the largest exponent, unless TensorCore::fraction_bits is set
+    bool is_traced = false;  ///< tests/traces has traces of all instructions and operand formats of the generation
 };
 inline constexpr Generation volta{.arch = "sm_70", .fraction_bits = 23};
 inline constexpr Generation turing{.arch = "sm_75", .fraction_bits = 24};
@@ -30,7 +30,8 @@ inline constexpr Generation hopper{.arch = "sm_90", .fraction_bits = 25, .is_tra
 inline constexpr Generation blackwell{.arch = "sm_100", .fraction_bits = 25};
 inline constexpr Generation blackwell_rtx{.arch = "sm_120", .fraction_bits = 25};
 
-/// Properties of an instruction with specific operand and accumulator formats, beyond those of its generation.
+/// Properties of an instruction with specific operand and accumulator formats, in addition to the properties of its
+/// generation.
 struct TensorCore {
     std::string_view name{};
     std::string_view instruction = "mma";
@@ -41,14 +42,15 @@ struct TensorCore {
     int terms = 0;                ///< products per fused step
     int fraction_bits = 0;        ///< 0: the value of the generation
     std::string_view measured{};  ///< GPUs whose captures the row reproduces; empty: none
-    int captured_terms = 0;       ///< products that are nonzero in the captures; 0: all k
-    bool is_inferred = false;     ///< nothing is published for these formats, so the row uses the model of related ones
+    int captured_terms = 0;       ///< number of products that are nonzero in the captures; 0: all k products are
+    bool is_inferred = false;     ///< nothing is published for these formats; the row uses the model of related formats
 };
 
-/// Builds the row of a truncated fused dot-product-add. With F fraction bits in the generation, the exponent of a zero
-/// addend is -108 - F for an fp32 accumulator and 4 - F for an fp16 accumulator, but -133 for an fp16 accumulator of
-/// tcgen05. Traces of an H100 (2026-11-26, tests/traces) confirm the value 4 - F = -21 for wgmma. They also show that a
-/// negative sum that underflows gives +0; the other generations are assumed to do the same.
+/// Builds the row of a truncated fused dot-product-add. F is the generation's number of fraction bits. The exponent of
+/// a zero addend is -108 - F for an fp32 accumulator and 4 - F for an fp16 accumulator. An exception is tcgen05 with an
+/// fp16 accumulator, where it is -133. Traces of an H100 (2026-11-26, tests/traces) confirm the value 4 - F = -21 for
+/// wgmma. They also show that a negative sum that underflows gives +0; the other generations are assumed to do the
+/// same.
 constexpr Machine tensor_core(const Generation& generation, const TensorCore& row) {
     const bool half = row.accumulator == fp16;
     const int fraction_bits = row.fraction_bits != 0 ? row.fraction_bits : generation.fraction_bits;

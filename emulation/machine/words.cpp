@@ -49,17 +49,17 @@ std::string_view to_string(Delivery delivery) {
 
 namespace {
 
-/// Returns a note if the captures contain only the first products of an instruction and therefore do not show how the
-/// instruction is split into steps. Otherwise returns an empty string.
+/// If only the first products of an instruction are nonzero in the captures, returns a note that the captures do not
+/// show how the instruction is split into steps. Otherwise returns an empty string.
 std::string untold(const Machine& machine) {
     const int live = machine.captured_terms;
     if (live == 0 || live >= machine.k) return {};
-    // `other` splits the instruction differently but gives the same results on the captures. If the model's steps are
-    // at most as long as the captured part, `other` is one step over the whole instruction. Otherwise it is a chain of
-    // steps as long as the captured part.
+    // `other` splits the instruction into other steps but gives the same results on the captures. If a step of the
+    // machine has at most `live` products, `other` has one step over the whole instruction. Otherwise its steps have
+    // `live` products each.
     Machine other = machine;
     other.sum.terms = machine.sum.terms <= live ? machine.k : live;
-    return fmt::format(". Only the first {} of {} products are not zero there, so {} and {} cannot be distinguished",
+    return fmt::format(". Only the first {} of {} products are nonzero in them, so {} and {} cannot be distinguished",
                        live, machine.k, step_words(machine), step_words(other));
 }
 
@@ -95,9 +95,9 @@ std::string nan_words(const Machine& machine) {
 
 std::string flush_words(const Machine& machine) {
     std::string words;
-    if (machine.sum.flush_operands) words = "subnormal operands and C (in fp32), to zeros of their sign";
+    if (machine.sum.flush_operands) words = "subnormal operands and C (in fp32) become zeros of their sign";
     if (machine.sum.flush_results != ResultFlush::no) {
-        constexpr const char* when[] = {"", "before rounding", "after rounding", "on the grid of subnormals"};
+        constexpr const char* when[] = {"", "before rounding", "after rounding", "after rounding to a subnormal"};
         words += fmt::format("{}results below 2^-126 {}", words.empty() ? "" : "; ",
                              when[static_cast<int>(machine.sum.flush_results)]);
     }
@@ -110,7 +110,8 @@ std::string evidence_words(const Machine& machine) {
             return "it consists of IEEE operations, so there is nothing to check";
         case Evidence::hardware:
             if (machine.source.substr(0, 6) == "traces")
-                return fmt::format("reproduces traces of this program: {}{}", machine.measured, untold(machine));
+                return fmt::format("reproduces traces that this program recorded: {}{}", machine.measured,
+                                   untold(machine));
             return fmt::format("reproduces {}captures of hardware: {}{}", is_cpu_unit(machine) ? "" : "published ",
                                machine.measured, untold(machine));
         case Evidence::published:

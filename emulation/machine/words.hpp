@@ -20,7 +20,7 @@ struct ModelWords {
 };
 ModelWords describe(SumModel model);
 
-/// Returns the disputed points that can change a result of this machine.
+/// Returns the points on which published sources differ, if they can change a result of this machine.
 std::vector<DisputedPoint> disputed_points(const Machine& machine);
 
 /// Returns the devices whose captures the machine reproduces. If only some products of an instruction are not zero in
@@ -35,7 +35,7 @@ std::string nan_words(const Machine& machine);
 /// Describes which numbers a CPU unit flushes to zero. Returns an empty string if the unit flushes none.
 std::string flush_words(const Machine& machine);
 
-/// Describes the evidence for the row, such as `reproduces published captures of hardware: H100, H200`.
+/// Describes the evidence that the machine is correct, such as `reproduces published captures of hardware: H100, H200`.
 std::string evidence_words(const Machine& machine);
 
 /// Describes the steps of an instruction, such as `1 step of 32` or `2 chained steps of 8`.

@@ -13,8 +13,8 @@ namespace macheps {
 /// Order in which the steps take the terms of k.
 enum class TermOrder : std::uint8_t {
     ascending,
-    halves_of_fours,  ///< in an instruction, terms with k mod 4 = 0, 1 first, then 2, 3 (fp8 through two fp16 steps)
-    even_first,       ///< in a step, the even terms first, then the odd ones (CDNA3 fp8)
+    halves_of_fours,  ///< per instruction: the terms with k mod 4 = 0 or 1, then the others (fp8 as two fp16 steps)
+    even_first,       ///< per step: the even terms, then the odd ones (CDNA3 fp8)
 };
 
 /// How a partial sum is added to the main accumulator.
@@ -57,7 +57,7 @@ struct FusedPlan {
 /// The fast kernels do not support
 /// - machines without fused steps of this kind (orders of summation, fma chains, most CPU units),
 /// - machines whose C and D have different formats,
-/// - machines with an unusual choice at a disputed point of SumRule,
+/// - machines with an unusual value of a SumRule property on which published sources disagree,
 /// - rules with blocks, and
 /// - promotion on through_fp16 machines, whose instructions already end with an addition.
 constexpr std::optional<FusedPlan> fused_plan(const Matmul& args) {
@@ -71,8 +71,8 @@ constexpr std::optional<FusedPlan> fused_plan(const Matmul& args) {
                    .scale = machine.scale,
                    .scale_block = machine.scale_block};
     const SumRule& rule = machine.sum;
-    // For each model, fast kernels support one sign of a sum that underflows: the sign that the machines of this model
-    // have.
+    // For each model, the fast kernels support only one value of underflow_keeps_sign: the value in the rows of the
+    // model's machines.
     const bool cuts = rule.model == SumModel::truncated || rule.model == SumModel::scaled_groups ||
                       rule.model == SumModel::through_fp16;
     const bool disputed =
@@ -105,8 +105,8 @@ constexpr std::optional<FusedPlan> fused_plan(const Matmul& args) {
             plan.order = TermOrder::even_first;
             return plan;
         case SumModel::through_fp16:
-            // Each instruction is two truncated steps on operands widened to fp16. Its sum is added to the main
-            // accumulator.
+            // Each instruction is two truncated steps on operands widened to fp16. The sum of an instruction is added to
+            // the main accumulator.
             if (plan.join != PartialJoin::none) return std::nullopt;
             plan.rule.model = SumModel::truncated;
             plan.a_format = plan.b_format = fp16;

@@ -13,7 +13,7 @@ struct NamedMatmulRule;
 
 struct LibraryName {
     struct Variant {
-        std::string_view rule{};      ///< a name of all_matmul_rules(); empty: no more variants
+        std::string_view rule{};      ///< name of a rule in all_matmul_rules(); empty: an unused element of `variants`
         bool (*is_here)() = nullptr;  ///< whether the library follows the rule on this CPU
     };
     std::string_view name{};

@@ -10,7 +10,8 @@ namespace macheps {
 
 namespace library_rule {
 
-/// Returns blocks of `limit` terms each, except that the last two blocks are two halves of the remaining terms.
+/// Returns a division of k into blocks of `limit` terms. If fewer than 2 limit terms remain, they form one block, or
+/// two halves if they are more than `limit`.
 constexpr KBlocks halves(int limit, int multiple, bool greater = false) {
     return {.limit = limit, .split = KBlocks::Split::halve_last, .multiple = multiple, .greater_half = greater};
 }
@@ -25,7 +26,9 @@ inline constexpr NamedMatmulRule library_rules[] = {
      .rule = {.machine = &fp32_chain, .blocks = library_rule::halves(320, 16)},
      .evidence = Evidence::hardware,
      .source = library_rule::own,
-     .summary = "OpenBLAS sgemm: blocks of 320; the last two are halves, rounded up to a multiple of 16; fma",
+     .summary =
+         "OpenBLAS sgemm: blocks of 320; a rest of 321 to 639 terms is halved, and the first half is rounded up to a "
+         "multiple of 16; fma",
      .versions = "0.3.21 (Debian 12), kernels SkylakeX and Cooperlake, on AMD Zen 5",
      .valid = "above 10^6 multiply-adds; only one thread if k and m are near 1000",
      .depends_on = "OPENBLAS_CORETYPE, OPENBLAS_NUM_THREADS, the version"},
@@ -33,7 +36,9 @@ inline constexpr NamedMatmulRule library_rules[] = {
      .rule = {.machine = &fp32_chain, .blocks = library_rule::halves(448, 16)},
      .evidence = Evidence::hardware,
      .source = library_rule::own,
-     .summary = "OpenBLAS sgemm: blocks of 448; the last two are halves, rounded up to a multiple of 16; fma",
+     .summary =
+         "OpenBLAS sgemm: blocks of 448; a rest of 449 to 895 terms is halved, and the first half is rounded up to a "
+         "multiple of 16; fma",
      .versions = "0.3.21 (Debian 12), kernels SkylakeX, on an Intel Xeon with AMX; 0.3.29 (numpy 2.2.6) on AMD Zen 5",
      .valid = "above 10^6 multiply-adds",
      .depends_on = "OPENBLAS_CORETYPE, OPENBLAS_NUM_THREADS, the version"},
@@ -41,9 +46,8 @@ inline constexpr NamedMatmulRule library_rules[] = {
      .rule = {.machine = &fp32_chain, .blocks = library_rule::halves(384, 1, true)},
      .evidence = Evidence::hardware,
      .source = library_rule::own,
-     .summary =
-         "oneDNN dnnl_sgemm, and on Intel CPUs MKL and PyTorch: blocks of 384; the last two are halves, the larger "
-         "one first; fma",
+     .summary = "oneDNN dnnl_sgemm, and on Intel CPUs MKL and PyTorch: blocks of 384; a rest of 385 to 767 terms is "
+                "halved, the larger half first; fma",
      .versions =
          "oneDNN 2.6.3 on an Intel Xeon with AMX and on AMD Zen 5, 3.2 on AMD Zen 5; MKL 2026.2 and PyTorch 2.9.1 "
          "(fp32) on that Intel Xeon",
@@ -53,8 +57,8 @@ inline constexpr NamedMatmulRule library_rules[] = {
      .rule = {.machine = &fp32_chain, .blocks = {.limit = 192, .split = KBlocks::Split::halve_all}},
      .evidence = Evidence::hardware,
      .source = library_rule::own,
-     .summary =
-         "MKL cblas_sgemm: blocks of 192; k up to 384 in two halves, with the last term of an odd k separate; fma",
+     .summary = "MKL cblas_sgemm: blocks of 192, but two halves if k is at most 384 (the last term of an odd k is "
+                "separate); fma",
      .versions = "2024.2, 2026.2 on AMD Zen 5",
      .valid = "m and n above 1",
      .depends_on = "the CPU's vendor, MKL_ENABLE_INSTRUCTIONS, MKL_CBWR, the version"},
@@ -130,15 +134,15 @@ inline constexpr NamedMatmulRule library_rules[] = {
      .summary = "PyTorch matmul in bf16 on CPUs with AMX: one chain of tdpbf16ps over all of k; one rounding to bf16",
      .versions = "2.9.1 (oneDNN 3.7.1) on an Intel Xeon with AMX",
      .valid =
-         "k up to 2944; from k = 2990 on, the sum is split in two if m and n are large for the buffers of the kernel",
+         "k up to 2944; from k = 2990 on, the sum is split in two if m and n are too large for the kernel's buffers",
      .depends_on = "ONEDNN_MAX_CPU_ISA, the CPU's instruction set, the cache, the version",
      .claims = [](std::int64_t, std::int64_t, std::int64_t k) { return k <= 2944; }},
     {.name = "torch.cpu.bf16.small",
      .rule = {.machine = &fp32_chain, .lanes = 4},
      .evidence = Evidence::hardware,
      .source = library_rule::own,
-     .summary = "PyTorch matmul in bf16 with few products: four alternating chains of fma in fp32, folded; one "
-                "rounding to bf16",
+     .summary = "PyTorch matmul in bf16 with few products: four alternating fp32 chains of fma, added at the "
+                "end; one rounding to bf16",
      .versions = "2.9.1",
      .valid = "m n k up to 4096",
      .depends_on = library_rule::isa},
@@ -156,7 +160,7 @@ inline constexpr NamedMatmulRule library_rules[] = {
      .rule = {.machine = &fp32_chain, .lanes = 4},
      .evidence = Evidence::hardware,
      .source = library_rule::own,
-     .summary = "PyTorch matmul in fp16: four alternating chains of fma in fp32, folded; one rounding to fp16",
+     .summary = "PyTorch matmul in fp16: four alternating fp32 chains of fma, added at the end; one rounding to fp16",
      .versions = "2.9.1",
      .valid = "CPUs without AVX512-FP16",
      .depends_on = library_rule::isa},

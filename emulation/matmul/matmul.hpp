@@ -8,8 +8,8 @@
 namespace macheps {
 
 /// Computes machine fp32.chain: acc = start, then acc = fma(a[i * a_step], b[i * b_step], acc) for i = 0 .. k - 1 in
-/// that order. Returns start if k == 0. A NaN result has the bits that the processor produces. The caller replaces them
-/// by those of the canonical NaN.
+/// that order. Returns start if k == 0. A NaN result has the bits that the processor produces. The caller replaces
+/// these bits by the bits of the canonical NaN.
 MACHEPS_HD inline float fp32_chain_dot(const float* a, std::int64_t a_step, const float* b, std::int64_t b_step,
                                        std::int64_t k, float start = 0) {
     float acc = start;
@@ -25,7 +25,7 @@ namespace macheps::definition {
 struct DotOperands {
     const float *a = nullptr, *b = nullptr;
     std::int64_t a_step = 0, b_step = 0;  ///< distance in memory from one term to the next, in elements
-    std::int64_t i = 0, j = 0;            ///< index of the row and of the column, which select their scales
+    std::int64_t i = 0, j = 0;            ///< indices of the row and the column, which select the scales
     float start = 0;                      ///< initial value of the sum: Matmul::addend
 };
 
@@ -167,7 +167,8 @@ MACHEPS_HD inline float machine_dot(const Matmul& args, const DotOperands& x, st
     return instruction_chain(args, x, first, last, start);
 }
 
-/// Adds the partial sum of the terms from `p` on to the main accumulator, as Promotion defines, and returns the result.
+/// Adds `partial`, the partial sum that begins with term p, to the main accumulator and returns the result.
+/// args.rule.promotion determines how it is added.
 MACHEPS_HD inline float promote(const Matmul& args, const DotOperands& x, std::int64_t p, float partial, float main) {
     const float sa = args.a.scales.at(x.i, p), sb = args.b.scales.at(x.j, p);
     switch (args.rule.promotion) {
@@ -237,7 +238,8 @@ struct MatmulOutput {
     float before, after;
 };
 
-/// Multiplies a sum by the scales of a and b, unless the machine or the promotion applied them, and then by out_scale.
+/// Multiplies a sum by the scales of a and b, and then by out_scale. Leaves out the scales of a and b if the machine or
+/// the promotion has applied them.
 MACHEPS_HD inline float apply_scales(const Matmul& args, std::int64_t i, std::int64_t j, float acc) {
     if ((args.a.scales.data != nullptr || args.b.scales.data != nullptr) && !scales_in_machine(args) &&
         !scales_in_promotion(args)) {
@@ -278,9 +280,9 @@ MACHEPS_HD inline float flushed_sum(float x, float y) {
     return matrix_unit::flushed(matrix_unit::flushed(x) + matrix_unit::flushed(y));
 }
 
-/// Adds slice s to the slices before it as SliceJoin defines, and returns the new sum. `partial` is the sum of slice s,
-/// and `sum` that of the slices before s. For SliceJoin::serial, `sum` and the return value are already scaled and
-/// rounded to the format of the output.
+/// Returns the sum of the slices 0 .. s. `partial` is the sum of slice s, and `sum` is the sum of the slices before s.
+/// args.rule.join determines how they are added. For SliceJoin::serial, `sum` and the return value are already scaled
+/// and rounded to the format of the output.
 MACHEPS_HD inline float join_slice(const Matmul& args, std::int64_t s, float sum, float partial, std::int64_t i,
                                    std::int64_t j, std::uint64_t element) {
     switch (args.rule.join) {
@@ -290,8 +292,8 @@ MACHEPS_HD inline float join_slice(const Matmul& args, std::int64_t s, float sum
             if (s == 0) return partial;
             return s + 1 == args.rule.slices ? partial + sum : flushed_sum(sum, partial);
         case SliceJoin::serial: {
-            // The epilogue computes x = 1 * D, then fma(factor, partial, x). There is only one factor, so the scales
-            // are multiplied with each other first.
+            // The epilogue computes x = 1 * D, where D is `sum`, and then fma(factor, partial, x). It accepts only one
+            // factor, so out_scale and the scales of a and b are multiplied with each other first.
             const bool scaled = args.a.scales.data != nullptr || args.b.scales.data != nullptr;
             const float scales = scaled ? args.a.scales.at(i, 0) * args.b.scales.at(j, 0) : 1.0f;
             const float factor = args.out_scale * scales;

@@ -80,16 +80,17 @@ void RevealOperands::fill(int terms, TermPair pair, float* a, float* b) const {
 int RevealOperands::size_of(int terms, TermPair pair, double result) const {
     const double left = result / unit();
     if (!(left >= 0 && left <= terms - 2) || left != std::floor(left)) {
-        throw no_tree(
-            fmt::format("masks at terms {} and {} leave {} units of {}, which is not a whole number from 0 to {}",
-                        pair.first, pair.second, left, unit(), terms - 2));
+        throw no_tree(fmt::format(
+            "with masks at terms {} and {}, the result is {} units of {}, but it must be a whole number of units "
+            "from 0 to {}",
+            pair.first, pair.second, left, unit(), terms - 2));
     }
     return terms - static_cast<int>(left);
 }
 
 RevealOperands reveal_operands(const Format& a, const Format& b, int terms, const RevealLimits& limits) {
     const ExponentSpan in_a(a, limits.flushes), in_b(b, limits.flushes);
-    const auto gap = [&](int mask) {  // exponent of a unit that vanishes when added to 2^mask, even `terms` times
+    const auto gap = [&](int mask) {  // exponent of a unit so small that even `terms` units vanish when added to 2^mask
         return mask - limits.vanishing_bits - ceil_log2(terms) - 1;
     };
     const auto vanishes = [&](int mask, int unit) {

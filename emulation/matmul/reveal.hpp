@@ -7,10 +7,10 @@
 //
 // The sizes of these partial sums are an ultrametric on the terms, and a minimum spanning tree of the terms determines
 // the tree of the sum (Gower and Ross, "Minimum spanning trees and single linkage cluster analysis", Applied Statistics
-// 18, 1969). Kernels usually add terms that are neighbours or whose distance is a power of two. Pairs at such
-// distances, about k log2 k of them, then contain a spanning tree. As a check, each set of terms that these pairs
-// connect must have as many terms as the measured size. If a set does not, further pairs with randomly drawn terms are
-// measured. Host only.
+// 18, 1969). Kernels usually add terms that are neighbours or whose distance is a power of two. Then the pairs at these
+// distances, about k log2 k pairs, contain a spanning tree. As a check, the terms that these pairs connect to one
+// partial sum are counted. If their number differs from the measured size of the partial sum, further pairs with
+// randomly drawn terms are measured. Host only.
 #pragma once
 #include "core/error.hpp"
 #include "emulation/backend.hpp"
@@ -26,7 +26,7 @@ namespace macheps {
 
 /// Two terms, the smaller index first.
 using TermPair = std::pair<int, int>;
-/// Function that measures, for each pair, the number of terms in the smallest partial sum that contains both.
+/// Function that measures, for each pair, the number of terms in the smallest partial sum that contains both terms.
 using PairSizes = std::function<std::vector<int>(std::span<const TermPair>)>;
 
 /// Returns the Error (check_failed) to throw if the results do not fit any tree.
@@ -35,27 +35,28 @@ Error no_tree(std::string what);
 /// Returns the pairs of terms that are 1, 2, 4, 8 ... apart, sorted by the first term and then by the second.
 std::vector<TermPair> near_pairs(int terms);
 
-/// Two terms in different subtrees of a sum of `size` terms. Other pairs show that the sum adds both subtrees, probably
-/// in one rounding. It was not measured whether the two subtrees are already added to each other earlier.
+/// One term from each of two subtrees of a sum of `size` terms. The pairs that were measured show that the sum adds
+/// both subtrees, probably in one rounding with others. They do not show whether the two subtrees are already added to
+/// each other earlier.
 struct OpenPair {
     TermPair pair;
     int size = 0;
 };
-/// Tree that is determined by a fixed list of measured pairs, with the pairs that are still to be measured.
+/// The tree that a fixed list of measured pairs determines, and the pairs that are still to be measured.
 struct FoundTree {
     SumTree tree{};
-    /// One pair for every two subtrees of a sum with three or more children that no measured pair connects. If the list
-    /// is empty, the tree is certain.
+    /// If no measured pair connects two subtrees of a sum with three or more children, this list has one pair of terms
+    /// for these two subtrees. If the list is empty, the tree is certain.
     std::vector<OpenPair> open{};
     std::string gap{};  ///< description of missing information; if it is not empty, `tree` is incomplete
 };
 /// Builds the tree from the measured sizes of the pairs. Errors: throws no_tree if two sizes contradict each other.
 FoundTree tree_of_pairs(int terms, std::span<const TermPair> pairs, std::span<const int> sizes);
 
-/// Returns the tree of a sum of k = `terms` terms. First measures near_pairs(), then the pairs that FoundTree::open
-/// lists: at most w / 2 pairs per term if w terms are added in one rounding. If these pairs do not determine the tree,
-/// measures about k log k more.
-/// Errors: throws no_tree if the measured sizes do not fit any tree, as for an exact sum.
+/// Returns the tree of a sum of k = `terms` terms. First measures near_pairs(). Then measures the pairs in
+/// FoundTree::open, which are at most w / 2 pairs per term if w terms are added in one rounding. If all these pairs do
+/// not determine the tree, measures about k log k more pairs.
+/// Errors: throws no_tree if the measured sizes do not fit any tree. Those of an exact sum do not.
 SumTree reveal_tree(int terms, const PairSizes& sizes);
 
 /// Measures all pairs, or `most` pairs spread evenly over them, and compares their sizes with the tree. Errors: throws

@@ -27,7 +27,7 @@ std::vector<double> scaled(std::vector<double> counts, double factor) {
     return counts;
 }
 
-/// Returns the term that alone has these numbers of units in the control rows, or -1 if no single term has them.
+/// Returns the term whose units alone give these counts in the control rows, or -1 if no term matches.
 int one_term(const std::vector<double>& counts) {
     int term = 0;
     for (std::size_t row = 0; row < counts.size(); ++row) {
@@ -56,7 +56,7 @@ std::string what_happened(const std::vector<double>& counts, int terms) {
     }
     if (counts == scaled(right, counts[0] / terms)) {
         return fmt::format(
-            "every result is {:g} times the sum: there is a factor, or each term is read that many times",
+            "every result is {:g} times the sum: the kernel multiplies by a factor, or reads each term that many times",
             counts[0] / terms);
     }
     std::vector<double> missing = right;

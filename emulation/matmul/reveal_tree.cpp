@@ -79,10 +79,10 @@ SumTree in_order(const SumTree& tree) {
 }
 
 /// Builds the tree of a set of terms and measures the pairs that this requires. It draws one term at random and
-/// measures its pairs with all other terms of the set. Their sizes are the sizes of the sums on the path from the drawn
-/// term to the root. The other terms that are added at each of these sums form smaller sets, which are handled
-/// recursively. About every second draw halves the set, whatever the tree is. In total this takes about k log k pairs,
-/// and up to w / 2 per term if w terms are added in one rounding.
+/// measures its pairs with all other terms of the set. The measured sizes are those of the sums on the path from the
+/// drawn term to the root. The terms that join the path at one of these sums form smaller sets, for which this is
+/// repeated recursively. About every second draw halves the set, for any tree. In total this takes about k log k pairs,
+/// and up to w / 2 pairs per term if w terms are added in one rounding.
 class Builder {
   public:
     Builder(int terms, Answers& answers) : answers_(answers) { tree_.terms = terms; }
@@ -181,8 +181,9 @@ std::vector<int> parents(const SumTree& tree) {
     return parent;
 }
 
-/// Merges the sets that are connected by `pairs`, all of which have the size `size`, into sums of `size` terms. If the
-/// pairs do not connect all terms of a sum, describes this in found.gap and returns false.
+/// `pairs` are all measured pairs whose smallest common partial sum has `size` terms. Merges the sets of terms that
+/// these pairs connect into sums of `size` terms. If the pairs do not connect all terms of a sum, describes this in
+/// found.gap and returns false.
 bool join_level(FoundTree& found, Forest& forest, std::span<const TermPair> pairs, int size) {
     std::set<TermPair> edges;  // pairs of sets, before the sets are merged
     std::set<int> parts;
@@ -203,8 +204,10 @@ bool join_level(FoundTree& found, Forest& forest, std::span<const TermPair> pair
         int total = 0;
         for (const int member : members) total += forest.part(member).size;
         if (total > size) {
-            throw no_tree(fmt::format("the results put {} terms into a sum of {} terms; one of them is term {}", total,
-                                      size, forest.part(members.front()).least));
+            throw no_tree(
+                fmt::format("inconsistent results: {} terms are in a sum that has only {} terms; one of them is "
+                            "term {}",
+                            total, size, forest.part(members.front()).least));
         }
         if (total < size) {
             found.gap = fmt::format("the {} terms that meet in one sum with term {} cannot be determined", size,

@@ -41,14 +41,14 @@ enum class ScaleOrder : std::uint8_t {
 struct KBlocks {
     enum class Split : std::uint8_t {
         fixed,       ///< `limit` terms each; the last block has the rest
-        halve_last,  ///< `limit` terms while at least 2 limit are left; then two halves if more than `limit` are left
+        halve_last,  ///< `limit` terms while 2 limit or more are left; a rest of more than `limit` terms is halved
         halve_all,   ///< if limit < k <= 2 limit: two blocks of k / 2, and one of 1 if k is odd; else like `fixed`
-        level,  ///< as many blocks as `fixed`, as equal as multiples of `multiple` allow; the last block has the rest
+        level,       ///< as many blocks as `fixed`; all but the last are shorter by the same multiple of `multiple`
     };
 
     int limit = 0;  ///< terms per block; 0: no blocks
     Split split = Split::fixed;
-    int multiple = 1;                ///< halve_last: the first half is rounded up to a multiple; level: see above
+    int multiple = 1;                ///< halve_last: the first half is rounded up to a multiple of it; level: see Split
     bool greater_half = false;       ///< halve_last: if the number of terms is odd, the greater half comes first
     int wide_limit = 0, wide_k = 0;  ///< if k is above wide_k, blocks have wide_limit terms; wide_k = 0: never
 
@@ -84,7 +84,7 @@ struct MatmulRule {
 
     // For CPU libraries.
     KBlocks blocks{};
-    bool bias_first = false;  ///< the total begins with the bias, to which every block is added, even the first
+    bool bias_first = false;  ///< the total starts as the bias, and every block is added to it, even the first block
     /// Number of chains. Consecutive terms go to the chains in turn, and at the end the chains are added in order.
     /// Terms left over after the last full turn go to the first chain.
     int lanes = 1;

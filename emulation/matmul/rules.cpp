@@ -34,24 +34,25 @@ constexpr std::string_view h100_torch = "outputs of PyTorch 2.11.0 with CUDA 13.
 constexpr NamedMatmulRule gpu_rules[] = {
     {"cutlass.fp8.default", hopper(Promotion::add), P,
      "NVIDIA/cutlass include/cutlass/gemm/collective/fp8_accumulation.hpp",
-     "after every 4 wgmma (128 k), the partial sum is added to an fp32 accumulator; alpha = fl(sA sB) at the end"},
+     "after every 4 wgmma (128 terms of k), the partial sum is added to an fp32 accumulator; alpha = fl(sA sB) at the "
+     "end"},
     {"cutlass.fp8.fast", hopper(Promotion::none), P,
      "NVIDIA/cutlass include/cutlass/gemm/collective/sm90_mma_tma_gmma_ss_warpspecialized_fp8.hpp",
      "FP8FastAccum: one chain of wgmma over all of k; alpha = fl(sA sB) at the end"},
     {"cutlass.fp8.blockwise", hopper(Promotion::fma_left), P,
      "NVIDIA/cutlass include/cutlass/gemm/collective/fp8_accumulation.hpp",
-     "after every 128 k, main = fma(fl(partial sA), sB, main), with the scales of that block"},
+     "after every 128 terms of k, main = fma(fl(partial sA), sB, main), with the scales of that block"},
     {"deepgemm.sm90.1d2d", hopper(Promotion::fma_joint), P,
      "deepseek-ai/DeepGEMM deep_gemm/include/deep_gemm/impls/sm90_fp8_gemm_1d2d.cuh",
-     "a scaled by 1x128, b by 128x128: after every 128 k, final = fma(fl(sA sB), partial, final); output bf16"},
+     "a scaled by 1x128, b by 128x128: after every 128 terms of k, final = fma(fl(sA sB), partial, final); output "
+     "bf16"},
     {"deepgemm.sm90.1d1d", hopper(Promotion::fma_joint), P,
      "deepseek-ai/DeepGEMM deep_gemm/include/deep_gemm/impls/sm90_fp8_gemm_1d1d.cuh",
      "both operands scaled by 1x128: the same sum as deepgemm.sm90.1d2d; output fp32"},
     {"torch.rowwise.sm90", hopper(Promotion::add, ScaleOrder::a_first), P,
      "pytorch aten/src/ATen/native/cuda/RowwiseScaledMM.cu",
-     "_scaled_mm with row scales, use_fast_accum=False: promoted after every 128 k; fl(sB fl(sA acc)), + bias, one "
-     "rounding; "
-     "PyTorch 2.11 with CUDA 13 calls cuBLASLt instead: cublaslt.fp8.outer"},
+     "_scaled_mm with row scales, use_fast_accum=False: promoted after every 128 terms of k; fl(sB fl(sA acc)), + "
+     "bias, one rounding; PyTorch 2.11 with CUDA 13 calls cuBLASLt instead: cublaslt.fp8.outer"},
     {"torch.rowwise.sm90.fast", hopper(Promotion::none, ScaleOrder::a_first), P,
      "pytorch aten/src/ATen/native/cuda/RowwiseScaledMM.cu",
      "_scaled_mm with row scales, use_fast_accum=True: one chain; fl(sB fl(sA acc)), + bias, one rounding; PyTorch "
@@ -62,18 +63,19 @@ constexpr NamedMatmulRule gpu_rules[] = {
     {"cublaslt.fp8.fast", hopper(Promotion::none), H, h100_torch,
      "CUBLASLT_MATMUL_DESC_FAST_ACCUM = 1: one chain of wgmma; the scales are one factor, alpha = fl(sA sB)"},
     {"cublaslt.fp8.split", hopper(Promotion::add), H, h100_torch,
-     "CUBLASLT_MATMUL_DESC_FAST_ACCUM = 0: promoted after every 128 k; the scales are one factor, alpha = fl(sA sB)"},
+     "CUBLASLT_MATMUL_DESC_FAST_ACCUM = 0: promoted after every 128 terms of k; the scales are one factor, alpha = "
+     "fl(sA sB)"},
     {"cublaslt.fp8.outer", hopper(Promotion::add, ScaleOrder::b_first), H, h100_torch,
-     "_scaled_mm with row scales, use_fast_accum=False: promoted after every 128 k, then fl(sA fl(sB acc)) and one "
-     "rounding. The outputs of cuBLASLt are column-major: its A is PyTorch's B"},
+     "_scaled_mm with row scales, use_fast_accum=False: promoted after every 128 terms of k, then fl(sA fl(sB acc)) "
+     "and one rounding. The outputs of cuBLASLt are column-major: its A is PyTorch's B"},
     {"cublaslt.fp8.outer.fast", hopper(Promotion::none, ScaleOrder::b_first), H, h100_torch,
      "_scaled_mm with row scales, use_fast_accum=True: one chain, then fl(sA fl(sB acc)) and one rounding"},
     {"cublaslt.fp8.1d2d", hopper(Promotion::fma_joint), H, h100_torch,
-     "_scaled_mm with one operand scaled by 1x128, the other by 128x128: after every 128 k, main = fma(partial, "
-     "fl(sA sB), main)"},
+     "_scaled_mm with one operand scaled by 1x128, the other by 128x128: after every 128 terms of k, main = "
+     "fma(partial, fl(sA sB), main)"},
     {"cublaslt.fp8.1d1d", hopper(Promotion::fma_left), H, h100_torch,
-     "_scaled_mm with both operands scaled by 1x128: after every 128 k, main = fma(fl(partial sA), sB, main). The "
-     "outputs of cuBLASLt are column-major: its A is PyTorch's B"},
+     "_scaled_mm with both operands scaled by 1x128: after every 128 terms of k, main = fma(fl(partial sA), sB, main). "
+     "The outputs of cuBLASLt are column-major: its A is PyTorch's B"},
     {"cublaslt.fp8.sm100",
      {.machine = blackwell_fp8},
      I,
@@ -83,8 +85,8 @@ constexpr NamedMatmulRule gpu_rules[] = {
      "documents neither this nor the order in which the scales are multiplied"},
     {"triton.fp8", hopper(Promotion::none), H, "outputs of Triton 3.6.0 on an H100; triton pull requests 2300 and 3479",
      "tl.dot by wgmma with max_num_imprecise_acc = 2^30, the default on capability 90; promote = N selects another "
-     "value. Tiles that are too small for wgmma, and max_num_imprecise_acc = 0, convert to fp16 and use mma.sync, "
-     "which gives other sums",
+     "value. If a tile is too small for wgmma, or if max_num_imprecise_acc = 0, Triton converts the operands to fp16 "
+     "and uses mma.sync, which gives other sums",
      true},
     {"cutlass2.splitk.serial", sliced(SliceJoin::serial), P,
      "NVIDIA/cutlass include/cutlass/gemm/kernel/gemm.h, include/cutlass/epilogue/thread/linear_combination.h",
@@ -94,8 +96,8 @@ constexpr NamedMatmulRule gpu_rules[] = {
      "a workspace of fp32 partial sums, added in ascending order; the epilogue is applied once"},
     {"cutlass3.streamk", sliced(SliceJoin::stream_k), P,
      "NVIDIA/cutlass include/cutlass/gemm/kernel/sm90_tile_scheduler_stream_k.hpp",
-     "deterministic stream-K: fp32 atomics add the middle slices, and the last slice adds the workspace to its sum; "
-     "slices of equal length"},
+     "deterministic stream-K with slices of equal length: the first slice is stored in a workspace, fp32 atomics add "
+     "the middle slices to it in order, and the last slice adds the workspace to its own sum"},
     {"cublaslt.splitk.inplace", sliced(SliceJoin::serial), I,
      "cuBLASLt CUBLASLT_REDUCTION_SCHEME_INPLACE; facebookexperimental/triton pull requests 2752 to 2769",
      "slices are added to the output in its format, one after another; the slice boundaries are reconstructed from "
@@ -104,7 +106,7 @@ constexpr NamedMatmulRule gpu_rules[] = {
     {"cublaslt.splitk.compute", sliced(SliceJoin::workspace), I,
      "cuBLASLt CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE; facebookexperimental/triton pull requests 2752 to 2769",
      "fp32 workspace, slices in ascending order; the slice boundaries are reconstructed from other publications. An "
-     "nvjet kernel on an H100 has them (k = 4096, 3 slices), but CUTLASS kernels in cuBLAS have others"},
+     "nvjet kernel on an H100 uses them (k = 4096, 3 slices), but CUTLASS kernels in cuBLAS use others"},
     {"cublaslt.splitk.output", sliced(SliceJoin::rounded_workspace), I,
      "cuBLASLt CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE; facebookexperimental/triton pull requests 2752 to 2769",
      "partial sums are rounded to the format of the output; the slice boundaries are reconstructed from other "
@@ -128,7 +130,7 @@ bool takes_scales_in(Promotion p) { return p == Promotion::fma_joint || p == Pro
 
 void require_machine(const Machine& machine, std::string_view where) {
     if (machine.result == fp64) {
-        impossible(fmt::format("{} adds in fp64, but a tensor holds fp32", machine.name), where,
+        impossible(fmt::format("{} adds in fp64, but tensors hold fp32 values", machine.name), where,
                    "use fp32.chain, exact or a machine with fp32 results");
     }
     if (machine.addend != machine.result) {
@@ -157,7 +159,8 @@ void require_promotion(const MatmulRule& rule, std::string_view where) {
                    where, "leave out the promotion, or use a machine such as sm90.wgmma.fp8");
     }
     if (rule.promotion_interval <= 0 || rule.promotion_interval % machine.k != 0) {
-        impossible(fmt::format("a promotion after every {} k is not possible on {}, whose instruction has {} products",
+        impossible(fmt::format("a promotion after every {} terms of k is not possible on {}, whose instruction has {} "
+                               "products",
                                rule.promotion_interval, machine.name, machine.k),
                    where, fmt::format("use a multiple of {}, such as 128", machine.k));
     }
@@ -183,7 +186,7 @@ void require_blocks(const MatmulRule& rule, const MatmulUse& use, std::string_vi
             where, "leave out promotion, split_k and block scales, or use the name of the machine instead of the rule");
     }
     if (rule.lanes > 1 && !machine.sum.is_plain_chain()) {
-        impossible(fmt::format("alternating chains are not possible on {}, which is not a chain of fp32", machine.name),
+        impossible(fmt::format("alternating chains are not possible on {}, which is not an fp32 chain", machine.name),
                    where, "use fp32.chain");
     }
     const bool is_scaled = use.a_scales.kind != Kind::none || use.b_scales.kind != Kind::none;
@@ -207,15 +210,16 @@ void require_slices(const MatmulRule& rule, const MatmulUse& use, std::string_vi
     if (rule.slices == 1) return;
     const int k = rule.machine->k;
     if (rule.slice_granule <= 0 || rule.slice_granule % k != 0) {
-        impossible(fmt::format("slices at multiples of {} k are not possible on {}, whose instruction has {} products",
-                               rule.slice_granule, rule.machine->name, k),
-                   where, fmt::format("set slice_granule to a multiple of {}, such as 64 or 128", k));
+        impossible(
+            fmt::format("slices at multiples of {} terms are not possible on {}, whose instruction has {} products",
+                        rule.slice_granule, rule.machine->name, k),
+            where, fmt::format("set slice_granule to a multiple of {}, such as 64 or 128", k));
     }
     if (rounds_slices(rule) && use.out_cast.round == Round::stochastic) {
         impossible(
             fmt::format("the join {} rounds every slice, but stochastic rounding has only one random number per output",
                         to_string(rule.join)),
-            where, "round to nearest even, or join in a workspace");
+            where, "round to nearest even, or join the slices in a workspace");
     }
     if (rule.join == SliceJoin::serial && rule.scale_order != ScaleOrder::joint &&
         (use.a_scales.kind == Kind::outer || use.b_scales.kind == Kind::outer)) {
@@ -240,8 +244,8 @@ void require_block_scales(const MatmulRule& rule, const ScaleLayout& scales, con
                        where, "use the scaling of the machine: mx32 for e8m0fnu, nvfp4 for e4m3fn");
         }
         if (scales.k_block % machine.scale_block == 0) return;
-        impossible(fmt::format("operand {} has one scale for every {} k, but {} needs one for every {}", operand,
-                               scales.k_block, machine.name, machine.scale_block),
+        impossible(fmt::format("operand {} has one scale for every {} terms of k, but {} needs one for every {}",
+                               operand, scales.k_block, machine.name, machine.scale_block),
                    where, fmt::format("use blocks of {}", machine.scale_block));
     }
     if (!takes_scales_in(rule.promotion)) {
@@ -253,12 +257,12 @@ void require_block_scales(const MatmulRule& rule, const ScaleLayout& scales, con
             "(deepgemm.sm90.1d2d, cutlass.fp8.blockwise)");
     }
     if (scales.k_block % rule.promotion_interval != 0) {
-        impossible(fmt::format("a promotion after every {} k does not divide a block of scales, which has {} k",
+        impossible(fmt::format("a promotion interval of {} terms does not divide a block of scales, which has {} terms",
                                rule.promotion_interval, scales.k_block),
                    where, fmt::format("promote after every {}", scales.k_block));
     }
     if (rule.slices > 1 && rule.slice_granule % scales.k_block != 0) {
-        impossible(fmt::format("slices at multiples of {} k do not match blocks of scales, which have {} k",
+        impossible(fmt::format("slices at multiples of {} terms do not match blocks of scales, which have {} terms",
                                rule.slice_granule, scales.k_block),
                    where, fmt::format("set slice_granule = {}", scales.k_block));
     }
@@ -298,12 +302,13 @@ std::string to_string(const MatmulRule& rule) {
         text += fmt::format(", blocks of {}", blocks.limit);
         if (blocks.wide_k != 0) text += fmt::format(" ({} above k = {})", blocks.wide_limit, blocks.wide_k);
         if (blocks.split == KBlocks::Split::halve_last)
-            text += fmt::format(", the last two halves (multiple of {})", blocks.multiple);
+            text += fmt::format(", the last two of equal length (rounded to a multiple of {})", blocks.multiple);
         if (blocks.split == KBlocks::Split::level)
             text += fmt::format(" at most, as equal as multiples of {} allow", blocks.multiple);
-        if (blocks.split == KBlocks::Split::halve_all) text += fmt::format(", two halves up to {}", 2 * blocks.limit);
+        if (blocks.split == KBlocks::Split::halve_all)
+            text += fmt::format(", but two halves if k is at most {}", 2 * blocks.limit);
     }
-    if (rule.lanes > 1) text += fmt::format(", {} chains in turn", rule.lanes);
+    if (rule.lanes > 1) text += fmt::format(", {} alternating chains", rule.lanes);
     if (rule.bias_first) text += ", bias first";
     if (rule.scale_order != ScaleOrder::joint) text += fmt::format(", scale_order {}", to_string(rule.scale_order));
     return text;
@@ -331,7 +336,7 @@ std::string why_no_addend(const MatmulRule& rule) {
 void require_possible(const MatmulRule& rule, const MatmulUse& use, std::string_view where) {
     if (rule.machine == nullptr || find_machine(rule.machine->name) == nullptr) {
         impossible(fmt::format("unknown machine '{}'", rule.machine == nullptr ? "" : rule.machine->name), where,
-                   "use a machine of all_machines");
+                   "use a machine from all_machines");
     }
     require_machine(*rule.machine, where);
     require_operand(*rule.machine, use.a, "a", where);
@@ -398,15 +403,16 @@ std::string check_matmul_rule(const MatmulRule& rule, const MatmulUse& use, std:
         open.push_back(fmt::format("promotion is documented for {}, not for {}", hopper_fp8->name, machine.name));
     } else if (rule.promotion != Promotion::none && rule.promotion_interval != 128 &&
                !(named != nullptr && named->takes_interval)) {
-        open.push_back(fmt::format("libraries promote after every 128 k, not every {}", rule.promotion_interval));
+        open.push_back(
+            fmt::format("libraries promote after every 128 terms of k, not every {}", rule.promotion_interval));
     }
     if (takes_scales_in(rule.promotion) && !by_block) {
         open.push_back(fmt::format("no library promotes by {} without block scales", to_string(rule.promotion)));
     }
     if (by_row && rule.scale_order == ScaleOrder::joint && !machine.has_scales() && !takes_scales_in(rule.promotion)) {
         open.push_back(
-            "no library is known that first multiplies the scales of row and column: torch and vLLM apply one after "
-            "the other");
+            "no library is known that first multiplies the scales of row and column: torch and vLLM apply the two "
+            "scales one after the other");
     }
     if (rule.slices > 1 && (by_row || by_block)) {
         open.push_back("no source describes k slices of row-scaled or block-scaled operands");

@@ -73,7 +73,7 @@ std::string operand_names(const Machine& machine);
 struct ScaleLayout {
     enum class Kind : std::uint8_t {
         none,
-        tensor,  ///< one factor, in Matmul::out_scale
+        tensor,  ///< one scale for the whole operand, which is a factor of Matmul::out_scale
         outer,   ///< one per row of a or column of b
         blocks,  ///< scales that change along k
     };
@@ -94,7 +94,7 @@ constexpr ScaleLayout scale_layout(const Granularity& granularity) {
 
 /// Properties of the matmul that a rule is used for.
 struct MatmulUse {
-    Format a = fp32, b = fp32;  ///< grids of the operands
+    Format a = fp32, b = fp32;  ///< formats that contain the values of the operands
     ScaleLayout a_scales{}, b_scales{};
     bool has_bias = false;
     bool bias_after = false;  ///< the output is rounded both before and after the bias is added
@@ -109,8 +109,8 @@ std::string why_no_addend(const MatmulRule& rule);
 /// - the rule has no machine,
 /// - the machine cannot read the operands,
 /// - the formats of C and D differ, so the next instruction cannot add to the result,
-/// - a promotion interval or a slice does not end with an instruction,
-/// - the block scales would not be applied,
+/// - a promotion interval or a slice ends in the middle of an instruction,
+/// - no step of the rule would apply the block scales,
 /// - two roundings would need the same random word, or
 /// - the sums cannot begin with the addend.
 void require_possible(const MatmulRule& rule, const MatmulUse& use, std::string_view where);
@@ -122,8 +122,8 @@ void require_possible(const Matmul& args);
 MatmulRule with_block_scales(MatmulRule rule, const ScaleLayout& a, const ScaleLayout& b);
 
 /// Calls require_possible. Then returns the reasons why the results are unverified, or an empty text if the machine and
-/// every option have a source. `named` is the named rule on which `rule` is based, or null. Its source covers its
-/// options.
+/// every option have a source. `named` is the named rule on which `rule` is based, or null. If it is inferred, this is
+/// one of the reasons. If it has takes_interval, its source covers every promotion interval.
 std::string check_matmul_rule(const MatmulRule& rule, const MatmulUse& use, std::string_view where,
                               const NamedMatmulRule* named = nullptr);
 

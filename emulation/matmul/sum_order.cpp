@@ -85,8 +85,8 @@ std::vector<ModelError> pairwise_errors(double k, double unit, Round) {
     const double depth = 1 + log2_up(k);
     return {{depth, unit * (1 + depth * unit)}};
 }
-/// Returns the usual bound of Kahan's sum if the rounding is to nearest, so that corrections are exact, and if k u is
-/// small. Otherwise no bound is proven, and the returned bound is practically infinite.
+/// Returns the usual bound of Kahan's sum if k u is small and the rounding is to nearest, which makes corrections
+/// exact. Otherwise no bound is proven, and the returned bound is practically infinite.
 std::vector<ModelError> kahan_errors(double k, double unit, Round round) {
     if (is_nearest(round) && k * unit <= 0.125) return {{4, unit}, {1, (4 * k + 12) * unit * unit}};
     return {{k, unbounded / k}};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Orders of summation in a format of your choice: `pairwise:fp16`, `kahan:bf16`, `chain:e5m6:stochastic`. Each order is
-// a row of a table. The format may be any whose numbers are exact in fp32. Matrix units are not orders of summation but
-// machines (emulation/machine/table.hpp). Host only.
+// a row of a table. Any format whose numbers are exact in fp32 can be used. Matrix units are not orders of summation
+// but machines (emulation/machine/table.hpp). Host only.
 #pragma once
 #include "core/codec.hpp"
 #include "core/rng.hpp"

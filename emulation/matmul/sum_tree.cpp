@@ -98,7 +98,8 @@ std::string block_words(const std::vector<int>& lengths) {
     return fmt::format("a chain of blocks: {}", fmt::join(words, ", "));
 }
 
-/// Returns words such as `0-31` and `s3`, in the order of the children. Each run of neighbouring terms is one word.
+/// Returns words for the children, in their order: a word such as `0-31` for each run of neighbouring terms, and a word
+/// such as `s3`, the third sum, for each child that is a sum.
 std::vector<std::string> child_words(const SumTree& tree, const std::vector<int>& children) {
     std::vector<std::string> words;
     for (std::size_t i = 0; i < children.size();) {
@@ -205,7 +206,7 @@ std::string tree_indented(const SumTree& tree) {
 }
 
 std::string tree_brackets(const SumTree& tree) {
-    // Children come before their sum, and each is used once, so its text can be moved.
+    // Children come before their sum, and each child is used once, so the text of a child can be moved.
     std::vector<std::string> text;
     for (const auto& children : tree.sums) {
         std::string sum = "(";

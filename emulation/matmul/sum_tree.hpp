@@ -14,7 +14,7 @@ namespace macheps {
 struct SumTree {
     int terms = 0;
     std::vector<std::vector<int>> sums{};  ///< children sorted by their smallest term; the root comes last
-    std::int64_t probes = 0;               ///< pairs that were measured to find the tree
+    std::int64_t probes = 0;               ///< number of pairs that were measured to find the tree
 
     bool operator==(const SumTree& other) const { return terms == other.terms && sums == other.sums; }
     /// Returns the number of terms below each node.

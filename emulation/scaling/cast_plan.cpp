@@ -15,7 +15,7 @@ CastPlan::CastPlan(const Cast& c) : cast(c) {
     const Format& f = c.format;
     const float scale = c.encode_scale;
     const bool scales =
-        scale != 0 && scale - scale == 0;  // fast kernels keep wrong counts if the scale is zero, Inf or NaN
+        scale != 0 && scale - scale == 0;  // fast kernels give wrong counts if the scale is zero, Inf or NaN
     if (f == e8m0fnu && c.round != Round::stochastic && c.round != Round::to_odd) {
         path = Path::power_of_two;
         nan_bits = 0x7fc00000;

@@ -10,8 +10,8 @@ namespace macheps {
 struct CastPlan {
     enum class Path : std::uint8_t {
         scalar,        ///< no fast path: the definition is used
-        wide,          ///< fp32's exponent range (fp32, tf32, bf16): rounds off low bits of fp32, also in subnormals
-        narrow,        ///< a smaller exponent range: rounds by adding and subtracting a power of two
+        wide,          ///< formats with the exponent range of fp32 (fp32, tf32, bf16): rounds away the low bits of x
+        narrow,        ///< formats with a smaller exponent range: rounds by adding and subtracting a power of two
         power_of_two,  ///< e8m0fnu: computes only the exponent; the definition computes the tally
     };
 
@@ -28,8 +28,8 @@ struct CastPlan {
     int drop = 0;                    ///< bits of fp32's significand that the format lacks
     std::int32_t emin_bits = 0;      ///< 2^emin
     std::int32_t max_bits = 0;       ///< the largest finite value
-    std::int32_t clamp_bits = 0;     ///< narrow: the power of two above max_bits; all larger inputs round alike
-    std::int32_t overflow_bits = 0;  ///< result of an overflow, unless the rounding direction limits it
+    std::int32_t clamp_bits = 0;     ///< narrow: the power of two above max_bits; larger inputs give the same result
+    std::int32_t overflow_bits = 0;  ///< result of an overflow, unless the rounding mode gives the largest number
     std::int32_t nan_bits = 0;       ///< result of a NaN
 };
 
@@ -46,7 +46,7 @@ MACHEPS_HD inline float cast_nearest_even(const CastPlan& plan, float x) {
     if (plan.path == CastPlan::Path::wide) {
         const std::int32_t half = plan.drop == 0 ? 0 : 1 << (plan.drop - 1);
         const std::int32_t odd = plan.drop == 0 ? 0 : magnitude >> plan.drop & 1;
-        // Unsigned, because the sum may overflow if x is NaN. In that case, the sum is not used.
+        // The type is unsigned because the sum may overflow if x is NaN. The sum is not used in that case.
         const std::uint32_t sum =
             static_cast<std::uint32_t>(magnitude) + static_cast<std::uint32_t>(plan.drop == 0 ? 0 : half - 1 + odd);
         q = static_cast<std::int32_t>(sum & ~((1u << plan.drop) - 1));

@@ -48,17 +48,17 @@ MACHEPS_HD constexpr float te_current(float amax, float max, float eps = 0, bool
 }
 
 /// Returns exp2(floor(log2 s)) with the logarithm rounded to fp32, for a normal s > 0. This is the power of two at or
-/// below s. If log2 s rounds up to an integer k, it is 2^k, which is above s. Proof: with s = 2^k (1 - d), the
-/// logarithm is k - d / ln 2. (d is below 2^-18, so the next term of the series does not affect the comparison.) It
-/// rounds to k if d / ln 2 is less than half the distance from k to the next lower fp32 number. A tie cannot occur,
-/// because log2 s is irrational.
+/// below s, with one exception: if log2 s rounds up to an integer k, the result is 2^k, which is above s. The exception
+/// is found as follows. With s = 2^k (1 - d), the logarithm is k - d / ln 2. (d is below 2^-18, so the next term of the
+/// series does not affect the comparison.) It rounds to k if d / ln 2 is less than half the distance from k to the next
+/// lower fp32 number. A tie cannot occur, because log2 s is irrational.
 MACHEPS_HD constexpr float floor_power_by_log2(float s) {
     const std::uint32_t field = bit_cast<std::uint32_t>(s) >> 23;
     // For every k, the logarithm rounds up only if s is at most 44 ulps below 2^k.
     if ((bit_cast<std::uint32_t>(s) & 0x7fffffu) < 0x800000u - 64) return floor_power(s);
     const int k = static_cast<int>(field) + 1 - 127;
     const double size = k < 0 ? -k : k;
-    if (size == 0 || field >= 254) return floor_power(s);  // logarithms near 0 are distinct in fp32
+    if (size == 0 || field >= 254) return floor_power(s);  // fp32 is so fine near 0 that no logarithm rounds to k = 0
     int exponent = 0;                                      // floor(log2 |k|)
     while (Format::power_of_two(exponent + 1) <= size) ++exponent;
     // Just below a positive power of two, fp32 numbers are half as far apart as above it.

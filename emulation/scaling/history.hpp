@@ -14,7 +14,7 @@
 
 namespace macheps {
 
-/// Selects the amax of the history that determines the next scale.
+/// Which amax of the history determines the next scale: the largest or the most recent one.
 enum class AmaxChoice : std::uint8_t { max, most_recent };
 
 struct AmaxChoiceName {
@@ -27,10 +27,10 @@ inline constexpr AmaxChoiceName amax_choices[] = {
     {"most_recent", AmaxChoice::most_recent, "the last amax"},
 };
 
-/// Options of a rule with a history.
+/// Options of a scale rule that computes its scale from a history of amaxes.
 struct DelayedScaling {
-    int length = 1024;  ///< number of amaxes in the history, 1 to longest
-    int margin = 0;     ///< number of powers of two that the scale leaves free above amax, 0 to widest
+    int length = 1024;  ///< number of amaxes in the history, 1 to `longest`
+    int margin = 0;     ///< headroom: the encode scale is multiplied by 2^-margin; 0 to `widest`
     AmaxChoice choice = AmaxChoice::max;
 
     static constexpr int longest = 1 << 16, widest = 64;
@@ -51,8 +51,8 @@ class AmaxHistory {
     float scale() const { return scale_; }
     float decode_scale() const { return 1.0f / scale_; }
 
-    /// Records the largest magnitude of a tensor of this step. NaN is ignored, as by fmaxf. If the rule has enters_all,
-    /// NaN is instead larger than any number, as in torch.amax.
+    /// Records the largest magnitude of a tensor of this step. NaN is ignored, which is what fmaxf does. But if the
+    /// rule has enters_all, NaN counts as larger than any number, which is what torch.amax does.
     void observe(float amax) { seen_ = larger(amax, seen_); }
     /// Returns the largest magnitude recorded since the last update.
     float seen() const { return seen_; }

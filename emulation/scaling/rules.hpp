@@ -37,7 +37,7 @@ struct Granularity {
     std::string_view source, summary;
 
     constexpr bool is_scaled() const { return kind != ScaleKind::none; }
-    /// Returns whether the same scale can be used for a contraction along either axis.
+    /// Returns whether one scale covers the whole operand, so that it is valid for a contraction along either axis.
     constexpr bool is_axis_free() const { return outer == 0 && k == 0; }
 };
 
@@ -249,8 +249,9 @@ inline constexpr ScaleRule rules[] = {
      .tensor = [](float amax) { return from_encode(te_nvfp4_tensor(amax)); },
      .product = te_nvfp4_product,
      .source = "NVIDIA/TransformerEngine common/cast/nvfp4/core_nvfp4.cuh, common/recipe/nvfp4.cu",
-     .summary = "maps the amax of the tensor to 6 x 448, and that of a block to 6; a block far below the amax of the "
-                "tensor becomes 0"},
+     .summary =
+         "maps the amax of the tensor to 6 x 448, and the amax of a block to 6; a block whose amax is far below the "
+         "tensor's becomes 0"},
     {.name = "ao_nvfp4",
      .kind = ScaleKind::nvfp4,
      .group = [](const Group& g) { return from_block(ao_nvfp4_block(g.amax, g.tensor.decode)); },

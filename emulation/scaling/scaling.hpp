@@ -30,13 +30,13 @@ struct ScaledCast {
 /// Decode scale of a whole tensor, in addition to the scales of its groups.
 struct TensorScale {
     float decode = 1;
-    float amax = 0;                                          ///< largest magnitude of the tensor, for `product`
+    float amax = 0;                                          ///< largest magnitude of the tensor; `product` reads it
     float (*product)(float amax_a, float amax_b) = nullptr;  ///< ScaleRule::product
 
     constexpr bool operator==(const TensorScale&) const = default;
 };
 
-/// Returns the factor of the product of two tensors.
+/// Returns the factor by which a product of the tensors a and b is multiplied to decode it.
 inline float product_scale(const TensorScale& a, const TensorScale& b) {
     return a.product != nullptr && a.product == b.product ? a.product(a.amax, b.amax) : a.decode * b.decode;
 }

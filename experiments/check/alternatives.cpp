@@ -153,7 +153,8 @@ double times_narrower(const Limits& wide, const Limits& narrow) {
     return *middle;
 }
 
-/// Calls `use` with the declaration and the option of each candidate, until `use` returns false.
+/// Calls use(declaration, option) for each value of each candidate, until `use` returns false. `declaration` is `d`
+/// with this value, and `option` is the command-line option that declares the value.
 template <class Use>
 void for_each_candidate(std::span<const Candidate> candidates, const Declaration& d, Use use) {
     for (const Candidate& row : candidates) {

@@ -31,7 +31,8 @@ double tolerance_ratio(const Limits& limits, NumberView got, const Options& opti
     return most;
 }
 
-/// Applies the user's limits to meaningless outputs such as zeros, which the limits must refuse, and then to `out`.
+/// Applies the user's limits to `out`. Before that, applies them to meaningless outputs such as zeros. Limits that
+/// accept a meaningless output are too wide.
 void try_user_limits(const Problem& problem, NumberView out, const Options& options, Verdict& verdict,
                      ThreadPool& pool) {
     const bool has_tolerance = options.rtol || options.atol;
@@ -320,7 +321,8 @@ Verdict judge_posed(const Problem& problem, NumberView out, const Options& optio
         verdict.outcome = Outcome::weak;
         Reason reason{
             reason_code::blind, "power",
-            fmt::format("this check could not have caught a wrong kernel: {} ({}; largest change {:.2g} of the bound)",
+            fmt::format("this check could not have caught a wrong kernel: {} ({}; its largest effect is {:.2g} times "
+                        "the bound)",
                         mutant->name, mutant->kind, mutant->largest)};
         reason.ratio = mutant->largest;
         reason.mutant = mutant->name;

@@ -176,7 +176,7 @@ void declare(Declaration& declaration, std::string_view name, const std::string&
 }
 
 Outcome worst_of(std::span<const Checked> checks) {
-    // Ordered by exit code (1, 3, 2, 0), and within a code by severity.
+    // The outcomes are in the order of their exit codes (1, 3, 2, 0), and within a code in the order of severity.
     for (const Outcome outcome :
          {Outcome::fail, Outcome::weak, Outcome::bad_input, Outcome::refused, Outcome::declined}) {
         for (const Checked& one : checks) {

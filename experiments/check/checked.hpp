@@ -28,9 +28,9 @@ struct Checked {
     };
 
     std::string name{};   ///< the check's name in its suite; default: the operation
-    std::string input{};  ///< the file of arrays, which names this input of the check; empty for arrays in memory
+    std::string input{};  ///< name of the input, which is its file of arrays; empty for arrays in memory
     std::string operation{};
-    Declaration declaration{};  ///< includes the format of every array; `operation` is null if it is not supported
+    Declaration declaration{};  ///< has the format of each array; `operation` is null if the operation is not supported
     Options options{};
     std::string problem{};  ///< shapes, formats and other declared properties, as text
     Outcome outcome = Outcome::pass;
@@ -64,8 +64,8 @@ struct Checked {
 };
 
 /// Checks arrays with pose() and check(), and computes the remaining members of Checked. Each array has the name of one
-/// of the operation's roles. Shapes are row-major: a [m,k], b [k,n], out [m,n]. Scales are decode scales, which
-/// multiply.
+/// of the operation's roles. Shapes are row-major: a [m,k], b [k,n], out [m,n]. Scales are decode scales: codes are
+/// multiplied by them.
 /// Errors: throws Error as pose() does.
 Checked check_arrays(const Declaration& declaration, const std::vector<files::StoredArray>& arrays,
                      const Options& options, ThreadPool& pool);
@@ -80,11 +80,11 @@ files::StoredArray stored_array(std::string name, const Format& format, std::vec
 /// Returns an array of fp32 numbers in memory. Errors: throws as the function above does.
 files::StoredArray stored_array(std::string name, std::vector<std::int64_t> shape, std::span<const float> values);
 
-/// Sets a key of the declaration by its name. Errors: throws Error (usage) with the nearest name for an unknown key,
-/// and otherwise as the function declare() of declare.hpp does.
+/// Sets a key of the declaration by its name. Errors: throws Error (usage) for an unknown key; the message suggests the
+/// nearest name. For a wrong value, throws the Error of the function declare() in declare.hpp.
 void declare(Declaration& declaration, std::string_view key, const std::string& text);
 
-/// Returns the meaning of each reason code, as one sentence. Codes are rule ids and never change.
+/// Returns the meaning of each reason code, as one sentence. The codes are rule ids in SARIF, so they never change.
 const std::map<std::string, std::string>& reason_codes();
 
 /// Returns the JSON document macheps.check/1.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plans the memory of a check. Computes a lower bound on the memory that the check uses, and how much memory may hold
-// the limits of its outputs.
+// Plans the memory of a check. Computes a lower bound on the memory that the check uses. Decides how much memory the
+// limits of the outputs may take.
 #pragma once
 #include "experiments/check/check.hpp"
 
@@ -14,8 +14,8 @@ namespace macheps::check {
 inline constexpr std::int64_t usual_limit_bytes = std::int64_t{2} << 30;
 
 /// Returns a lower bound on the bytes that a check of these loaded arrays uses: the arrays, the outputs of one wrong
-/// kernel, the operands and sums of a product, and the limits of all outputs if they are held. If only a sample of the
-/// outputs is judged, nothing is counted for the outputs, their limits and their sums.
+/// kernel, the operands and sums of a product, and, unless they are computed in panels, the limits of all outputs. If
+/// only a sample of the outputs is judged, the bound does not include the outputs, their limits and their sums.
 double min_bytes(const Declaration& declaration, const std::vector<files::StoredArray>& arrays, const Options& options);
 
 /// Returns the bytes that the limits of outputs may take. Errors: throws FieldError for `memory` if min_bytes() is more

@@ -108,8 +108,9 @@ constexpr OptionKey keys[] = {
      .group = cost},
     {.name = "memory",
      .value = "SIZE",
-     .help = "Memory that the check may plan for, such as 8G. A check that needs more is refused, and limits of "
-             "outputs that do not fit are computed in panels. Default: what this process may use, and 2G for limits",
+     .help = "Memory that the check may plan for, such as 8G. A check that needs more is refused. If the limits of all "
+             "outputs do not fit, they are computed a few rows at a time. Default: what this process may use, and 2G "
+             "for limits",
      .set =
          [](Options& options, Text text, Text where) {
              options.memory = parse_bytes(text);

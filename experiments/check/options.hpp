@@ -17,7 +17,7 @@ struct OptionKey {
     std::string_view value{};  ///< placeholder of the value in --help
     std::string_view help{};
     bool repeats = false;                                ///< may be given several times; `set` is called for each value
-    std::vector<std::string_view> (*words)() = nullptr;  ///< the only allowed values; null: `set` decides
+    std::vector<std::string_view> (*words)() = nullptr;  ///< returns all allowed values; null: `set` checks the text
     /// Sets the option. Errors: throws Error (usage) for an invalid value; `where` is the place that the error names.
     void (*set)(Options& options, const std::string& text, const std::string& where) = nullptr;
     std::string_view default_text{};    ///< value if the option is left out; empty: no default

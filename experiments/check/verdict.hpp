@@ -34,7 +34,7 @@ struct Sampling {
 /// A reason why a check did not pass.
 struct Reason {
     std::string code, test, text{};
-    std::int64_t index = -1;  ///< index of the output with the largest error, or of the first output
+    std::int64_t index = -1;  ///< index of the output with the largest error, or of the first rejected output
     std::int64_t count = 0;   ///< number of outputs that the test rejects
     double got = 0, want = 0, bound = 0, ratio = 0;
     std::string mutant{};  ///< for a weak check: the wrong kernel that it could not have caught
@@ -45,8 +45,8 @@ struct Reason {
 struct Judgement {
     std::vector<Reason> reasons{};
     double rho = 0;  ///< the largest error, in units of its certain bound
-    /// (mean square - 1) / sqrt(8 / n) over all n outputs. If this is large, outputs that share a rounding error count
-    /// as one output.
+    /// The number (mean_square - 1) / sqrt(8 / n) for all n outputs. If it is large, outputs that share a rounding
+    /// error count as one output.
     double z = 0;
     double z_part = 0;  ///< the largest z of any row, column, tile or group
     double z_rows = 0, z_columns = 0, z_tiles = 0,
@@ -59,20 +59,21 @@ struct Judgement {
     std::vector<std::string> dismissed{};
 };
 
-/// A legal kernel that comes near the limit of a test which assumes independent errors. It shows that errors are not
-/// independent on this data.
+/// A legal kernel whose errors come near a limit of T2 or T3. These limits assume independent errors, so the kernel
+/// shows that errors are not independent on this data.
 struct Dependence {
     std::string kernel{}, test{};  ///< `kernel`: order of summation; `test`: T2 or T3
     std::int64_t index = -1;       ///< the output, or the first output of the block
     double ratio = 0;              ///< the kernel's error (T2) or excess mean square (T3), divided by the limit
 };
 
-/// Statistics of the bounds over all outputs that are not zero. An output that may underflow in fp32 or in its format
-/// does not count as lost, because no kernel could be more accurate there.
+/// Statistics of the bounds over all outputs that are not zero. An output counts as lost if its bound is larger than
+/// the output itself. Outputs that may underflow in fp32 or in their format do not count as lost, because no kernel
+/// could be more accurate there.
 struct Fitness {
-    double bits = 0;        ///< -log2 of the median of bound / |y|; the bound excludes the rounding of y
+    double bits = 0;  ///< median accuracy: -log2 of the median of bound / |y|; the bound does not include y's rounding
     double lost_share = 0;  ///< share of the outputs whose bound is larger than the output
-    double counted = 0;     ///< number of outputs that lost_share is a share of
+    double counted = 0;     ///< number of outputs from which lost_share is computed
     double min_bits = 0;    ///< for a product: -log2 of the largest bound / (sum of |a b|)
     std::int64_t worst = -1;
 };
@@ -90,7 +91,8 @@ struct Screen {
     /// Returns the sign of a column, 1 or -1. It is the same in every run.
     static double sign(std::int64_t column);
 
-    /// The sum with the largest error relative to its bound, and the output with the largest error in this sum.
+    /// The sums that fail one test: their number, the values of the sum with the largest error relative to its bound,
+    /// and the index of the output with the largest error in this sum.
     struct Worst {
         std::int64_t sums = 0;  ///< number of sums that exceed the bound
         std::int64_t index = -1;
@@ -126,9 +128,9 @@ struct Mutant {
 struct Sharpness {
     double scale_of_all = 0, scale_of_row = 0;  ///< relative
     double scale_of_column = 0, scale_of_tile = 0, scale_of_group = 0;
-    double bias_share = 0;           ///< missing share of the bias in every column; infinite without a bias
+    double bias_share = 0;           ///< share of the bias whose loss in every column is noticed; infinite: no bias
     int accumulator_bits = 0;        ///< the widest wrong accumulator that would have been noticed; 0: none
-    std::int64_t dropped_terms = 0;  ///< fewest missing last terms, of those tried, that would be noticed; 0: none
+    std::int64_t dropped_terms = 0;  ///< smallest number of dropped last terms that was tried and noticed; 0: none
     double stale_share = 0;          ///< share of outputs at which a copy of the preceding output would be noticed
 };
 
@@ -141,7 +143,7 @@ struct Alternative {
 /// A recipe for inputs that expose a wrong kernel which a weak check missed.
 struct Advice {
     std::string mutant;
-    std::string recipe;  ///< exposes the mutant about as clearly as the best recipe
+    std::string recipe;  ///< the most familiar recipe that exposes the mutant about as clearly as the best recipe
 };
 
 /// The outcome of a check.
@@ -194,8 +196,9 @@ struct Verdict {
     std::optional<BitsCount> bits{};  ///< set if the declaration requires bits
     std::optional<Screen> screen{};   ///< set if only a sample of the outputs was judged
     std::string unscreened{};         ///< if a sample was judged without a screen: the reason
-    /// Size of an error in one output that the screen always notices: median over the sums, divided by the median bound
-    /// of the sampled outputs.
+    /// An error of this size in a single output is large enough for the screen to notice it in any case. The unit is
+    /// the median bound of the sampled outputs. The bounds of the sums differ, and the size is computed from their
+    /// median.
     double screen_bounds = 0;
     /// The limits of each output. They contain no values if they were computed panel by panel.
     std::shared_ptr<Limits> limits = no_limits();

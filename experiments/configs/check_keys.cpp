@@ -77,7 +77,8 @@ std::string_view article_and_kind(const files::ConfigValue& value) {
     return "a map";
 }
 
-/// Returns a value as findings show it: `'1e-5' (a text)` for a scalar, "a list" or "a map" otherwise.
+/// Returns the text with which findings show a value: `'1e-5' (a text)` for a scalar, "a list" for a list and "a map"
+/// for a map.
 std::string shown(const files::ConfigValue& value) {
     if (value.is_list() || value.is_map()) return std::string(article_and_kind(value));
     return fmt::format("'{}' ({})", value.written, article_and_kind(value));
@@ -117,7 +118,7 @@ class KeyCheck {
 
   private:
     struct Found {
-        const KeyRow* row = nullptr;  // row for this version; if there is none, a row for another version
+        const KeyRow* row = nullptr;  // the row for this version or, if there is none, the last row for another version
         bool is_of_version = false;
     };
 
@@ -250,7 +251,7 @@ class KeyCheck {
         }
         if (!elsewhere.empty()) return fmt::format("use `{}`", elsewhere);
         std::string nearest = nearest_name(leaf_of(path), beside);
-        // There are hundreds of keys, so a key that differs in many letters is not the intended one.
+        // Among hundreds of keys, one is always nearest. If it differs in many letters, the user did not mean it.
         const std::size_t max_edits = std::max<std::size_t>(2, leaf_of(path).size() / 4);
         if (edit_distance(leaf_of(path), nearest) > max_edits) nearest.clear();
         if (nearest.empty()) nearest = key_with(leaf_of(path), beside);
@@ -315,8 +316,8 @@ class KeyCheck {
         const bool reads = framework.reads_quoted_booleans != nullptr && framework.reads_quoted_booleans(context_);
         if (!value.quoted || reads) return;
         report(FindingCode::warning, "quoted-boolean", entry, path,
-               fmt::format("\"{}\" in quotes is a text that is not empty, which counts as true: `{}` is on",
-                           value.written, path),
+               fmt::format("\"{}\" in quotes is a non-empty string, which counts as true: `{}` is on", value.written,
+                           path),
                fmt::format("{} without quotes", word));
     }
 
@@ -329,7 +330,7 @@ class KeyCheck {
         if (!value.is_text()) return;
         const std::string why =
             value.quoted ? "is in quotes"
-                         : "is a text in YAML 1.1, which requires a decimal point and a sign of the exponent";
+                         : "is a string in YAML 1.1, where a number needs a decimal point and a signed exponent";
         report(FindingCode::contradiction, "text-number", entry, path,
                fmt::format("`{}` is {}: it {}, and is converted to {}", path, value.written, why, *number),
                number_text(*number));

@@ -31,8 +31,8 @@ constexpr KnownModel rows[] = {
     {"{t5-*,t5_*,flan-t5*,mt5*}", "T5", "google-research/text-to-text-transfer-transformer#539"},
 };
 
-/// The reason why the weights are known to be bf16. `words` is a text for the message. `key` is the key of the config
-/// that shows it, or empty.
+/// The reason why the weights are known to be bf16. `words` states the reason in the message of the finding. `key` is
+/// the key of the config from which it follows, or empty if no key shows it.
 struct Evidence {
     std::string words, key;
 };

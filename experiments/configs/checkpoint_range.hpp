@@ -12,7 +12,7 @@ namespace macheps::configs {
 struct KnownModel {
     std::string_view pattern;  ///< glob for the part of the lower-case name after the last slash
     std::string_view family;   ///< "Llama 3"
-    std::string_view source;   ///< page on which its owners or users state this
+    std::string_view source;   ///< page on which the owners or users of the models state this
 };
 std::span<const KnownModel> bf16_models();
 /// Returns the family to which a model's name or path belongs ("meta-llama/Llama-3.2-1B"), or nullptr if the name

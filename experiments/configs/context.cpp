@@ -210,7 +210,7 @@ void ImportContext::delegate(const Framework& other, std::string_view at) {
     } else if (const files::ConfigValue* found = root_.find(at); found != nullptr && found->is_map()) {
         part = *found;
     }
-    // Paths in another file begin at the root of that file.
+    // If the part is another file, the paths in findings begin at the root of that file.
     const bool is_same_file = part.place.file == root_.place.file;
     ImportContext inner(other, std::move(part), *options_);
     inner.prefix_ = is_same_file ? full_path(at) : std::string{};
@@ -305,7 +305,7 @@ void ImportContext::report_device() {
 
 void ImportContext::report_defaults() {
     // One key may determine several fields. Its default is reported only once, together with all of these fields.
-    std::map<std::pair<std::string, std::string>, std::string> fields_of;  // by path and origin
+    std::map<std::pair<std::string, std::string>, std::string> fields_of;  // key: path, source of the default
     for (const DefaultUsed& one : defaults_used_) {
         const ResolvedField* field = resolved_.find(one.field);
         if (field == nullptr) continue;

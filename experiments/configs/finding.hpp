@@ -31,11 +31,11 @@ struct Finding {
     std::string rule;
     files::ConfigPlace place;
     std::string key;                ///< dotted path of the key to change; empty if there is none
-    std::vector<std::string> keys;  ///< every key that the condition reads, including `key`
+    std::vector<std::string> keys;  ///< every key that the finding's condition reads; includes `key`
     std::string message;            ///< what happens
     std::string instead;            ///< what to write instead; empty if nothing is wrong
-    /// For an `unknown` finding: whether the framework refuses a config with this key. The finding is then an error,
-    /// otherwise a warning.
+    /// Used only if `code` is `unknown`. If the framework refuses a config with this key, the severity of the finding
+    /// is error, otherwise warning.
     bool framework_refuses = false;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables of findings. A framework has one row for each setting that it refuses, warns about or decides silently. The
-// condition of a row is a small function of the values that the framework derives from the config.
+// Tables of the findings that importers can report. The table of a framework has one row for each setting that the
+// framework refuses, warns about or decides silently. Each row has a small function that decides from the config
+// whether to report the finding.
 #pragma once
 #include "experiments/configs/framework.hpp"
 
@@ -21,8 +22,8 @@ struct FindingText {
     std::size_t key = 0;  ///< index, in the row's keys, of the key to change
 };
 
-/// A row of the table. `Facts` holds the values that the importer has derived from the config, so that the conditions
-/// do not derive them again.
+/// A row of the table. `Facts` is a struct of values that the importer has derived from the config once, so that the
+/// rows do not derive them again.
 template <class Facts>
 struct FindingRow {
     std::string_view id;  ///< without the framework's name: "initial-scale-trap"

@@ -45,7 +45,7 @@ struct KeyRow {
     std::initializer_list<VersionedDefault> defaults{};
     KeyEffect effect = KeyEffect::numeric;
     std::string_view choices{};         ///< for a choice: words separated by spaces, compared case-sensitively
-    std::string_view since{}, until{};  ///< versions that know the key: since <= version < until
+    std::string_view since{}, until{};  ///< the key exists from version `since` up to, but not including, `until`
     std::string_view sets{};            ///< fields that the key determines: "store compute"
     std::string_view summary{};
 };
@@ -59,7 +59,7 @@ struct FileKey {
 /// A file that was read as a part of a config.
 struct IncludedFile {
     std::string identity, includer;  ///< canonical paths of this file and of the file that names it
-    std::string path;                ///< the path that was opened
+    std::string path;                ///< path with which this file was opened
     std::string key;                 ///< key that names this file
     files::ConfigPlace place;        ///< place of the value of `key`
 };
@@ -85,12 +85,12 @@ struct Framework {
     /// Lists of keys, separated by spaces. `model_keys` name the model, and `dtype_keys` give the dtype in which it is
     /// loaded.
     std::string_view model_keys{}, dtype_keys{};
-    /// Returns how likely it is, judging only by the keys of a config, that the config belongs to this framework: from
-    /// 0 (it does not) to 100 (it cannot belong to another framework).
+    /// Returns how likely it is that a config with these keys belongs to this framework: from 0 (it does not belong to
+    /// it) to 100 (it cannot belong to any other framework).
     int (*recognises)(const files::ConfigValue& root) = nullptr;
     /// Returns whether the framework refuses a config with an unknown key at this path.
     bool (*refuses_unknown)(const ImportContext&, std::string_view path) = nullptr;
-    /// Advice for an unknown key that resembles no known key.
+    /// Advice in the finding about an unknown key, if no known key has a similar name.
     std::string_view unknown_remedy = "remove it";
     /// Returns whether the framework reads a quoted boolean ("false") as a boolean. If this function is null or returns
     /// false, a quoted boolean is a non-empty text and therefore true.
@@ -108,7 +108,8 @@ struct Framework {
 std::span<const Framework* const> frameworks();
 const Framework* find_framework(std::string_view name);
 
-/// State of one import. Mistakes in the config become findings and never cause exceptions.
+/// The state of the import of one config, and the functions with which a framework reads keys, sets fields and reports
+/// findings. Mistakes in the config become findings and never cause exceptions.
 class ImportContext {
   public:
     ImportContext(const Framework& framework, files::ConfigValue root, const ImportOptions& options);
@@ -132,8 +133,8 @@ class ImportContext {
     files::ConfigValue& root() { return root_; }
     const files::ConfigValue& root() const { return root_; }
 
-    // Functions that read a key. Each takes a dotted path. If the key is missing or null, or if it has a wrong type
-    // (which check_keys reports), they return the default of this version, or nothing if the key has no default.
+    // Functions that read the key at a dotted path. If the key is missing, null or of a wrong type, they return its
+    // default in this version, or nothing if it has no default. check_keys reports wrong types.
     /// Returns whether a file or an override sets the key to a value other than null.
     bool has(std::string_view path) const;
     bool flag(std::string_view path) const;
@@ -159,19 +160,19 @@ class ImportContext {
     void infer(std::string_view field, FieldValue value, std::string from);
     void by_device(std::string_view field, FieldValue value);
 
-    /// Reports a finding about the first key. The place of the finding is the place of this key or, if no file sets the
-    /// key, of the nearest enclosing map. `rule` is the name of the rule without the framework ("initial-scale-trap");
-    /// the name of the framework is added in front.
+    /// Reports a finding. `keys` are the keys that it concerns. The first of them is the key to change, and its place
+    /// is the place of the finding. If no file sets this key, the place is that of the nearest enclosing map. `rule` is
+    /// the name of the rule ("initial-scale-trap"). This function puts the name of the framework in front.
     Finding& report(FindingCode code, std::string_view rule, std::initializer_list<std::string_view> keys,
                     std::string message, std::string instead = {});
     const std::vector<Finding>& findings() const { return findings_; }
     std::vector<Finding>& findings() { return findings_; }
 
-    /// Runs the importer of another framework on a part of this config, for a framework that passes this part on (for
-    /// example, DeepSpeed's JSON inside the arguments of Transformers). The fields and findings of the other importer
-    /// are added to this context. `at` is the path of the part and becomes the prefix of the paths in these findings.
-    /// If `at` is empty, the part is the whole config. The other importer then assumes that keys outside its tables
-    /// belong to this framework.
+    /// Runs the importer of another framework on a part of this config. Used for a part that this framework passes on
+    /// to the other one, for example a DeepSpeed config inside a config of Transformers. The fields and findings of the
+    /// other importer are added to this context. `at` is the path of the part and becomes the prefix of the paths in
+    /// these findings. If `at` is empty, the part is the whole config. The other importer then assumes that keys
+    /// outside its tables belong to this framework.
     void delegate(const Framework& other, std::string_view at);
     /// Reads another file as a part of this config. For use in prepare(). Places in the result refer to the file that
     /// was read. Its repeated keys are reported, and its suppressions apply. `at` is the place where `key` names the
@@ -219,7 +220,7 @@ class ImportContext {
     std::vector<files::RepeatedKey> repeated_;
     std::vector<files::IgnoredRule> ignored_rules_;
     std::vector<IncludedFile> included_;
-    std::string prefix_;  // path of this config in the config that delegated it
+    std::string prefix_;  // path of this part in the whole config; empty if it is the whole config
     const Framework* shared_by_ = nullptr;
     mutable bool asked_device_ = false, asked_checkpoint_ = false;
 };

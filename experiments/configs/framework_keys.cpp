@@ -22,7 +22,7 @@ bool stands_for(std::string_view pattern, std::string_view path) {
     return pattern.empty() && path.empty();
 }
 
-/// Calls `observe` with each key of a list until a call returns true.
+/// Calls `observe` with each key in the text of a list of keys, until a call returns true.
 template <class Observe>
 void each_key(std::string_view text, Observe observe) {
     while (!text.empty()) {

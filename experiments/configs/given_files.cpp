@@ -20,8 +20,8 @@ struct Recognised {
     int score;
 };
 
-/// Returns the frameworks to which a config most likely belongs, judging only by its keys. Several frameworks may be
-/// equally likely.
+/// Returns the framework to which a config most likely belongs, judged only by its keys. Returns several frameworks if
+/// they are equally likely, and none if the keys fit no framework.
 std::vector<const Framework*> recognise(const files::ConfigValue& root) {
     std::vector<Recognised> all;
     int highest = 0;
@@ -49,7 +49,7 @@ struct Given {
     std::string path;
     files::ConfigFile file;
     std::vector<const Framework*>
-        owners;  ///< frameworks that its keys fit; if there are none, the file may be part of any config
+        owners;  ///< frameworks that the keys of the file fit best; if empty, the file may be part of any config
     std::optional<NamedFile> named{};
 
     bool belongs_to(const Framework& framework) const {
@@ -71,7 +71,8 @@ files::ConfigFile read_map(const std::string& path) {
                  .fix = "write a map: KEY: VALUE in YAML, {\"KEY\": VALUE} in JSON"});
 }
 
-/// Merges files and overrides in the order of the arguments. Leaves out files that other files name.
+/// Merges files and overrides in the order of the arguments. Leaves out each file whose name is the value of a key in
+/// another given file.
 files::ConfigFile joined(std::span<const std::string> arguments, const std::vector<Given>& files) {
     files::ConfigFile all;
     bool is_first = true;
@@ -102,8 +103,8 @@ files::ConfigFile joined(std::span<const std::string> arguments, const std::vect
     return all;
 }
 
-/// Removes a version that was given without the name of a framework. Such a version applies to the framework of the
-/// config, which is not known yet while the files are compared.
+/// Returns the options without the version that the user gave without the name of a framework. This version applies to
+/// the framework of the config, which is not known before all files have been examined.
 ImportOptions without_unnamed_version(ImportOptions options) {
     options.versions.erase("");
     return options;
@@ -144,7 +145,7 @@ std::string remedy(const Given& a, const Given& b) {
             }
         }
     }
-    return fmt::format("import each file separately: no key of {} can name a config of {}, or the reverse",
+    return fmt::format("import each file separately: {} and {} have no key that names a config of the other framework",
                        titles(a.owners), titles(b.owners));
 }
 
@@ -155,7 +156,8 @@ std::string remedy(const Given& a, const Given& b) {
                  .fix = remedy(a, b)});
 }
 
-/// Returns the framework of the config, ignoring files that other files name.
+/// Returns the framework of the config. If a key of one given file names another given file, the named file is ignored
+/// here, because it may belong to another framework.
 const Framework& owner_of(const std::vector<Given>& files, const files::ConfigValue& root,
                           const ImportOptions& options) {
     const Given* first = nullptr;
@@ -208,7 +210,7 @@ GivenFiles read_given_files(std::span<const std::string> arguments, const Import
             file.owners = {wanted};
         given.files.push_back(argument);
     }
-    // A single file belongs to the framework that the user named.
+    // A single file is assumed to belong to the framework that the user named, even if its keys do not fit.
     if (files.size() == 1 && wanted != nullptr) files.front().owners = {wanted};
     if (files.size() > 1) {
         ImportOptions options = without_unnamed_version(given_options);

@@ -64,7 +64,8 @@ void report_named(ImportContext& context, const GivenFiles& given) {
     }
 }
 
-/// Reports findings about the whole config: how its framework was recognised, and whether the tables cover its version.
+/// Reports findings about the whole config: which framework was recognised by its keys, and whether the tables of this
+/// framework describe its version.
 void report_framework(ImportContext& context, const ImportOptions& options) {
     const Framework& framework = context.framework();
     if (options.framework.empty()) {
@@ -110,7 +111,7 @@ void silence(ImportContext& context) {
     for (const files::IgnoredRule& one : unused) {
         context
             .report(FindingCode::note, "unused-ignore", {},
-                    fmt::format("the rule {} that is ignored here has no finding", one.rule),
+                    fmt::format("this comment silences the rule {}, but the rule has no finding", one.rule),
                     "remove the comment, or correct the name of the rule")
             .place = one.place;
     }

@@ -28,9 +28,10 @@ struct ImportOptions {
     bool checkpoint_is_default = true;
     std::map<std::string, std::string, std::less<>> environment;  ///< from --env: variables that frameworks read
     std::string policy_name{};                                    ///< empty: `imported-FRAMEWORK`
-    /// All files that the user gave. A config may name one of them by a path that is valid only on another machine.
+    /// All files that the user gave. If a config names a file by a path that is valid only on another machine, the
+    /// given file with the same name is read instead.
     std::vector<std::string> given_files{};
-    bool for_training = false;  ///< `macheps train` uses the result; keys of settings that it chooses itself are inert
+    bool for_training = false;  ///< `macheps train` uses the result; keys for settings that train chooses are inert
     bool takes_rate = false;    ///< the policy uses the learning rate of the config
 };
 
@@ -51,8 +52,8 @@ struct ImportResult {
 
 /// Reads files and `key=value` overrides as one config. Files of one framework are merged, and later files override
 /// earlier ones. A file that another file names with a key is read as the value of that key. Throws Error (exit 3) for
-/// unrelated files of two frameworks and for input that is not a config, and Error (exit 2) for meaningless options.
-/// All other problems are reported as findings.
+/// input that is not a config and for files of two frameworks if neither file names the other. Throws Error (exit 2)
+/// for options that make no sense. All other problems are reported as findings.
 ImportResult import_config(std::span<const std::string> files_and_overrides, const ImportOptions& options);
 
 }  // namespace macheps::configs

@@ -17,7 +17,7 @@ constexpr FieldRow all_fields[] = {
     {"compute", "format of the operands of matrix products"},
     {"oplist", "the lists that determine which operations run in low precision, or none"},
     {"master", "a second copy of the parameters, which the optimiser updates; none if there is no copy"},
-    {"grad", "format of gradients when backward has ended"},
+    {"grad", "format of gradients after the backward pass"},
     {"accum", "format in which gradients of micro-batches are added up"},
     {"reduce", "format of gradients between ranks"},
     {"predivide", "divisor of gradients before they are added up between ranks"},

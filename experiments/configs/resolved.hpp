@@ -35,7 +35,7 @@ enum class Origin : std::uint8_t {
 
 /// A row of the table that `policy import` prints.
 struct ResolvedField {
-    std::string_view name;  ///< a name of field_rows
+    std::string_view name;  ///< one of the names in field_rows()
     FieldValue value;
     Origin origin = Origin::inferred;
     std::string from;  ///< "ds.json:3:5 fp16.loss_scale", "default of deepspeed 0.19.6", "from compute", "device a100"

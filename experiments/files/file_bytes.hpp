@@ -17,7 +17,7 @@ class FileBytes {
   public:
     FileBytes() = default;
     /// Opens a file. A pipe is read completely into memory. Its bytes are kept, so this process can open the same pipe
-    /// again. Errors: as open_for_reading.
+    /// again. Errors: the same as those of open_for_reading().
     explicit FileBytes(const std::filesystem::path& path);
     /// Borrows `bytes` instead of opening a file. `name` is the name in errors.
     FileBytes(std::span<const std::byte> bytes, std::string name);

@@ -15,8 +15,8 @@ namespace macheps::policy {
 
 namespace {
 
-// In the text of a cast, rounding modes, overflows, scale rules and amax choices are words without a key, so no two of
-// them may have the same name.
+// In the text of a cast, the names of rounding modes, overflows, scale rules and amax choices are words without a key.
+// No two of them may therefore have the same name. This check compares the scale rules with the others.
 static_assert([] {
     for (const ScaleRule& rule : scale_rules) {
         for (const RoundName& row : round_names) {
@@ -50,8 +50,8 @@ const auto& row_named(const Table& table, std::string_view what, std::string_vie
 }
 
 Overflow usual_overflow(const CastRule& rule) {
-    // A scale maps amax to the largest finite value of the format. If the scaled value is rounded up beyond it, the
-    // result must not become Inf or NaN.
+    // A scale maps amax to the largest finite value of the format. A scaled value that is rounded up beyond this
+    // maximum must not become Inf or NaN.
     return rule.has_scale() ? Overflow::saturate : Overflow::nonsaturate;
 }
 
@@ -141,8 +141,9 @@ Format parse_value_format(std::string_view name, const std::string& where) {
     if (!can_hold_values(f)) {
         throw Error({.what = fmt::format("'{}' cannot hold a model's values", name),
                      .where = where,
-                     .fix = f == fp64 ? "use fp32: values are computed in fp32, so a cast to fp32 does not round"
-                                      : "use a format with sign and zero: this one is only for scales"});
+                     .fix = f == fp64
+                                ? "use fp32: values are computed in fp32, so a cast to fp32 does not round"
+                                : "use a signed format with a zero, such as e4m3fn: this format is only for scales"});
     }
     return f;
 }

@@ -34,7 +34,7 @@ std::map<std::string, Cells> cells_of(const ResolvedPolicy& policy) {
     return cells;
 }
 
-/// Adds a difference for each linear that the rules of exactly one of the two policies leave out.
+/// Adds a difference for each linear that one policy leaves out and the other does not.
 void compare_left_out(const ResolvedPolicy& a, const ResolvedPolicy& b, std::vector<Difference>& list) {
     const std::vector<std::string> left_a = a.left_out_sites(), left_b = b.left_out_sites();
     const std::set<std::string> in_a(left_a.begin(), left_a.end()), in_b(left_b.begin(), left_b.end());
@@ -47,8 +47,8 @@ void compare_left_out(const ResolvedPolicy& a, const ResolvedPolicy& b, std::vec
     }
 }
 
-/// Merges differences that are equal except for the number of the block. `blocks_of` gives the number of blocks that
-/// have a site, for each site name without its block.
+/// Merges differences that are equal except for the number of the block. The keys of `blocks_of` are names of sites
+/// without the block, such as `mlp.up`. Each value is the number of blocks with this site.
 std::vector<Difference> folded(const std::vector<Difference>& list,
                                const std::map<std::string, std::size_t>& blocks_of) {
     struct Group {
@@ -87,8 +87,8 @@ std::vector<Difference> folded(const std::vector<Difference>& list,
 
 using Settings = std::vector<std::pair<std::string, std::string>>;
 
-/// Adds a difference for each setting (the kind and the keys) that differs between two loss scalers. A key that only
-/// one of the kinds has also counts as a difference. The keys of `a` come first.
+/// Adds a difference for each setting (the kind and the keys) that differs between two loss scalers. If only one of the
+/// two kinds of scaler has a key, this also counts as a difference. The keys of `a` come first.
 void compare_scalers(const LossScalerConfig& a, const LossScalerConfig& b, std::vector<Difference>& list) {
     const Settings of_a = settings_of(a), of_b = settings_of(b);
     const auto find = [](const Settings& settings, const std::string& name) {

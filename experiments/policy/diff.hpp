@@ -8,13 +8,13 @@
 
 namespace macheps::policy {
 
-/// One difference between two resolved policies. The order of the rules and the names and descriptions of the policies
-/// do not matter.
+/// One difference between two resolved policies. Policies do not differ if only their names, their descriptions or the
+/// order of their rules differ.
 struct Difference {
     std::string what;  ///< `cast`, `machine`, `loss_scaler`, `reduce`, `optimizer`, `clip`, `accumulation`, `left_out`
     std::string site;  ///< a site or parameter; `block.*.mlp.up` if all blocks differ alike; empty for a setting
     std::string slot;  ///< `forward.a`; for a setting, its name: `growth_interval`
-    std::string a, b;  ///< values as `policy explain` prints them; `-` for a missing value, such as no master copy
+    std::string a, b;  ///< the two values as `policy explain` prints them; `-` if there is none, such as no master
 
     bool operator==(const Difference&) const = default;
 };

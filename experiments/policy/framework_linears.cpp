@@ -12,8 +12,8 @@ namespace macheps::policy {
 
 namespace {
 
-/// A module of a framework, and the corresponding linear of macheps. `part` says how they correspond: the module is the
-/// whole linear, a part of it, or the linears gate and up together.
+/// A linear module of a framework, and the corresponding linear of macheps. The module is, depending on `part`, the
+/// whole linear, a part of it, or the two linears gate and up together.
 struct Module {
     std::string_view name, site;
     enum class Part : std::uint8_t { whole, query, key_or_value, gate_and_up } part = Part::whole;
@@ -21,8 +21,8 @@ struct Module {
 
 struct ModelModules {
     ModuleNames names;
-    std::string_view model;   ///< empty: any kind of model
-    std::string_view blocks;  ///< prefix of the number of a block
+    std::string_view model;   ///< kind of model; empty if the names apply to all kinds
+    std::string_view blocks;  ///< what precedes the number of a block in a name
     std::initializer_list<Module> modules;
     std::string_view head;
 };
@@ -81,7 +81,8 @@ const Site* find_site(const SiteList& model, const std::string& name) {
     return site == model.sites.end() ? nullptr : &*site;
 }
 
-/// Returns the number of output features (rows of the weight) of the framework's module that corresponds to `site`.
+/// Returns the number of output features (rows of the weight) of a framework's module that corresponds to `site` in the
+/// way that `part` describes.
 std::int64_t rows_of(Part part, const SiteList& model, const std::string& block, const Site& site) {
     const auto side = [&](const char* name, std::int64_t Site::*which) {
         const Site* other = find_site(model, block + name);
@@ -89,7 +90,7 @@ std::int64_t rows_of(Part part, const SiteList& model, const std::string& block,
     };
     switch (part) {
         case Part::query:
-            return side("attn.proj", &Site::in);  // the input of attn.proj has the outputs of all heads
+            return side("attn.proj", &Site::in);  // the input of attn.proj contains the outputs of all heads
         case Part::key_or_value:
             return (site.out - side("attn.proj", &Site::in)) / 2;
         case Part::gate_and_up:

@@ -25,9 +25,10 @@ struct FrameworkLinear {
     std::string_view parent() const;
 };
 
-/// The framework whose module names and order are used. For a llama, they are those of Transformers, torchtitan or
-/// Megatron-LM. For a gpt2, `megatron` selects Megatron-LM, and both other values select nanoGPT. The GPT-2 of
-/// Transformers is not supported: it has Conv1D modules, which no layer filter treats as a Linear.
+/// Selects the framework whose module names and module order are used. For a llama, the three values select
+/// Transformers, torchtitan and Megatron-LM. For a gpt2, `megatron` selects Megatron-LM, and both other values select
+/// nanoGPT. The GPT-2 of Transformers is not supported: it has Conv1D modules, which no layer filter treats as a
+/// Linear.
 enum class ModuleNames : std::uint8_t { transformers, torchtitan, megatron };
 
 /// Returns the linears in the order in which the framework registers them. The head is last.

@@ -100,8 +100,8 @@ FilterVerdict blocks(Linears all, std::size_t i) {
     return {router(all[i])};
 }
 
-/// Leaves out the linears outside the blocks and the last 16 % of the hidden linears. The number of the latter is
-/// rounded to nearest, and is at least one.
+/// Leaves out the linears outside the blocks and the last 16 % of the hidden linears. The number that corresponds to 16
+/// % is rounded to nearest, and is at least one.
 FilterVerdict nvfp4_paper(Linears all, std::size_t i) {
     if (!all[i].is_hidden()) return {"it is outside the blocks"};
     const auto is_hidden = [](const FrameworkLinear& linear) { return linear.is_hidden(); };
@@ -141,16 +141,18 @@ constexpr LayerFilter filters[] = {
     {.name = "llamafactory",
      .judge = llamafactory,
      .source = "llamafactory/train/fp8_utils.py",
-     .summary = "names without embed, lm_head, output and classifier, with sides that are multiples of 16: as "
-                "documented, but training does not use it"},
+     .summary = "every Linear whose sides are multiples of 16 and whose name contains none of embed, lm_head, output "
+                "and classifier; LLaMA-Factory documents this filter, but does not use it in training"},
     {.name = "torchao-auto-tensorwise",
      .judge = torchao_auto_tensorwise,
      .source = "torchao/float8/float8_linear_utils.py",
-     .summary = "sides that are multiples of 16, except K <= 4096 with N <= 1024: linears that are faster in fp8"},
+     .summary = "linears that are faster in fp8: sides that are multiples of 16, except K <= 4096 with N <= 1024"},
     {.name = "torchao-auto-rowwise",
      .judge = torchao_auto_rowwise,
      .source = "torchao/float8/float8_linear_utils.py",
-     .summary = "sides that are multiples of 16, except N <= 2048, K <= 1024, or N <= 4096 with K <= 2048"},
+     .summary =
+         "linears that are faster in fp8: sides that are multiples of 16, except N <= 2048, K <= 1024, or N <= 4096 "
+         "with K <= 2048"},
     {.name = "torchao-mxfp8",
      .names = ModuleNames::torchtitan,
      .judge = torchao_mxfp8,
@@ -216,7 +218,8 @@ std::map<std::string, FilterVerdict, std::less<>> left_out_by(const LayerChoice&
         if (told.why.empty() || verdict.raises) told.why = fmt::format("{}: {}", all[i].name, verdict.why);
         told.raises = told.raises || verdict.raises;
     }
-    // A site is one matrix with one cast. If some of its parts are left out, the other parts are also left out.
+    // A site is one matrix with one cast, but it may consist of several linears of the framework, such as q_proj,
+    // k_proj and v_proj. If some of these linears are left out, the whole site is left out.
     for (const auto& [site, count] : parts_left) {
         if (count < parts[site])
             left_out.find(site)->second.why +=

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds the linears that a rule leaves unchanged. A linear is left unchanged if the layer filter of a framework
-// excludes it, if one of its sides is not a multiple of a number, or if it is in the first or last blocks. Each filter
-// has a table row and a function.
+// Finds the linears that a rule leaves unchanged. These are the linears that the layer filter of a framework excludes,
+// the linears with a side that is not a multiple of `multiple_of`, and the linears in the first or last blocks, if the
+// rule skips these blocks. Each layer filter has a table row and a function.
 #pragma once
 #include "experiments/policy/framework_linears.hpp"
 
@@ -38,13 +38,13 @@ struct LayerChoice {
     std::int64_t skip_first_blocks = 0, skip_last_blocks = 0;
 
     bool operator==(const LayerChoice&) const = default;
-    /// Returns true if the rule may leave linears unchanged for another reason than the alignment that a kernel needs
-    /// (`multiple_of`).
+    /// Returns true if the rule may leave linears unchanged for a reason other than `multiple_of`, the alignment that a
+    /// kernel needs.
     bool chooses() const { return filter != nullptr || skip_first_blocks > 0 || skip_last_blocks > 0; }
 };
 
 /// Returns the linears that are left unchanged, by the name of their site. A site may contain several linears of the
-/// framework. It is left unchanged if at least one of them is.
+/// framework. The site is left unchanged if at least one of these linears is left unchanged.
 std::map<std::string, FilterVerdict, std::less<>> left_out_by(const LayerChoice& choice, const SiteList& model);
 
 }  // namespace macheps::policy

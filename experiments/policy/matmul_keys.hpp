@@ -15,10 +15,10 @@ namespace macheps::policy {
 
 struct MatmulKey {
     enum class Takes : std::uint8_t { name, count, flag };
-    /// Order in which the keys of a table are applied to the MatmulChoice that earlier rules have set. If the table has
-    /// a `base` or `machine` key, the matmul's rule is first reset, except its machine. If the table has both a named
-    /// rule and a machine, this machine replaces the machine of the named rule. `last` keys are applied after the other
-    /// options and override them.
+    /// When the key is applied, relative to the other keys of the same table: `base` keys first, `last` keys last. The
+    /// keys change the MatmulChoice that earlier rules have set. If the table has a `base` or `machine` key, the
+    /// matmul's rule, except for its machine, is reset before the first key is applied. The key `rule` has the turn
+    /// `base`, so a machine in the same table replaces the machine of the named rule. `last` keys override the options.
     enum class Turn : std::uint8_t { base, machine, option, last };
 
     std::string_view name;
@@ -27,9 +27,9 @@ struct MatmulKey {
     std::vector<std::string_view> (*names)() = nullptr;     ///< for a name: the valid names
     int least = 0, most = std::numeric_limits<int>::max();  ///< limits of a count
     Turn turn = Turn::option;
-    /// If this is not empty, the key is allowed only in the table of this group (`forward`), and applies only to sites
-    /// with a weight, which may have a bias. Such a key does not change the matmul's rule. If this is empty, the key is
-    /// allowed for every matmul.
+    /// Group of slots (`forward`) in whose table the key is allowed. Empty: the key is allowed for every matmul. If a
+    /// group is set, the key applies only to sites that may have a bias, that is, to sites with a weight. Such a key
+    /// does not change the matmul's rule.
     std::string_view only_with_bias_in{};
     /// Applies the key to `choice`. `value` is an index in names(), a count, or 0 or 1 for a flag.
     void (*apply)(std::int64_t value, MatmulChoice& choice) = nullptr;

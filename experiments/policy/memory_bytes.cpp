@@ -45,7 +45,7 @@ constexpr MemoryRecipe recipes[] = {
     {"amp", "autocast to fp16 or bf16: fp32 weights, and low-precision copies of them during a step", autocast, 0, mixed},
     {"pure", "a model cast to fp16 or bf16, including moments; a low-precision checkpoint under autocast is stored the same way", pure, 0, low},
     {"deepspeed", "DeepSpeed's fp16 and bf16: low-precision weights and gradients, fp32 masters", masters, 0, low},
-    {"deepspeed-fp32-accum", "DeepSpeed's bf16, added up in fp32; 2 bytes less if low-precision gradients are freed at once", masters_accum, 0, low},
+    {"deepspeed-fp32-accum", "DeepSpeed's bf16, with gradients added up in fp32; 2 bytes less if low-precision gradients are freed at once", masters_accum, 0, low},
     {"fsdp", "FSDP of low-precision parameters, reduced in fp32: fp32 shards, plus a low-precision copy of one unit at a time", all_fp32, 0, low},
     {"apex-o1", "Apex O1: functions patched, fp32 weights", autocast, 0, mixed},
     {"apex-o2", "Apex O2: an fp16 model, fp32 masters with separate fp32 gradients", masters_with_gradients, 0, low},

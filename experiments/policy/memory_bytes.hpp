@@ -34,11 +34,12 @@ struct ActivationForm {
     double per_position;  ///< bytes per token and unit of width, for operations outside attention
     double per_score;  ///< bytes per head and pair of tokens: explicit attention keeps scores, probabilities and a mask
     double per_checkpoint;  ///< bytes per token and unit of width if only the input of a layer is kept
-    double per_logit;       ///< bytes of logits, of their fp32 copy if there is one, and of their log-probabilities
+    double per_logit;       ///< bytes per logit: the logit, its fp32 copy if there is one, and its log-probability
 };
 extern const ActivationForm low_activations, autocast_activations, fp32_activations;
 
-/// Memory needed by one way to train: a row of memory_recipes, or the result for a policy or config.
+/// Memory that one way of training needs. It is a row of memory_recipes(), or it is computed from a policy or from a
+/// framework's config.
 struct MemoryRecipe {
     std::string_view name{}, summary{};
     ParameterBytes trained{};
@@ -66,9 +67,9 @@ struct Sharding {
 };
 std::span<const Sharding> shardings();
 
-/// Returns the bytes per parameter of an m x n weight that is trained with GaLore of rank `rank`. `moments` of the
-/// result counts both moments of the projected gradient, and the projector. Every number takes `bytes` bytes: 4 under
-/// autocast, 2 in pure bf16.
+/// Returns the bytes per parameter of an m x n weight that is trained with GaLore, which projects gradients to rank
+/// `rank`. In the result, `moments` includes both moments of the projected gradient and the matrix that projects. Every
+/// number takes `bytes` bytes: 4 under autocast, 2 in pure bf16.
 ParameterBytes galore_bytes(double bytes, double m, double n, double rank);
 
 /// Sizes of a transformer and a micro-batch, for the activations.

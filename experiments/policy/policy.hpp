@@ -40,7 +40,7 @@ struct CastRule {
     bool has_scale() const { return granularity->is_scaled(); }
     bool is_identity() const { return format == fp32 && !has_scale(); }
     bool has_history() const { return has_scale() && scale_rule->has_history(); }
-    /// Returns whether the values are changed before they are cast.
+    /// Returns whether the values are changed before the cast: rounded to `via`, or mixed by a Hadamard matrix.
     bool is_prepared() const { return !(via == fp32) || hadamard; }
 };
 
@@ -52,7 +52,9 @@ std::string to_string(const CastRule& rule);
 struct MatmulChoice {
     MatmulRule rule{};
     bool bias_after = false;  ///< the bias is added after the output's rounding, and the sum is rounded again
-    const NamedMatmulRule* named = nullptr;  ///< kernel that `rule` describes; null if none or if an option was changed
+    /// The library kernel that `rule` describes. Null if no policy rule names a kernel, or if a policy rule has changed
+    /// an option that the kernel's caller cannot choose.
+    const NamedMatmulRule* named = nullptr;
     std::string unverified;  ///< why the bits may differ from the hardware's; empty if no reason is known
     bool operator==(const MatmulChoice&) const = default;
 };
@@ -66,7 +68,7 @@ struct ReduceConfig {
     const ReduceOrder* order = &reduce_orders[0];
     const Averaging* average = &averagings[0];
     const Bucketing* bucket = &bucketings[0];
-    std::int64_t start = 1;  ///< for a ring: chunk c begins at rank c + start
+    std::int64_t start = 1;  ///< for a ring: the sum of chunk c begins with the gradients of rank c + start
     bool accumulates_in_wire = false;
     double predivide = 1;
     bool divides = false;
@@ -87,7 +89,7 @@ struct PolicySource {
     bool operator==(const PolicySource&) const = default;
 };
 
-/// The framework config that a policy was imported from. Runs record it: the files and overrides as they were read.
+/// The framework config from which a policy was imported: its files and overrides, as they were read. Runs record them.
 struct PolicyConfig {
     std::string framework, version, device;
     std::vector<std::pair<std::string, std::string>> files;  ///< name and text
@@ -137,7 +139,8 @@ struct ResolvedPolicy {
     std::vector<std::string> left_out_sites() const;
 
     /// `low` is the number of linears whose forward operand `a` has 8 bits or fewer. `asked` is the number of linears
-    /// for which rules asked for such an operand: `low` plus the linears that such rules left unchanged.
+    /// for which a rule requests an operand of 8 bits or fewer. It counts the linears in `low`, and the linears that
+    /// such a rule left unchanged.
     struct LowLinears {
         int low = 0, asked = 0;
         bool operator==(const LowLinears&) const = default;

@@ -47,28 +47,29 @@ void read_predivide(const files::TomlReader& toml, const toml::node& node, Reduc
 
 constexpr ReduceKey reduce_rows[] = {
     {"wire",
-     "the format that is sent: a cast without a scale, or grad for the format of the gradient (default: grad); every "
-     "hop rounds to it",
+     "format in which gradients are sent and to which every hop rounds: a cast without a scale, or grad, the "
+     "gradient's own format (default: grad)",
      read_wire, [](const ReduceConfig& c) { return c.wire ? to_string(*c.wire) : std::string("grad"); }},
     {"order", "order in which the gradients of the ranks are added (default: ring)",
      [](const files::TomlReader& toml, const toml::node& node, ReduceConfig& config) {
          read_row<reduce_orders, &ReduceConfig::order>(toml, node, config, "order");
      },
      [](const ReduceConfig& c) { return std::string(c.order->name); }},
-    {"start", "rings only: chunk c begins at rank c + start (default: 1)",
+    {"start", "only for rings: chunk c begins at rank c + start (default: 1)",
      [](const files::TomlReader& toml, const toml::node& node, ReduceConfig& config) {
          config.start = toml.integer(node, "start", 0);
      },
      [](const ReduceConfig& c) { return fmt::format("{}", c.start); }},
-    {"accumulate", "format of a sum between two additions: fp32, or wire, which rounds it each time (default: fp32)",
+    {"accumulate",
+     "format of the partial sum after each addition: fp32, or wire, the format of the key `wire` (default: fp32)",
      read_accumulate, [](const ReduceConfig& c) { return std::string(c.accumulates_in_wire ? "wire" : "fp32"); }},
     {"average", "where the sum becomes a mean (default: before)",
      [](const files::TomlReader& toml, const toml::node& node, ReduceConfig& config) {
          read_row<averagings, &ReduceConfig::average>(toml, node, config, "average");
      },
      [](const ReduceConfig& c) { return std::string(c.average->name); }},
-    {"predivide", "divisor of each part before it is sent, with average = \"after\" (default: 1)", read_predivide,
-     [](const ReduceConfig& c) { return fmt::format("{}", c.predivide); }},
+    {"predivide", "only with average = \"after\": each part is divided by this number before it is sent (default: 1)",
+     read_predivide, [](const ReduceConfig& c) { return fmt::format("{}", c.predivide); }},
     {"by_division", "true: divide, instead of multiplying by the reciprocal rounded to fp32 (default: false)",
      [](const files::TomlReader& toml, const toml::node& node, ReduceConfig& config) {
          config.divides = toml.flag(node, "by_division");

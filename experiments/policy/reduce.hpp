@@ -13,10 +13,10 @@ struct ReduceOrder {
     std::string_view name, source, summary;
 };
 inline constexpr ReduceOrder reduce_orders[] = {
-    {"ring", "NCCL's ring; which rank a chunk begins at is unverified",
+    {"ring", "NCCL's ring; the rank at which a chunk begins is unverified",
      "the vector is cut into one chunk per rank; each chunk starts at a different rank and goes around once, and every "
      "hop rounds to the wire format"},
-    {"tree", "NCCL's double tree has another shape on several nodes: unverified",
+    {"tree", "unverified: NCCL's double tree has another shape on several nodes",
      "neighbours are added in pairs, then pairs of pairs; every hop rounds to the wire format"},
     {"gather", "DeepSpeed runtime/comm/coalesced_collectives.py; all-to-all, then a local sum",
      "every rank gets all parts and adds them from +0 in the order of ranks, in `accumulate`"},
@@ -32,10 +32,10 @@ inline constexpr Averaging averagings[] = {
     {"before", "torch DistributedDataParallel, its compress hooks; DeepSpeed prescale_gradients",
      "each part is divided by the number of ranks before it is sent"},
     {"after", "DeepSpeed, with gradient_predivide_factor as `predivide`",
-     "each part is divided by `predivide` before, and the sum by ranks / predivide after"},
+     "each part is divided by `predivide` before it is sent, and the sum is divided by ranks / predivide"},
     {"split", "torch FSDP: _get_gradient_predivide_factor",
-     "each part is divided by f before, and the sum by ranks / f after; f doubles from 1 while it divides ranks and "
-     "ranks / f is more than f"},
+     "each part is divided by f before it is sent, and the sum is divided by ranks / f. f starts at 1 and is doubled "
+     "as long as it divides ranks and ranks / f is more than f"},
 };
 
 /// The gradients that are reduced together as one vector.

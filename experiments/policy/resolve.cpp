@@ -41,7 +41,8 @@ bool contains(const std::vector<std::string_view>& list, std::string_view name) 
 
 std::string key_of(std::string_view target, std::string_view slot) { return fmt::format("{}:{}", target, slot); }
 
-/// Returns the granularity that has the same block shape but is for the other operand.
+/// Returns the granularity with the same block shape for the other operand: for b if `one` is for a, and for a if `one`
+/// is for b.
 constexpr const Granularity& other_side(const Granularity& one) {
     return *std::find_if(std::begin(granularities), std::end(granularities), [&](const Granularity& row) {
         return row.outer == one.outer && row.k == one.k && row.kind == one.kind && row.operand != one.operand;
@@ -145,7 +146,8 @@ class Resolver {
         if (kept_.none_of_some() && rule.layers.chooses()) no_linear_left(rule);
     }
 
-    /// Returns whether the rule may change the target. If it excludes the target, records the name and the reason.
+    /// Returns whether the rule may change the target. If the rule's filter or its other layer keys exclude the target,
+    /// adds the target's name and the reason to result_.left_out.
     bool may_touch(const Policy::Rule& rule, const Target& target) {
         if (target.site == nullptr || !target.site->kind.has_weight) return true;
         const auto found = left_out_.find(target.name);
@@ -166,26 +168,27 @@ class Resolver {
              std::string_view slot) {
         const bool is_operand = target.site != nullptr && (slot.ends_with(".a") || slot.ends_with(".b"));
         if (each.cast.has_scale() && !is_operand) {
-            throw Error({.what = fmt::format("'{}' cannot have a scale: '{}' is not an operand of a matmul",
-                                             to_string(each.cast), key_of(target.name, slot)),
-                         .where = rule.where(each.at),
-                         .fix = "scale only the operands a and b of a matmul, which undoes the scales in its sum"});
+            throw Error(
+                {.what = fmt::format("'{}' cannot have a scale: '{}' is not an operand of a matmul",
+                                     to_string(each.cast), key_of(target.name, slot)),
+                 .where = rule.where(each.at),
+                 .fix = "scale only the operands a and b of a matmul: the matmul undoes their scales in its sum"});
         }
         const std::string key = key_of(target.name, slot);
         if (!each.cast.granularity->is_axis_free() && !target.site->kind.has_weight) {
-            throw Error(
-                {.what = fmt::format("'{}' at '{}': only the operands of linears can have scales for parts of a tensor",
-                                     to_string(each.cast), key),
-                 .where = rule.where(each.at),
-                 .fix = "remove the scale, or use one scale for the tensor"});
+            throw Error({.what = fmt::format(
+                             "'{}' at '{}': only the operands of linear layers can have several scales per tensor",
+                             to_string(each.cast), key),
+                         .where = rule.where(each.at),
+                         .fix = "remove the scale, or use one scale for the tensor"});
         }
         if (const std::string_view operand = each.cast.granularity->operand;
             !operand.empty() && !slot.ends_with(operand)) {
-            throw Error(
-                {.what = fmt::format("'{}' at '{}': its scales would change along the sum", to_string(each.cast), key),
-                 .where = rule.where(each.at),
-                 .fix = fmt::format("use /{}: rows of a and columns of b share a scale",
-                                    other_side(*each.cast.granularity).name)});
+            throw Error({.what = fmt::format("'{}' at '{}': the terms of one sum would have different scales",
+                                             to_string(each.cast), key),
+                         .where = rule.where(each.at),
+                         .fix = fmt::format("use /{}: a needs one scale for each row, and b one for each column",
+                                            other_side(*each.cast.granularity).name)});
         }
         result_.casts[key] = each.cast;
         result_.origin[key] = rule.origin();
@@ -222,7 +225,8 @@ class Resolver {
             }
             a_scales = b_scales = {};
         }
-        // A named kernel keeps its rule. If that rule does not apply block scales, check_matmul_rule() throws below.
+        // A named kernel keeps its rule. If that rule does not apply the operands' block scales, check_matmul_rule()
+        // throws below. Any other rule that does not apply them gets a promotion that does.
         if (choice.named == nullptr) choice.rule = with_block_scales(choice.rule, a_scales, b_scales);
         choice.unverified = check_matmul_rule(choice.rule,
                                               {.a = a.format,
@@ -261,7 +265,7 @@ class Resolver {
     }
 
     [[noreturn]] void framework_raises(const Policy::Rule& rule, const std::string& why) const {
-        throw Error({.what = fmt::format("the framework stops the program here: {}", why),
+        throw Error({.what = fmt::format("the framework raises an error for this model: {}", why),
                      .where = rule.where(rule.at),
                      .fix = "use sizes that fit, or exclude that layer from the rule"});
     }
@@ -269,7 +273,7 @@ class Resolver {
     [[noreturn]] void no_linear_left(const Policy::Rule& rule) const {
         throw Error(
             {.what = fmt::format(
-                 "{} excludes every linear that matches: {}",
+                 "{} excludes every matching linear layer: {}",
                  rule.layers.filter != nullptr ? fmt::format("the filter '{}'", rule.layers.filter->name) : "the rule",
                  result_.left_out.empty() ? "" : result_.left_out.front().why),
              .where = rule.where(rule.at),
@@ -312,10 +316,11 @@ class Resolver {
     const SiteList& model_;
     std::vector<Target> sites_, parameters_;
     ResolvedPolicy result_;
-    std::map<std::string, std::string> places_;                   ///< slot or matmul -> where a rule last set it
+    std::map<std::string, std::string> places_;                   ///< slot or matmul -> position of its last rule
     std::map<std::string, FilterVerdict, std::less<>> left_out_;  ///< linears that the current rule leaves out
-    std::map<std::string, std::string> gathered_;  ///< linear -> place of the last rule with `all_gather` for it
-    /// Whether the current rule applies to some linears (`kept`), and whether it leaves some out (`left`).
+    std::map<std::string, std::string> gathered_;  ///< linear -> source position of its last rule with `all_gather`
+    /// Whether the current rule applies to at least one linear (`kept`), and whether it leaves at least one out
+    /// (`left`).
     struct Kept {
         bool kept = false, left = false;
         bool none_of_some() const { return left && !kept; }
@@ -423,7 +428,7 @@ std::vector<ResolvedPolicy::Row> ResolvedPolicy::table() const {
         Row row{.site = site, .slot = slot, .cast = to_string(rule), .machine = {}, .rule = "default"};
         if ((slot == "master" && !has_master(site)) || (slot == "accum" && !has_sum(site))) row.cast = "-";
         if (const auto from = origin.find(key); from != origin.end()) row.rule = from->second;
-        // The row of the output also shows the machine.
+        // The row of a matmul's output also shows the machine of the matmul.
         if (slot.ends_with(".out")) {
             const auto choice = matmuls.find(key_of(site, slot.substr(0, slot.size() - 4)));
             if (choice != matmuls.end()) {

@@ -22,7 +22,7 @@ struct Policy::Rule {
         bool has_slot() const { return text.find(':') != std::string::npos; }
     };
     struct SlotCast {
-        std::string slot;  ///< such as `forward.a`; empty for the key `cast`, whose patterns name the slots
+        std::string slot;  ///< such as `forward.a`; empty for the key `cast`: the rule's patterns then name the slots
         CastRule cast;
         files::SourcePlace at;
     };

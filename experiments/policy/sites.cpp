@@ -146,7 +146,8 @@ bool is_matmul_group(std::string_view group) {
 std::span<const std::string_view> model_names() { return all_model_names; }
 
 bool glob_match(std::string_view pattern, std::string_view name) {
-    // Most patterns do not match, and usually their text before the first special character shows it.
+    // Most patterns do not match. Comparing the text before the first special character is usually enough to reject
+    // them.
     const std::size_t plain = std::min(pattern.find_first_of("*?{"), pattern.size());
     if (!name.starts_with(pattern.substr(0, plain))) return false;
     return plain == pattern.size() ? name.size() == plain : Glob(pattern, name).matches();

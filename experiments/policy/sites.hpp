@@ -18,7 +18,7 @@ struct Site;
 
 /// A place in a site or parameter where a number can be rounded.
 struct SlotRow {
-    std::string_view name;  ///< such as `forward.a`: group, dot, name in the group; a parameter's slots have no group
+    std::string_view name;  ///< group, dot, name in the group: `forward.a`; for a slot of a parameter, only a name
     std::string_view summary;
     bool Site::*only = nullptr;  ///< the slot exists only at sites where this is true; null: at all sites of the kind
 };
@@ -28,8 +28,8 @@ struct SiteKind {
     std::string_view name, summary;
     std::span<const SlotRow> slots;
     std::span<const std::string_view> matmuls{};  ///< groups of slots that are matmuls; each has the slots a, b and out
-    /// Whether operand b is a weight with in x out features. If it is, `multiple_of` applies, a bias may be added, and
-    /// operands may have scales for rows, columns or blocks.
+    /// Whether operand b is a weight with `in` x `out` features. At such a site, `multiple_of` applies, a bias may be
+    /// added, and operands may have scales for rows, columns or blocks.
     bool has_weight = false;
 
     /// Compares the names.
@@ -42,12 +42,12 @@ struct Site {
     std::string name;  ///< `block.3.mlp.up`
     SiteKind kind = SiteKind::elementwise;
     std::int64_t in = 0, out = 0;  ///< features of a linear
-    bool scaled = false;           ///< has the `scaled` slots (attn.scores)
-    bool grouped = false;          ///< several heads of operand a share a head of b; has the slot grad_b.sum
-    /// Number of elements of forward.out that autograd keeps for the backward pass, for one sample of a batch.
+    bool scaled = false;           ///< has the slots forward.scaled and grad.scaled (attn.scores)
+    bool grouped = false;          ///< several heads of operand a share one head of b, so the slot grad_b.sum exists
+    /// Number of elements of forward.out, for each sample of a batch, that autograd keeps for the backward pass.
     std::int64_t saved = 0;
-    /// Slot whose values autograd keeps in addition to forward.out. It has the same number of elements. Empty if there
-    /// is no such slot.
+    /// A second slot whose values autograd keeps, such as forward.normed. It has as many elements as forward.out. Empty
+    /// if autograd keeps only forward.out.
     std::string_view saved_beside{};
 };
 
@@ -98,11 +98,11 @@ inline constexpr SlotRow product_slots[] = {
     {"forward.scaled", "the scores after they are multiplied by 1/sqrt(D)", &Site::scaled},
     {"grad.in", "the gradient of the site's output, on entry"},
     {"grad.scaled", "the gradient of the scores, multiplied by 1/sqrt(D)", &Site::scaled},
-    {"grad_a.a", "operand a of the gradient of a: dS of attn.scores, dO of attn.mix"},
-    {"grad_a.b", "operand b of the gradient of a: K of attn.scores, V^T of attn.mix"},
+    {"grad_a.a", "left operand of the matmul that computes the gradient of a: dS for attn.scores, dO for attn.mix"},
+    {"grad_a.b", "right operand of the matmul that computes the gradient of a: K for attn.scores, V^T for attn.mix"},
     {"grad_a.out", "the gradient of a"},
-    {"grad_b.a", "operand a of the gradient of b: dS^T of attn.scores, P^T of attn.mix"},
-    {"grad_b.b", "operand b of the gradient of b: Q of attn.scores, dO of attn.mix"},
+    {"grad_b.a", "left operand of the matmul that computes the gradient of b: dS^T for attn.scores, P^T for attn.mix"},
+    {"grad_b.b", "right operand of the matmul that computes the gradient of b: Q for attn.scores, dO for attn.mix"},
     {"grad_b.out", "the gradient of b; if several query heads share a key head, the contribution of one query head"},
     {"grad_b.sum", "the gradient of b, summed over the query heads that share a key head", &Site::grouped},
 };
@@ -119,7 +119,7 @@ inline constexpr SlotRow rms_norm_slots[] = {
     {"forward.out", "the normed x times the weight"},
     {"grad.in", "dY on entry"},
     {"weight_grad.terms", "dY times the normed x, before its columns are summed"},
-    {"weight_grad.out", "the gradient of the weight: those column sums"},
+    {"weight_grad.out", "the gradient of the weight: column sums of dY times the normed x"},
     {"grad.normed", "dY times the weight"},
     {"grad.out", "the gradient of x"},
 };
@@ -130,11 +130,11 @@ inline constexpr SlotRow rope_slots[] = {
     {"forward.sin", "the table of sines"},
     {"forward.direct", "x cos"},
     {"forward.rotated", "rotate_half(x) sin"},
-    {"forward.out", "their sum"},
+    {"forward.out", "the sum of forward.direct and forward.rotated"},
     {"grad.in", "dY on entry"},
     {"grad.direct", "dY cos"},
     {"grad.rotated", "dY sin, rotated back"},
-    {"grad.out", "their sum, the gradient of x"},
+    {"grad.out", "the gradient of x: the sum of grad.direct and grad.rotated"},
 };
 
 inline constexpr SlotRow gated_slots[] = {
@@ -142,7 +142,7 @@ inline constexpr SlotRow gated_slots[] = {
     {"forward.out", "silu(gate) times up"},
     {"grad.in", "dY on entry"},
     {"grad.activated", "dY times up"},
-    {"grad.up", "dY times silu(gate), the gradient of up"},
+    {"grad.up", "the gradient of up: dY times silu(gate)"},
     {"grad.out", "the gradient of the gate"},
 };
 
@@ -179,11 +179,14 @@ inline constexpr const SiteKind* all_site_kinds[] = {&SiteKind::linear, &SiteKin
 /// The slots of a parameter, written as `block.3.mlp.up.weight:value`.
 inline constexpr SlotRow parameter_slots[] = {
     {"value", "the weight that forward and backward read"},
-    {"master", "a copy of the weight that the optimiser updates instead; it exists only if a rule names it"},
+    {"master",
+     "a copy of the weight; the optimiser updates this copy, not the weight itself. It exists only if a rule names it"},
     {"grad", "the gradient, whenever it is accumulated, unscaled or clipped"},
     {"accum",
-     "the sum of the gradients of the micro-batches, each of which is in the format of `grad`; unscaling and clipping "
-     "round to this format. It exists only if a rule names it; otherwise `grad` is the sum"},
+     "the sum of the gradients of the micro-batches. The gradient of a micro-batch has the format of `grad`. The sum "
+     "is "
+     "rounded to the format of `accum` after unscaling and after clipping. `accum` exists only if a rule names it; "
+     "otherwise `grad` is the sum"},
     {"moment1", "the first moment of AdamW; the momentum of SGD stays fp32"},
     {"moment2", "the second moment of AdamW"},
     {"update", "the value that a step adds to the weight; not used if [optimizer] arithmetic is narrower than fp32"},

@@ -132,8 +132,8 @@ const TrainingKey rows[] = {
      .text = number_text<&TrainingRecipe::max_norm>},
     {.table = "accumulation",
      .name = "micro_batches",
-     .summary = "number of parts into which the samples of a step are divided, if they can be; the gradients of the "
-                "parts are added up",
+     .summary = "number of micro-batches in a step, whose gradients are added up. If the samples of a step cannot be "
+                "divided into this many equal parts, the next smaller possible number is used",
      .takes = count,
      .is_good = is_count,
      .wanted = "1 to 1048576",
@@ -150,8 +150,8 @@ const TrainingKey rows[] = {
     // Keys of [stress] change the size of values but not the computed function. `train --stress` also accepts them.
     {.table = "stress",
      .name = "outliers",
-     .summary = "the inputs of two channels of each mlp.down have an rms of this value times 2^5, like outliers of "
-                "pretrained models; its weight scales them back, so fp32 still computes the same function",
+     .summary = "two input channels of each mlp.down have an rms of this value times 2^5, like outliers of pretrained "
+                "models; the weight of mlp.down scales them back, so fp32 still computes the same function",
      .is_of_precision = true,
      .is_good = is_power_of_two,
      .wanted = "a power of two, 1 to 2^60",

@@ -28,7 +28,7 @@ struct ClipFormula {
     };
     std::string_view name, summary, source;
     Norm norm = Norm::tensors;
-    bool in_grad_format = false;  ///< norms and factor have the gradients' own format
+    bool in_grad_format = false;  ///< norms and factor are rounded to the format of the gradients
     bool is_combined = false;     ///< one product unscales and clips
     bool only_shrinks = false;    ///< a factor that is at least 1 or NaN is not applied
     bool widens = false;          ///< gradients are fp32 copies from here on, like those of master weights
@@ -41,7 +41,7 @@ inline constexpr ClipFormula clip_formulas[] = {
     {.name = "torch", .summary = "min(1, max_norm / (norm + 1e-6)), with the norm of the tensors' norms, in the gradients' format; the factor is applied even if it is 1",
      .source = "torch/nn/utils/clip_grad.py", .in_grad_format = true},
     {.name = "fsdp1", .summary = "like torch, with norms in fp32", .source = "torch/distributed/fsdp/fully_sharded_data_parallel.py"},
-    {.name = "deepspeed", .summary = "gradients times 1 / (c S), with c = max(1, (norm + 1e-6) / max_norm)",
+    {.name = "deepspeed", .summary = "gradients times 1 / (c S), with the loss scale S and c = max(1, (norm + 1e-6) / max_norm)",
      .source = "DeepSpeed runtime/zero/stage_1_and_2.py", .norm = ClipFormula::Norm::tensors_fp64, .is_combined = true, .widens = true},
     {.name = "deepspeed-bf16", .summary = "max_norm / (norm + 1e-6), if it is below 1", .source = "DeepSpeed runtime/bf16_optimizer.py",
      .only_shrinks = true, .widens = true},
@@ -57,17 +57,17 @@ struct AdamKernel {
 
 // clang-format off
 inline constexpr AdamKernel adam_kernels[] = {
-    {"plain", "fp32, each operation rounded; fp64 constants rounded once. In a narrower arithmetic, operations have the order of `single`", ""},
+    {"plain", "fp32: every operation is rounded, and fp64 constants are rounded once. In a narrower arithmetic, the operations are in the order of `single`", ""},
     {"single", "torch's single-tensor and foreach Adam: every primitive rounds to the format of the weight that it updates", "torch/optim/adam.py"},
-    {"fused", "torch's fused Adam: fp64 constants make fp64 products; each line rounds to fp32, and stored values are rounded once more",
+    {"fused", "torch's fused Adam: products with fp64 constants are computed in fp64; every assignment rounds to fp32, and stored values are rounded once more",
      "torch aten/src/ATen/native/cuda/fused_adam_utils.cuh"},
     {"single-cpu", "torch's single-tensor Adam on a CPU: like `single`, with sums and products fused as in torch's vector code; torch uses MKL's square root, which is not always correctly rounded; macheps rounds it correctly",
      "torch aten/src/ATen/native/cpu/LerpKernel.cpp, PointwiseOpsKernel.cpp"},
-    {"foreach-cpu", "torch's foreach Adam on a CPU: like `single-cpu`, but the factors of weights and second moments are first rounded to their format",
+    {"foreach-cpu", "torch's foreach Adam on a CPU: like `single-cpu`, but a number that multiplies the weights or the second moments is first rounded to the format of these tensors",
      "torch aten/src/ATen/native/ForeachOpsKernels.cpp"},
-    {"fused-cpu", "torch's fused Adam on a CPU: the operations of `single-cpu` in fp32, rounded when they are stored",
+    {"fused-cpu", "torch's fused Adam on a CPU: the operations of `single-cpu` in fp32; results are rounded only when they are stored",
      "torch aten/src/ATen/native/cpu/FusedAdamKernel.cpp"},
-    {"multi-tensor", "Apex's, DeepSpeed's and Megatron's fused Adam: fp32, moments divided by their bias corrections before the root",
+    {"multi-tensor", "Apex's, DeepSpeed's and Megatron's fused Adam: fp32; the moments are divided by their bias corrections before the square root",
      "Apex csrc/multi_tensor_adam.cu, DeepSpeed csrc/adam/multi_tensor_adam.cu"},
 };
 // clang-format on
@@ -75,7 +75,7 @@ inline constexpr AdamKernel adam_kernels[] = {
 /// Settings that make values of the model as large as in pretrained models. In exact arithmetic, the results do not
 /// change.
 struct Stress {
-    std::optional<double> outliers{};  ///< size of a few channels, see training/model/outliers.hpp
+    std::optional<double> outliers{};  ///< makes the values of two channels large, see training/model/outliers.hpp
 
     bool operator==(const Stress&) const = default;
 };
@@ -114,7 +114,7 @@ struct TrainingKey {
 std::span<const TrainingKey> training_keys();
 /// Returns the keys of one table.
 std::vector<const TrainingKey*> training_keys_of(std::string_view table);
-/// Returns the tables of these keys, in the order of the keys.
+/// Returns the name of each table that has such keys, once, in the order of the keys.
 std::vector<std::string_view> training_tables();
 /// Returns the settings of a recipe as pairs such as (`clip.formula`, "torch").
 std::vector<std::pair<std::string, std::string>> settings_of(const TrainingRecipe& recipe);

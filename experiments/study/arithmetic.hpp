@@ -39,8 +39,8 @@ class FormatArithmetic {
     Rounder<double> round_;
 };
 
-/// IEEE binary128, as a value of command-line options. It is not in the format table, because core has no container
-/// that can hold its numbers.
+/// IEEE binary128. Some command-line options accept it, but it is not in the format table, because core has no
+/// container that can hold its numbers.
 inline constexpr Format fp128{.bits = 128, .precision = 113, .exponent_bias = 16383};
 
 /// Calls `use` with the arithmetic of `format`, which must not be fp128.

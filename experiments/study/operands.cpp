@@ -29,7 +29,8 @@ double drawn_wide_element(Distribution distribution, Operand operand, std::uint6
         random_block(key, static_cast<std::uint64_t>(outer) << 32 | static_cast<std::uint64_t>(p));
     const std::uint64_t first = std::uint64_t{random.word[1]} << 32 | random.word[0];
     const std::uint64_t second = std::uint64_t{random.word[3]} << 32 | random.word[2];
-    // The upper 53 bits of a word make a number in [0, 1). The 11 low bits can decide a sign or a rare event.
+    // The upper 53 bits of a word make a number in [0, 1). Some distributions use the 11 low bits to select a sign or
+    // an outlier.
     const double u = static_cast<double>(first >> 11) * 0x1p-53, v = static_cast<double>(second >> 11) * 0x1p-53;
     const auto normal = [u, v] {  // Box-Muller transform
         return std::sqrt(-2 * math::log(u + 0x1p-53)) * math::cos(0x1.921fb54442d18p+2 * v);

@@ -14,7 +14,7 @@ namespace macheps::study {
 enum class Distribution : std::uint8_t {
     normal,     ///< mean 0, standard deviation 1
     uniform,    ///< in [-1, 1)
-    positive,   ///< uniform in [0, 1): every sum grows, so errors by truncation add up
+    positive,   ///< uniform in [0, 1): every sum grows, so truncation errors add up
     lognormal,  ///< +-e^(2 z) with z normal and a random sign: heavy tails
     equal,      ///< all 1: shows where an accumulator stalls
     outliers,   ///< normal, with one element in 128 multiplied by 64

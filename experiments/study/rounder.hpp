@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rounds a number held in a wider machine type to a format, to nearest even. There are no branches, so that the
-// compiler can vectorise the code. The results have the same bits as encode followed by decode.
+// Rounds a number held in a wider machine type to a format, to nearest even. The code has no branches, so the compiler
+// can vectorise it. The results have the same bits as encode followed by decode.
 #pragma once
 #include "core/codec.hpp"
 
@@ -16,11 +16,11 @@ namespace macheps::study {
 /// multiplications cannot turn an Inf into a finite number.
 enum class Beyond : std::uint8_t { as_format, infinity };
 
-/// Rounds numbers of type `Real` to a format of p = `precision` digits. `Real` must hold every number of the format. It
-/// must also hold 2^(digits(Real) - p) times the power of two above the largest number. float is sufficient for formats
-/// with up to 5 exponent bits and 11 digits, and double for all others with up to 25 digits. Sums, products, quotients
-/// and square roots of numbers of the format, computed in Real and rounded here, are correctly rounded, because Real
-/// has at least 2p + 2 digits (Figueroa 1995).
+/// Rounds numbers of type `Real` to a format of p = `precision` digits. `Real` must be able to hold every number of the
+/// format. It must also hold the power of two above the format's largest number, multiplied by 2^(digits(Real) - p).
+/// The type float suffices for formats with up to 5 exponent bits and 11 digits. All other formats with up to 25 digits
+/// need double. Sums, products, quotients and square roots of numbers of the format, computed in Real and rounded here,
+/// are correctly rounded, because Real has at least 2p + 2 digits (Figueroa 1995).
 template <class Real>
 class Rounder {
   public:
@@ -42,8 +42,8 @@ class Rounder {
                lift_ == static_cast<Real>(1ull << (digits - 11)) && beyond_ == infinity;
     }
 
-    /// Constants of the rounding, for kernels outside this class. They are sufficient if an overflow gives Inf or NaN
-    /// and zeros keep their sign (has_constants).
+    /// Constants with which a kernel outside this class can do the same rounding. This requires that an overflow gives
+    /// Inf or NaN and that zeros keep their sign (has_constants).
     struct Constants {
         Real least = 0, largest = 0, beyond = 0;  ///< `beyond`: Inf or NaN
         Real lift = 0;
@@ -54,9 +54,9 @@ class Rounder {
     [[gnu::always_inline]] Real operator()(Real x) const { return rounded<false>(x); }
 
     /// Returns x rounded to the format. Computes x + 2^s - 2^s, where 2^s is large enough that one ulp of the sum
-    /// equals one ulp of the format at x. If `masks` is true, values are selected with bit masks. Without them, GCC 12
-    /// turns the selections into branches and does not vectorise the loop around them. AVX-512 does not need them,
-    /// because its mask registers are faster.
+    /// equals one ulp of the format at x. If `masks` is true, values are selected with bit masks. Otherwise they are
+    /// selected with conditional expressions. For AVX2, GCC 12 turns these into branches and does not vectorise the
+    /// loop around them. For AVX-512, they are faster than bit masks, because the processor has mask registers.
     template <bool masks>
     [[gnu::always_inline]] Real rounded(Real x) const {
         const auto chosen = [](bool condition, Bits yes, Bits no) __attribute__((always_inline)) {
@@ -74,7 +74,7 @@ class Rounder {
         const Real shift = real(place) * lift_;
         Bits near = bits((real(magnitude) + shift) - shift);
         near = chosen(near > largest_, beyond_, near);
-        // -0 + -0 is -0. In a format without -0, adding +0 turns -0 into +0.
+        // `zero_` is -0 if the format has -0, and +0 otherwise. Adding -0 changes nothing. Adding +0 turns -0 into +0.
         const Bits result = bits(real(near | (bits(x) & sign)) + zero_);
         return real(chosen(magnitude > infinity, nan_, result));
     }
@@ -93,10 +93,10 @@ class Rounder {
     Real lift_, zero_;
 };
 
-/// Rounds floats to a format that is fp32 with fewer significand digits, at most 11 (bf16, tf32). The numbers of the
-/// format, including subnormals and Inf, are the fp32 numbers whose last bits are zero. Rounding is therefore a single
-/// addition to the bits. If the format has more than 8 digits, a product that is subnormal in fp32 would be rounded
-/// twice. With `lifts`, such products are computed 2^64 times larger to avoid the first rounding.
+/// Rounds floats to a format that is fp32 cut to at most 11 significand digits (bf16, tf32). The numbers of the format,
+/// including subnormals and Inf, are the fp32 numbers whose last bits are zero. Rounding is therefore a single addition
+/// to the bits. If the format has more than 8 digits, a product that is subnormal in fp32 would be rounded twice. With
+/// `lifts`, such products are computed 2^64 times larger to avoid the first rounding.
 template <bool lifts>
 class PrefixRounder {
   public:
@@ -135,11 +135,12 @@ class PrefixRounder {
     static constexpr std::int32_t sign = std::numeric_limits<std::int32_t>::min(), min_normal = 0x00800000;
     int cut_;
     std::uint32_t below_half_, keep_;
-    float grid_;  ///< its ulp is the format's smallest positive number times 2^64
+    float grid_;  ///< power of two whose ulp in fp32 is 2^64 times the format's smallest positive number
     Rounder<double> wide_;
 };
 
-// Round a number, a product or a quotient to a format. A rounder with a special function for this is called directly.
+// The functions below round a number, a product and a quotient to the format of a rounder. If the rounder has its own
+// member function for this, they call it.
 
 template <class Real, class Round>
 [[gnu::always_inline]] inline Real rounded_number(const Round& round, double x) {

@@ -11,15 +11,17 @@ struct DivergenceRules {
     static constexpr double equivalence_margin = 0.0025;  ///< default margin, as a fraction of the baseline's loss
     static constexpr std::int64_t min_steps = 200;        ///< verdicts of shorter runs carry a warning
     static constexpr std::int64_t min_seeds = 3;
-    static constexpr double divergence_threshold = 1e-3;  ///< limit on the gap's ema, relative to the baseline's loss
+    static constexpr double divergence_threshold = 1e-3;  ///< limit on |moving average of the gap| / baseline's loss
     static constexpr int consecutive_steps = 10;
     static constexpr double ema_decay = 0.9;
-    static constexpr double failure_rise = 1.0;            ///< a run fails if its ema is this many nats above ...
-    static constexpr int failure_steps = 50;               ///< ... its minimum for this many consecutive steps
+    /// A run fails if, for `failure_steps` consecutive steps, the moving average of its loss is more than
+    /// `failure_rise` nats above the minimum of this average.
+    static constexpr double failure_rise = 1.0;
+    static constexpr int failure_steps = 50;
     static constexpr std::int64_t failure_min_steps = 40;  ///< a shorter run does not fail by ending above its start
     static constexpr double notable_underflow = 0.01;      ///< share of a site's values that became zero
     static constexpr double notable_overflow = 0.001;      ///< share of a scaled site's values that overflowed
-    static constexpr double notable_reach = 0.5;           ///< largest unscaled value relative to the largest number
+    static constexpr double notable_reach = 0.5;           ///< largest unscaled value / largest number of its format
 };
 
 }  // namespace macheps::reports

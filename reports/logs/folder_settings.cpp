@@ -102,7 +102,7 @@ SettingAxes setting_axes(const std::vector<FolderSettings>& settings) {
                                          [&](const std::string& value) { return value != axis.values.front(); });
         if (differs) axes.push_back(std::move(axis));
     }
-    // The learning rate is the first axis in `order`, so that no other axis determines it.
+    // An axis is left out only if an earlier axis in `order` determines it. The learning rate is first, so it is kept.
     std::vector<Axis*> order;
     for (Axis& axis : axes) order.push_back(&axis);
     std::stable_partition(order.begin(), order.end(), [](const Axis* axis) { return axis->name == "lr"; });

@@ -29,9 +29,9 @@ struct SettingAxes {
     std::vector<std::vector<std::string>> values{};  ///< for each setting, its value on each axis
     std::vector<std::string> notes{};                ///< options that were left out, and which option determines them
 };
-/// Returns the options whose values differ. An option that another option determines is left out, because it would show
-/// the same table twice. For example, if each width has its own number of heads, the width determines the heads. If the
-/// learning rate and another option determine each other, only the learning rate is kept.
+/// Returns the options whose values differ. An option that another option determines is left out, because a second axis
+/// would only repeat the first. For example, if each width has its own number of heads, the width determines the heads.
+/// If the learning rate and another option determine each other, only the learning rate is kept.
 SettingAxes setting_axes(const std::vector<FolderSettings>& settings);
 
 /// Facts from the manifests of many directories. The texts of the manifests are not kept in memory.

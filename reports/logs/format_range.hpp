@@ -16,7 +16,8 @@ struct FormatRange {
     bool is_scaled = false;  ///< every cast had a scale, which moves the values into the range
 
     bool operator==(const FormatRange&) const = default;
-    /// Returns whether the largest number of the format has a smaller exponent than that of fp32. Other formats,
+    /// Returns whether the largest number of the format has a smaller exponent than the largest number of fp32. Other
+    /// formats,
     /// such as bf16, have the range of fp32.
     bool is_narrow() const;
 };

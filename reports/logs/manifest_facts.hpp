@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the facts about settings that a summary shows. Manifests are read leniently: missing facts stay empty.
+// Reads the facts about the settings of runs from their manifests, for a summary. A manifest may lack any of these
+// facts; such a fact stays empty.
 #pragma once
 #include "reports/logs/run_log.hpp"
 
@@ -21,7 +22,7 @@ struct ManifestFacts {
     std::optional<std::int64_t> parameters{};
     std::vector<std::int64_t> seeds{};
     std::optional<double> token_weight{};
-    /// For each policy, the differences from the fp32 runs other than formats: "beta2 0.999 (fp32: 0.95)".
+    /// For each policy, the settings other than formats that differ from those of fp32: "beta2 0.999 (fp32: 0.95)".
     std::map<std::string, std::string> beside_precision{};
 
     bool operator==(const ManifestFacts&) const = default;

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view manifest_name = "manifest.json";
 
-/// Whether every run writes a file at its start. If such a file is missing, a note reports this.
+/// Whether a file is needed: every run writes it at its start. If a needed file is missing, a note reports this.
 enum class Needed : bool { no, yes };
 
 template <class Row>
@@ -72,7 +72,7 @@ void share_out(std::vector<Row> rows, std::span<RunLog> runs, const std::map<std
     }
 }
 
-/// Reads the files of GrowingRows that may be absent from a run directory: all except steps.csv.
+/// Reads the files that belong to the row types of GrowingRows, except steps.csv. Each of these files may be absent.
 template <class... Row>
 void read_optional_rows(const fs::path& path, std::type_identity<std::tuple<StepRow, Row...>>, std::span<RunLog> runs,
                         const std::map<std::string, std::size_t>& index, std::vector<std::string>& notes) {
@@ -140,8 +140,8 @@ std::vector<RunLog> read_folder(const fs::path& path, std::size_t folder, Keep k
     return runs;
 }
 
-/// Returns the beginning of the header for `Row`. It identifies files with such rows, also from older versions, because
-/// columns that older versions lack are at the end.
+/// Returns the beginning of the header for `Row`, which identifies files with rows of this type. Files of older
+/// versions begin in the same way, because the columns that they lack are at the end.
 template <class Row>
 std::string first_columns() {
     constexpr std::size_t most = 4;

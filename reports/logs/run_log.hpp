@@ -50,7 +50,7 @@ struct Log {
     std::vector<FormulaPointRow> formula_points{};
     std::vector<std::string> notes{};  ///< problems that did not prevent reading, in words
 
-    /// A kind of rows in row_files: the list that holds the rows, and the verb that writes the file.
+    /// A type of rows in row_files: the list above that holds these rows, and the verb that writes their file.
     template <class Row>
     struct Kind {
         std::vector<Row> Log::*rows;
@@ -77,9 +77,9 @@ enum class Keep : bool { all, summary };
 /// A directory in which training has begun is always readable. Each of its files may be absent, be empty, or end in
 /// the middle of a line, because a run may have stopped at any time. Notes report such files, except absent files that
 /// only some runs write. A run with steps but without a row in runs.csv is unfinished and is kept.
-/// If two directories have a run of the same policy and seed, these count as one run if the losses agree. Otherwise the
-/// later policy is shown as `policy@folder`. The baseline of a run is the fp32 run with the same seed in the same
-/// directory. If that directory has no such run, the first directory that has one provides the baseline.
+/// Two runs of the same policy and seed count as one run if their losses agree. Otherwise the later policy is shown as
+/// `policy@folder`. The baseline of a run is the fp32 run with the same seed in the same directory. If that directory
+/// has no such run, the first directory that has one provides the baseline.
 /// Errors: throws Error, Exit::bad_input, for a missing directory or file and for damaged rows.
 Log read_runs(std::span<const std::filesystem::path> folders, Keep keep = Keep::all);
 

@@ -25,7 +25,7 @@ struct WorstSite {
 
 struct SiteFigures {
     std::uint64_t underflow = 0, count = 0;                ///< elements that became zero and all elements, in all rows
-    std::uint64_t gradients_underflow = 0, gradients = 0;  ///< elements that became zero and all, in rows of gradients
+    std::uint64_t gradients_underflow = 0, gradients = 0;  ///< as `underflow` and `count`, but only of gradients
     std::string first{}, first_why{};                      ///< first notable site; reason: "underflow 3.1 % at step 20"
     std::optional<std::int64_t> first_step{};
     WorstSite gradient_underflow{};  ///< share of a gradient's elements that became zero
@@ -33,7 +33,7 @@ struct SiteFigures {
     WorstSite activation_reach{};    ///< amax over the largest finite number, at unscaled forward sites
     std::int64_t sampled_steps = 0;
     std::vector<FormatRange> ranges{};  ///< ranges of forward values, one for each format
-    WorstSite forward_overflow{};       ///< first forward overflow, without a scale, of a narrow format
+    WorstSite forward_overflow{};       ///< first overflow of a forward value cast without a scale to a narrow format
     std::string forward_overflow_format{};
     std::map<std::string, std::string, std::less<>> narrow_sites{};  ///< unscaled forward sites, and their formats
 };
@@ -42,7 +42,7 @@ struct SiteFigures {
 /// the other is a weight or an activation.
 bool is_gradient_slot(std::string_view site_and_slot);
 
-/// The columns of sites.csv that site_figures() reads, and those that identify the run.
+/// The columns of sites.csv that site_figures() reads, and the columns that identify the run.
 inline constexpr std::string_view summary_site_columns[] = {
     "run",           "policy", "seed",      "step",     "site",   "format", "scale_inv_min",
     "scale_inv_max", "count",  "underflow", "overflow", "nan_in", "inf_in", "amax"};

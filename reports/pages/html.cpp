@@ -29,7 +29,7 @@ namespace {
 
 constexpr std::size_t max_notes = 100, max_names = 4, max_settings_bytes = std::size_t{8} << 20;
 
-/// Replaces each @@name@@ of `text`. The inserted text is not searched again.
+/// Replaces each @@name@@ in `text` by the part with this name. The inserted part is not searched for names.
 std::string filled(std::string_view text, const std::map<std::string_view, std::string_view>& parts) {
     std::string out;
     while (true) {
@@ -103,7 +103,7 @@ std::string first_sites_html(const Summary& summary) {
            rows + "</tbody></table></div>\n";
 }
 
-/// Explains how the figures of the table are computed, with the averaging windows of these runs.
+/// Explains how the figures of the table are computed. Names the numbers of steps over which these runs are averaged.
 std::string reading_html(const Summary& summary) {
     using Rules = DivergenceRules;
     std::string of_gradients = gradient_underflow_words(summary);

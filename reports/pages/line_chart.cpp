@@ -15,7 +15,7 @@ namespace macheps::reports {
 namespace {
 
 constexpr double chart_width = 560, chart_height = 260, left = 72, right = 12, top = 12, bottom = 40;
-constexpr double character_width = 6.6;  // of a label with font size 11, in pixels: the width of a wide digit
+constexpr double character_width = 6.6;  // width in pixels of a wide digit in a label (font size 11)
 /// Colours that people with colour blindness can distinguish (Okabe and Ito). Dashes distinguish further lines.
 constexpr const char* colours[] = {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f"};
 constexpr const char* dashes[] = {"", "6 3", "2 3", "8 3 2 3"};

@@ -37,7 +37,7 @@ class Bucketed {
     std::vector<double> means_;
 };
 
-/// The distinct lists of the steps at which curves have points. Most runs share the same list.
+/// Lists of the steps at which the curves of a run have points. Most runs share one list. Equal lists are kept once.
 class StepLists {
   public:
     std::uint64_t index_of(const std::vector<std::int64_t>& steps) {
@@ -146,8 +146,8 @@ void put_policy(JsonText& out, const PolicySummary& policy) {
     const SummaryRow& row = policy.row;
     const PairedMean gap = paired_mean(policy.seed_gaps);
     const double whole = row.gap_mean.value_or(NAN) / policy.relative_gap.value_or(NAN);
-    // `whole` is the loss of fp32. If the gap is exactly zero, `whole` is 0 / 0, and the policy's own loss is used
-    // instead. (The intervals are then zero as well, unless the seeds have different gaps.)
+    // The quotient `whole` is the loss of fp32. If the gap is exactly zero, the quotient is 0 / 0, and the policy's own
+    // loss is used instead. (The intervals are then zero as well, unless the seeds have different gaps.)
     const double loss = std::isfinite(whole) ? whole : row.loss;
     const auto put = [&](std::string_view name, std::optional<double> value, double unit) {
         out.key(name), out.put(value.value_or(NAN) / unit);
@@ -165,10 +165,11 @@ void put_policy(JsonText& out, const PolicySummary& policy) {
     out.close('}');
 }
 
-/// The sampled rows that the page keeps: from which seeds, and how many from each run. See PageLimits.
+/// How much of the heat maps or of the histograms the page keeps: whether only one seed per policy, and how many
+/// columns or steps of each run. See PageLimits.
 struct Share {
     bool one_seed = false;
-    std::size_t per_run = 0;  ///< columns or steps
+    std::size_t per_run = 0;  ///< columns of a heat map, or steps with a histogram
 };
 
 template <class Row>

@@ -55,7 +55,8 @@ SampleAxes axes_of(const std::vector<Row>& rows) {
 /// are all zero have no row. A cell is null if the site was not sampled there.
 void put_heat(JsonText& out, const RunLog& run, Names& names, std::size_t max_columns);
 
-/// Writes the key `exps`: the exponent histograms of a run. A histogram is a list with the elements `exponent_fields`.
+/// Writes the key `exps`: the exponent histograms of a run. A histogram is a list of values, whose meanings
+/// `exponent_fields` names in the same order.
 void put_exponents(JsonText& out, const RunLog& run, Names& names, std::size_t max_steps);
 inline constexpr std::string_view exponent_fields[] = {"site",  "step", "format", "scale_min", "scale_max",
                                                        "first", "zero", "inf",    "nan",       "counts"};

@@ -19,7 +19,7 @@ inline constexpr std::size_t plot_grey = static_cast<std::size_t>(-1);
 struct PlotCurve {
     std::string name{};  ///< in the legend; empty if this curve needs no entry there
     std::vector<std::pair<double, double>> points{};
-    std::size_t colour = 0;  ///< any number; eight colours repeat, but 64 pairs of colour and mark are distinct
+    std::size_t colour = 0;  ///< any number: there are 8 colours, but 64 distinct pairs of a colour and a mark
     Stroke stroke = Stroke::solid;
     Mark mark = Mark::own;
 };

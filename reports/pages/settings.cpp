@@ -56,7 +56,7 @@ bool says(const Json& group, std::string_view key, std::string_view word) {
     return value == nullptr || !value->is_string() || value->string().starts_with(word);
 }
 
-/// Keys that do not apply to some runs, and the conditions under which they apply.
+/// Keys that apply only to some runs, and the conditions under which they apply.
 constexpr std::pair<std::string_view, bool (*)(const Json& group, const Json& value)> conditions[] = {
     {"kv_heads", [](const Json&, const Json& value) { return !is_zero(value); }},  // 0: as many as there are heads
     {"hidden", [](const Json&, const Json& value) { return !is_zero(value); }},    // 0: the model's default

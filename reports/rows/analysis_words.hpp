@@ -13,18 +13,18 @@ inline constexpr ColumnWords solve_words[] = {
     {"kappa_2", share, "condition number in the 2-norm that was requested from `randsvd`", ""},
     {"kappa", share, "condition number of A in the infinity norm", "norm(A) norm(inverse)"},
     {"kappa_kind", "",
-     "`inverse`: computed from the inverse in fp128 of a system with a proven solution; `estimate`: a lower bound "
-     "(Hager, Higham)",
+     "`inverse`: computed from the inverse in fp128, for a system with a proven solution; `estimate`: a lower bound by "
+     "the method of Hager and Higham",
      ""},
     {"cond", share, "condition number of A for componentwise errors", "norm(abs(inverse) abs(A))"},
     {"cond_x", share, "condition number of A for componentwise errors at this x",
      "norm(abs(inverse) abs(A) abs(x)) / norm(x)"},
-    {"factor", "", "format of L and U, u_f", ""},
-    {"substitution", "", "format of both triangular solves, u_s", ""},
-    {"work", "", "format of x and b, u", ""},
-    {"residual", "", "format of b - A x, u_r", ""},
-    {"gmres", "", "format of GMRES, except for its matrix products, u_g", ""},
-    {"precond", "", "format of the products that GMRES computes with A and the factors, u_p", ""},
+    {"factor", "", "format of L and U; its unit roundoff is u_f", ""},
+    {"substitution", "", "format of both triangular solves; its unit roundoff is u_s", ""},
+    {"work", "", "format of x and b; its unit roundoff is u", ""},
+    {"residual", "", "format of b - A x; its unit roundoff is u_r", ""},
+    {"gmres", "", "format of GMRES, except for its matrix products; its unit roundoff is u_g", ""},
+    {"precond", "", "format of the products that GMRES computes with A and the factors; its unit roundoff is u_p", ""},
     {"lu", "",
      "kind of factorisation. `right`: LU, one column at a time; `block:NB/OPERANDS/ACCUMULATOR`: LU in panels of NB "
      "columns, with these formats in the update; `cholesky`; `qr`. Suffixes: `+fused`: one rounding for each update; "
@@ -46,16 +46,17 @@ inline constexpr ColumnWords solve_words[] = {
     {"inner", steps, "GMRES steps, summed over the refinement steps", ""},
     {"fe_first", share, "forward error of step 0, which solves the system with the factors alone", ""},
     {"fe", share,
-     "forward error: distance of the last x from the reference solution; empty if the reference solution is uncertain",
+     "forward error: relative distance of the last x from the reference solution; empty if the reference solution is "
+     "uncertain",
      "norm(x - exact) / norm(exact)"},
     {"nbe", share, "normwise backward error", "norm(r) / (norm(A) norm(x) + norm(b))"},
     {"cbe", share, "componentwise backward error", "max abs(r) / (abs(A) abs(x) + abs(b))"},
-    {"hpl", share, "error figure of HPL-MxP; a valid run is below 16", "nbe / (n 2^-53)"},
+    {"hpl", share, "error as defined by the benchmark HPL-MxP; it is below 16 in a valid run", "nbe / (n 2^-53)"},
     {"growth", share, "growth of the elements in the factorisation", "max abs(u) / max abs(a)"},
     {"lu_error", share, "backward error of the factorisation of the rounded matrix", "norm(P A - L U) / norm(A)"},
     {"contraction", share, "factor by which one step changes the forward error (geometric mean)",
      "(fe / fe_first)^(1/steps)"},
-    {"limit", share, "condition number up to which theory promises convergence", ""},
+    {"limit", share, "condition number of A up to which theory guarantees convergence of the method", ""},
     {"flops_low", "operations",
      "operations in the formats of the factors and of the substitution: 2 n^3 / 3 for LU, half as many for Cholesky, "
      "twice as many for QR, and 2 n^2 (QR: 3 n^2) for each solve",
@@ -66,11 +67,12 @@ inline constexpr ColumnWords solve_words[] = {
      ""},
     {"reference", "",
      "kind of the reference solution. `fp128`: computed with factors of 113 bits; `refined`: computed with factors of "
-     "fp64. Both use residuals of 237 bits and have a proven error bound of at most 2^-100. `uncertain`: no solution "
-     "was proven, so the forward error is empty",
+     "fp64. `fp128` and `refined` use residuals of 237 bits and have a proven error bound of at most 2^-100. "
+     "`uncertain`: no solution was proven, so the forward error is empty",
      ""},
     {"evidence", "",
-     "evidence that the machine is modelled correctly, as in docs/evidence.md; `definition` without a machine", ""},
+     "kind of evidence that the machine is modelled correctly, as in docs/evidence.md; `definition` without a machine",
+     ""},
     {"reference_error", share, "proven bound on the error of the reference solution",
      "norm(reference - exact) / norm(exact)"},
 };
@@ -85,10 +87,10 @@ inline constexpr ColumnWords solve_step_words[] = {
     {"fe", share, "forward error of this x", "as in solve.csv"},
     {"nbe", share, "normwise backward error", "as in solve.csv"},
     {"cbe", share, "componentwise backward error", "as in solve.csv"},
-    {"residual", "", "largest element of the residual, as the method computes it", "max abs(r)"},
-    {"correction", "", "largest element of the correction that led to this x", "max abs(d)"},
+    {"residual", "", "largest magnitude in the residual, as the method computes the residual", "max abs(r)"},
+    {"correction", "", "largest magnitude in the correction that led to this x", "max abs(d)"},
     {"inner", steps, "GMRES steps for this correction", ""},
-    {"gmres_residual", share, "residual at the end of GMRES, relative to the residual at its start", ""},
+    {"gmres_residual", share, "residual at the end of GMRES, relative to the residual at the start of GMRES", ""},
     {"scale", "", "as in solve.csv", ""},
     {"machine", "", "as in solve.csv", ""},
 };
@@ -97,29 +99,29 @@ inline constexpr ColumnWords sum_words[] = {
     {"method", "", "order of summation as given", ""},
     {"format", "", "format of the terms and operations", ""},
     {"round", "", "rounding of every operation; `machine` if the machine defines the rounding", ""},
-    {"data", "", "distribution of the terms. With `cancel:C`, the dot product is 2.25 2^-C", ""},
+    {"data", "", "distribution of the terms. With `cancel:C`, the exact dot product is 2.25 2^-C", ""},
     {"seed", "", "seed of the data and of stochastic rounding", ""},
-    {"trials", "", "number of sums of the same data; they differ only under stochastic rounding", ""},
+    {"trials", "", "number of sums of the same data; the sums differ only under stochastic rounding", ""},
     {"n", "terms", "terms of the sum", ""},
-    {"result", "", "code of the result of trial 0 in hex digits; its format is `format`, or that of the machine's sums",
-     ""},
+    {"result", "",
+     "bit pattern (hex) of the result of trial 0, in the format of column `format` or, for a machine, of its sums", ""},
     {"value", "", "result of trial 0", ""},
-    {"exact", "", "exact sum s, of the rounded terms or of their exact products", ""},
+    {"exact", "", "exact sum s of the rounded terms, or of their exact products for a dot product", ""},
     {"cond", share, "condition number of the sum", "S / abs(s); for a dot product 2 S / abs(s)"},
     {"abs_error", "", "absolute error of trial 0", "abs(value - s)"},
     {"error_unit", share,
-     "error of trial 0, relative to u S. u is 2^-p, where p is the precision of `format`, in every rounding mode and "
-     "also if a machine sums in a wider format",
+     "error of trial 0, relative to u S. In every rounding mode, u is 2^-p, where p is the precision of `format`, even "
+     "if a machine sums in a wider format",
      "abs(value - s) / (u S)"},
     {"rms_unit", share, "root mean square of the errors of all trials, relative to u S", "as error_unit"},
     {"mean_unit", share, "mean error of all trials, with its sign, relative to u S", "(value - s) / (u S)"},
     {"height", "additions", "additions on the longest path of the sum; the rounding of a product counts as an addition",
      ""},
-    {"bound_unit", share, "certain bound on error_unit; empty if none is known or if a trial saturated", ""},
+    {"bound_unit", share, "guaranteed bound on error_unit; empty if no bound is known or if a trial saturated", ""},
     {"probable_unit", share,
-     "probable bound on error_unit. Errors with a mean of zero exceed it with a probability below 2 exp(-lambda^2 / "
-     "2). Under stochastic rounding this is proved. Under rounding to nearest it is a model, which does not hold if "
-     "the sum stagnates",
+     "probable bound on error_unit. Errors with a mean of zero exceed this bound with a probability below 2 "
+     "exp(-lambda^2 / 2). For stochastic rounding, the bound is proved. For rounding to nearest, the bound assumes "
+     "random rounding errors, and this assumption fails if the sum stagnates",
      "lambda sqrt(height), twice that under stochastic rounding"},
     {"lambda", share, "number of standard deviations in probable_unit", ""},
     {"stagnated_at", "term",
@@ -128,7 +130,7 @@ inline constexpr ColumnWords sum_words[] = {
     {"dot", "", "1 for a dot product, 0 for a sum", ""},
     {"saturated", "trials",
      "trials whose sum is finite although an operation overflowed, because the format has no Inf and no NaN or the "
-     "mode rounds inward",
+     "rounding mode returns the largest finite number",
      ""},
 };
 
@@ -150,8 +152,10 @@ inline constexpr ColumnWords formula_words[] = {
     {"mean_bits", "bits", "mean error over the inputs, in bits",
      "log2(1 + numbers of the format between result and reference)"},
     {"max_bits", "bits",
-     "largest error. If only the result or only the reference is NaN, the error is the width of the format", ""},
-    {"worst_x", "", "first input whose error is `max_bits`: its codes in hex, then its values", ""},
+     "largest error over the inputs, in bits. If only the result or only the reference is NaN, the error is the width "
+     "of the format",
+     ""},
+    {"worst_x", "", "first input whose error is `max_bits`: the codes of the input in hex, then its values", ""},
     {"max_ulp", "ulp", "largest error over finite results and references", "abs(result - exact) / ulp(reference)"},
     {"not_correct", values, "inputs whose result differs from the reference", ""},
     {"overflow", values, "inputs whose result is Inf although the reference is finite", ""},
@@ -162,7 +166,7 @@ inline constexpr ColumnWords formula_words[] = {
 inline constexpr ColumnWords formula_point_words[] = {
     {"x", "", "values of the inputs, separated by spaces", ""},
     {"result", "", "result of the formula in the format", ""},
-    {"reference", "", "the exact value, rounded once in the mode of `round` (to nearest if that is stochastic)", ""},
+    {"reference", "", "the exact value, rounded once in the mode of `round` (to nearest if `round` is stochastic)", ""},
     {"ulp", "ulp", "error of the result; empty unless both values are finite", "as max_ulp"},
     {"bits", "bits", "error of the result, in bits", "as in eval.csv"},
     {"expression", "", "as in eval.csv", ""},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The type of the descriptions of CSV columns, and their units.
+// The type that describes a CSV column, and the names of common units.
 #pragma once
 #include <string_view>
 

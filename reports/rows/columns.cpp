@@ -36,11 +36,13 @@ constexpr ColumnWords run_words[] = {
      "step at which the run ended early, because its loss was not finite or the loss scaler gave up; empty otherwise",
      ""},
     {"seconds", "s",
-     "wall-clock time of the emulated steps; it says nothing about hardware and differs between computers", ""},
+     "wall-clock time of the emulated steps; this time says nothing about the speed of real hardware, and differs "
+     "between computers",
+     ""},
     {"tokens_per_second", "tokens/s", "speed of the emulation", "tokens / seconds"},
     {"bytes_params", bytes, "parameters in the formats of the policy", "sum of elements * bits / 8"},
-    {"bytes_grads", bytes, "gradients, and the sums over micro-batches if they are stored separately",
-     "as bytes_params"},
+    {"bytes_grads", bytes,
+     "gradients, and the sums of gradients over micro-batches if these sums are stored separately", "as bytes_params"},
     {"bytes_master", bytes, "master copies of the parameters", "as bytes_params"},
     {"bytes_optimizer", bytes, "moments of the optimiser", "as bytes_params"},
     {"bytes_activations", bytes, "activations that one micro-batch on one rank keeps for the backward pass",
@@ -88,8 +90,8 @@ constexpr ColumnWords step_words[] = {
      "lost on average; empty in a skipped step",
      "<moved, wanted> / <wanted, wanted>"},
     {"loss_rounded", nats,
-     "the policy's own loss: its log-probabilities and their mean are rounded as the policy says; missing in rows of "
-     "schema 1",
+     "loss as the policy computes it: the log-probabilities and their mean are rounded as the policy says; missing in "
+     "rows of schema 1",
      ""},
     {"update_stagnation", share, "share of the nonzero updates that did not change their weight",
      "lost / nonzero updates"},
@@ -101,9 +103,10 @@ constexpr ColumnWords step_words[] = {
      "<g, g32> / <g32, g32>"},
     {"grad_snr_db", "dB",
      "signal-to-noise ratio of the gradients: the signal is the fp32 gradients, and the noise is the difference from "
-     "them",
+     "the fp32 gradients",
      "20 log10(|g32| / |g - g32|)"},
-    {"grad_cosine_least", share, "smallest cosine similarity of the gradient of a single parameter tensor",
+    {"grad_cosine_least", share,
+     "smallest value, over all parameter tensors, of the cosine similarity between its gradient and its fp32 gradient",
      "as grad_cosine"},
     {"grad_least_parameter", "", "name of the parameter tensor with the cosine similarity `grad_cosine_least`", ""},
     {"moment_stagnation", share,
@@ -111,7 +114,7 @@ constexpr ColumnWords step_words[] = {
      "unchanged / all"},
     {"first_diverging_site", "",
      "first site of a sampled step, in the order of execution, whose values are far from those of fp32 with the same "
-     "weights and batch; empty if there is none",
+     "weights and batch; empty if no values are far from those of fp32",
      "|v - v32| > 0.5 |v32|"},
     {"farthest_site", "", "site of a sampled step whose values are farthest from those of fp32", ""},
     {"farthest_distance", share,
@@ -123,7 +126,8 @@ constexpr ColumnWords eval_words[] = {
     {"run", "", "name of the run", "`policy/seed`"},
     {"policy", "", "name of the policy", ""},
     {"seed", "", "seed of the initial weights and of the batches", ""},
-    {"step", "step", "step before which the model was evaluated, on the same batches for every policy and seed", ""},
+    {"step", "step", "the model was evaluated before this step; the batches are the same for every policy and seed",
+     ""},
     {"eval_loss", nats, "held-out loss under the policy, computed in fp64 from its logits", "as `loss` of steps.csv"},
     {"eval_loss_fp32", nats, "held-out loss of the master weights, evaluated in fp32", ""},
     {"perplexity", "tokens", "number of equally likely tokens that would give this loss", "exp(eval_loss)"},
@@ -158,20 +162,22 @@ constexpr ColumnWords site_words[] = {
      "10 log10(sum x^2 / sum (y - x)^2)"},
     {"cosine", share, "cosine of the angle between the values before and after the cast",
      "<x, y> / sqrt(<x, x> <y, y>)"},
-    {"proj", share, "projection of the values after the cast onto those before it; 1 means that the cast is unbiased",
+    {"proj", share,
+     "projection of the values after the cast onto the values before the cast; 1 means that the cast is unbiased",
      "<x, y> / <x, x>"},
-    {"subnormal_inexact", values, "values that are subnormal after the cast and were rounded there",
+    {"subnormal_inexact", values, "values that are subnormal after the cast and were changed by it",
      "0 < abs(q) < 2^emin and y != x"},
     {"overflow_rounded", values, "values that would exceed the largest finite value after rounding to nearest even",
      ""},
     {"block_flush", "blocks",
-     "blocks that share a scale, were not all zero before the cast, and are all zero after it; empty without scales",
+     "blocks (groups of values with one scale) that contained a nonzero value before the cast and contain only zeros "
+     "after the cast; empty without scales",
      ""},
     {"dynamic_range", "powers of two", "ratio of the largest to the smallest nonzero magnitude, in powers of two",
      "log2(amax) - log2(amin_nz)"},
     {"headroom_bits", "powers of two",
-     "ratio of the largest finite value to the largest scaled magnitude, in powers of two; values overflow if it is "
-     "negative",
+     "ratio of the largest finite value to the largest scaled magnitude, in powers of two; if this column is negative, "
+     "values overflow",
      "log2(largest / max abs(z))"},
     {"rel_err_mean", share, "mean relative error of the cast over the nonzero values", "abs(y - x) / abs(x)"},
     {"rel_err_max", share, "largest relative error of the cast", "as rel_err_mean"},
@@ -195,7 +201,7 @@ constexpr ColumnWords exponent_words[] = {
     {"run", "", "name of the run", "`policy/seed`"},
     {"step", "step", "step in which histograms were recorded (`--histogram-every`)", ""},
     {"site", "", "`site:slot`, as in sites.csv", ""},
-    {"exponent", "", "the bin: an integer, or `zero`, `inf` or `nan`. The values are those before scaling",
+    {"exponent", "", "the bin: an integer, or `zero`, `inf` or `nan`. Values are counted before scaling",
      "floor(log2 abs(x))"},
     {"count", values, "values in this bin; empty bins have no row", ""},
     {"kind", "", "`number`, `zero`, `inf` or `nan`; missing in rows of earlier versions", ""},
@@ -223,12 +229,12 @@ constexpr ColumnWords summary_words[] = {
      "mean of loss - baseline_loss"},
     {"gap_ci_low", nats, "lower end of the 95 % confidence interval of the gap; empty with one seed",
      "gap_mean - t(0.975, seeds - 1) s / sqrt(seeds)"},
-    {"gap_ci_high", nats, "upper end of that interval; empty with one seed",
+    {"gap_ci_high", nats, "upper end of the 95 % confidence interval of the gap; empty with one seed",
      "gap_mean + t(0.975, seeds - 1) s / sqrt(seeds)"},
     {"verdict", "",
      "the first of these that applies. `baseline`: fp32 itself; `diverged`: a run failed; `no_baseline`: no seed has "
      "an fp32 run; `one_seed`: only one seed has an fp32 run; `equivalent`: the 90 % interval of the gap lies within "
-     "the margin; `worse`: the 95 % interval of the gap lies above zero; `undecided`",
+     "the margin; `worse`: the 95 % interval of the gap lies above zero; `undecided`: none of these",
      ""},
     {"diverged_step", "step",
      "first of 10 consecutive steps whose smoothed gap exceeds 0.1 % of the fp32 loss, in the seed in which this "
@@ -239,25 +245,25 @@ constexpr ColumnWords summary_words[] = {
      "overflow (with a scale: more than 0.1 % overflow)",
      ""},
     {"skipped_rate", share, "share of all steps that the loss scaler skipped", ""},
-    {"underflow_rate", share, "share of all values in sites.csv that underflowed", "sum underflow / sum count"},
+    {"underflow_rate", share, "share of the values counted in sites.csv that underflowed", "sum underflow / sum count"},
     {"slowdown", "",
      "always empty. Earlier versions wrote a ratio of emulation times, which says nothing about a recipe. The column "
      "is kept for programs that read old files",
      ""},
-    {"memory_ratio", share, "sum of the columns `bytes_*` of runs.csv, relative to that of fp32",
+    {"memory_ratio", share, "sum of the columns `bytes_*` of runs.csv, relative to the same sum of fp32",
      "sum bytes_* / sum bytes_* of fp32"},
     {"steps", steps, "steps of the shortest run of the policy", ""},
     {"margin", nats, "margin of equivalence (`--margin`)", "0.25 % of the fp32 loss by default"},
     {"detectable_gap", nats,
-     "smallest detectable gap: a comparison with the same number of seeds and the same scatter detects it with a "
-     "probability of 80 %; empty with one seed",
+     "smallest detectable gap: a comparison with the same number of seeds and the same scatter detects a gap of this "
+     "size with a probability of 80 %; empty with one seed",
      "noncentral t at power 0.8, s / sqrt(seeds)"},
     {"forced", "",
-     "reason why the runs limited the verdict; empty if they did not. `one_seed`: a single seed has no interval; "
-     "`baseline_failed`: the fp32 run failed as well; `same_losses`: every loss is identical to that of fp32; "
-     "`nothing_learned`: the loss of fp32 fell by less than the margin, so even a policy that learns nothing is "
-     "`equivalent`; `wide_interval`: the 90 % interval is at least as wide as the range from -margin to +margin, so "
-     "the verdict could not be `equivalent`, but `worse` remained possible",
+     "reason why these runs allowed only some of the verdicts; empty if every verdict was possible. `one_seed`: a "
+     "single seed has no interval; `baseline_failed`: the fp32 run failed as well; `same_losses`: every loss is "
+     "identical to that of fp32; `nothing_learned`: the loss of fp32 fell by less than the margin, so even a policy "
+     "that learns nothing is `equivalent`; `wide_interval`: the 90 % interval is at least as wide as the range from "
+     "-margin to +margin, so the verdict could not be `equivalent`, but `worse` remained possible",
      ""},
     {"failed_seeds", "runs", "number of runs that failed, as defined for the verdict `diverged`", ""},
     {"static_bytes", "bytes/parameter",
@@ -272,28 +278,31 @@ constexpr ColumnWords summary_words[] = {
      "spike score of the loss: share of the steps in which the loss is far from its previous values", ""},
     {"grad_norm_spikes", "%",
      "spike score of the gradient norm: share of the steps in which the norm is far from its previous values", ""},
-    {"update_stagnation", share, "mean over all steps", "as in steps.csv"},
-    {"update_eff", share, "mean over all steps", "as in steps.csv"},
-    {"grad_cosine", share, "mean over the sampled steps", "as in steps.csv"},
-    {"grad_proj", share, "mean over the sampled steps", "as in steps.csv"},
+    {"update_stagnation", share, "mean of this column of steps.csv over all steps", "as in steps.csv"},
+    {"update_eff", share, "mean of this column of steps.csv over all steps", "as in steps.csv"},
+    {"grad_cosine", share, "mean of this column of steps.csv over the sampled steps", "as in steps.csv"},
+    {"grad_proj", share, "mean of this column of steps.csv over the sampled steps", "as in steps.csv"},
     {"stress", "", "as in runs.csv", ""},
     {"sampled_steps", steps, "number of sampled steps, in the run with the most sampled steps", ""},
     {"forward_ranges", "",
      "for each format, the largest forward value before its cast and the largest finite number of the format, or "
-     "`scaled` if every cast to the format has a scale: `fp16:5.29/65504;e4m3fn:scaled`",
+     "`scaled` if every cast to the format has a scale. Example: `fp16:5.29/65504;e4m3fn:scaled`",
      ""},
     {"forward_overflow_format", "",
      "format of the first overflow of a forward value that was cast without a scale; only formats with a narrower "
      "range than fp32 count",
      "abs(x) > largest"},
-    {"forward_overflow_site", "", "`site:slot` of that overflow", ""},
-    {"forward_overflow_step", "step", "step of that overflow, which is the earliest over all seeds", ""},
+    {"forward_overflow_site", "", "`site:slot` of the overflow that `forward_overflow_format` describes", ""},
+    {"forward_overflow_step", "step",
+     "step of the overflow that `forward_overflow_format` describes, in the seed with the earliest overflow", ""},
 };
 
 constexpr std::string_view of_products = "|a||b|";
 constexpr ColumnWords gemm_words[] = {
     {"machine", "",
-     "machine or order of summation as given, possibly with a suffix such as `+promote128`; or the name of a rule", ""},
+     "name of the machine, order of summation or rule, as given on the command line; it may have a suffix such as "
+     "`+promote128`",
+     ""},
     {"format_a", "", "format of operand a, [m, k]", ""},
     {"format_b", "", "format of operand b, [k, n]", ""},
     {"output", "", "format of the output; errors in ulp are in ulps of this format", ""},
@@ -308,27 +317,29 @@ constexpr ColumnWords gemm_words[] = {
     {"nonfinite", values, "outputs that are infinite or NaN; no error figure includes them", ""},
     {"max_rel", share, "largest relative error; outputs whose exact value is zero are left out",
      "abs(e) / abs(exact), e = out - exact"},
-    {"mean_rel", share, "mean relative error", "as max_rel"},
-    {"rms_rel", share, "root mean square of the relative error", "as max_rel"},
+    {"mean_rel", share, "mean relative error of the outputs", "as max_rel"},
+    {"rms_rel", share, "root mean square of the relative errors of the outputs", "as max_rel"},
     {"max_ulp", "ulp", "largest error, in ulps at the exact value", "abs(e) / ulp(exact)"},
     {"mean_ulp", "ulp", "mean error, in ulps at the exact value", "as max_ulp"},
     {"sqnr_db", "dB", "signal-to-error ratio; `inf` without error", "10 log10(sum exact^2 / sum e^2)"},
     {"max_error", of_products,
-     "largest error of an output relative to the sum of the magnitudes of its products. The bounds below apply to this "
-     "error",
+     "largest error of an output relative to the sum of the magnitudes of its products. `unit`, `bound` and "
+     "`probable_bound` are bounds on this error",
      "abs(e) / sum abs(a b)"},
-    {"rms_error", of_products, "root mean square of the same relative errors", "as max_error"},
-    {"bias", of_products, "mean of the same relative errors, with their signs", "mean of e / sum abs(a b)"},
+    {"rms_error", of_products, "root mean square of the errors, relative as in `max_error`", "as max_error"},
+    {"bias", of_products, "mean of the errors with their signs, relative as in `max_error`",
+     "mean of e / sum abs(a b)"},
     {"drift", of_products,
-     "mean of the same relative errors, where an error is positive if it makes the output larger in magnitude. The "
-     "mean is negative if sums are too small",
+     "mean of the errors, relative as in `max_error`. An error is positive if it makes the output larger in magnitude, "
+     "so the mean is negative if sums are too small",
      "mean of e sign(exact) / sum abs(a b)"},
-    {"unit", of_products, "certain bound on max_error, divided by k; holds if nothing underflows", ""},
+    {"unit", of_products, "guaranteed bound on max_error, divided by k; the bound holds if nothing underflows", ""},
     {"bound", of_products,
-     "certain bound on max_error, which is known before the product is computed; empty if no bound is known",
-     "k unit, plus the underflow of the operands"},
+     "guaranteed bound on max_error, which is known before the product is computed; empty if no bound is known",
+     "k * unit, plus a term for the underflow of the operands"},
     {"probable_bound", of_products,
-     "probable bound on max_error: the mean truncation error, plus lambda standard deviations of all rounding errors",
+     "probable bound on max_error: the mean error of truncation, plus lambda standard deviations of all rounding "
+     "errors",
      ""},
     {"lambda", "deviations",
      "number of standard deviations in probable_bound; an output exceeds that bound with a probability below 2 "
@@ -337,22 +348,25 @@ constexpr ColumnWords gemm_words[] = {
     {"first", "", "computed value of out[0,0]", ""},
     {"first_exact", "", "exact value of out[0,0], rounded once to fp64", ""},
     {"operand_sqnr_db", "dB",
-     "signal-to-noise ratio of the rounding of the operands. The signal is the exact product of the drawn operands; "
-     "the noise is its difference from the exact product of the rounded operands. Empty if rounding changed no operand",
+     "signal-to-noise ratio of the rounding of the operands. The signal is the exact product of the drawn operands. "
+     "The noise is the difference between this product and the exact product of the rounded operands. Empty if "
+     "rounding changed no operand",
      ""},
     {"evidence", "",
-     "evidence that the machine is modelled correctly, as in docs/evidence.md; `unverified` if the rule as a whole has "
-     "no source",
+     "kind of evidence that the machine is modelled correctly, as in docs/evidence.md; `unverified` if the rule as a "
+     "whole has no source",
      ""},
-    {"beyond_bound", values, "outputs whose error exceeds their own certain bound; 0 if the model is right", ""},
-    {"beyond_probable", values, "outputs whose error exceeds their own probable bound", ""},
+    {"beyond_bound", values, "outputs whose error exceeds the guaranteed bound of this output; 0 if the model is right",
+     ""},
+    {"beyond_probable", values, "outputs whose error exceeds the probable bound of this output", ""},
     {"via", "",
      "method that computed the product from narrower products (`--via`). Without `--via`, this column and the next six "
      "are empty",
      ""},
     {"digit_bits", "bits",
-     "bits of a digit (`ozaki1`), of the integers that represent the numbers (`ozaki2`), or of a part", ""},
-    {"slices", "", "number of digits, residues or parts of each number", ""},
+     "bits of a digit (`ozaki1`), of the integers that represent the numbers (`ozaki2`), or of a part (other methods)",
+     ""},
+    {"slices", "", "number of digits (`ozaki1`), residues (`ozaki2`) or parts (other methods) of each number", ""},
     {"products", "", "number of narrow products that the machine computed", ""},
     {"inexact_products", values,
      "elements of the narrow products that are not the expected integers; 0 if the digits are small enough for exact "
@@ -363,7 +377,7 @@ constexpr ColumnWords gemm_words[] = {
     {"fp64_error", of_products, "max_error of a chain with one fp64 fma per term, on the same data", ""},
     {"saturated", values,
      "outputs that are finite although a sum or the output overflowed, because the format has no Inf and no NaN or the "
-     "mode rounds inward; no error figure includes them",
+     "rounding mode returns the largest finite number; no error figure includes them",
      ""},
     {"plain_error", of_products,
      "for `--via`: max_error of a chain with one fma per term in the format of the output, on the same data", ""},
@@ -402,15 +416,17 @@ struct FileWords {
 constexpr FileWords files[] = {
     {RunRow::file, "Each row is a run of one policy with one seed.", run_words},
     {StepRow::file,
-     "Each row is an optimiser step of a run. x, z and q are the values of a cast, as defined for sites.csv.",
+     "Each row is an optimiser step of a run. In the formulas of `underflow`, `overflow` and `saturated`, x, z and q "
+     "are the\n"
+     "values of a cast, as defined for sites.csv.",
      step_words},
     {EvalRow::file, "Each row is a held-out evaluation of a run.", eval_words},
     {SiteRow::file,
      "Each row counts the casts of one slot in one sampled step. x is a value before its cast. scale_inv is its decode "
      "scale,\n"
      "which is 1 without scaling. The cast rounds z = x / scale_inv to q, a number of the format. The result is\n"
-     "y = q * scale_inv. If a matrix unit rounds its own outputs, only y is known. Then `amax` and `amin_nz` are those "
-     "of y,\n"
+     "y = q * scale_inv. If a matrix unit rounds its own outputs, only y is known. Then `amax` and `amin_nz` describe "
+     "y,\n"
      "and the columns that compare x with y are empty.",
      site_words},
     {ExponentRow::file,
@@ -465,7 +481,7 @@ std::string columns_markdown() {
         "types of the\n"
         "program, and a test compares the page with them.\n"
         "\n"
-        "- An empty cell was not measured. `nan`, `inf` and `-inf` are measurements.\n"
+        "- An empty cell means that the value was not measured. `nan`, `inf` and `-inf` are measurements.\n"
         "- Find columns by name. New columns are added at the end of a file, so files of earlier versions lack the "
         "last columns.\n"
         "- The unit 1 marks a share or a ratio. Losses are in nats; divide them by ln 2 to get bits.\n"

@@ -97,8 +97,8 @@ std::string difference(std::string_view theirs, std::string_view ours) {
            (has.empty() ? "" : (lacks.empty() ? ": it has " : ", and has ") + has);
 }
 
-/// Returns for each column of the header `ours` whether the header `theirs` lacks it. Returns nothing if the headers
-/// differ in more than missing columns of `may_lack`.
+/// Returns for each column of the header `ours` whether the header `theirs` lacks it. Only columns in `may_lack` may be
+/// missing. Returns nothing if the headers differ in any other way.
 std::optional<std::vector<bool>> lacking(std::string_view theirs, std::string_view ours,
                                          std::span<const std::string_view> may_lack) {
     const std::vector<std::string_view> their_names = names_in(theirs);
@@ -183,8 +183,8 @@ bool parse_cell(std::string_view text, ExponentBin& value) {
     value = {};
     if (parse_cell(text, value.kind)) return value.kind != ExponentBin::Kind::number;
     value.kind = ExponentBin::Kind::number;
-    // The limit is larger than the exponents of all formats and of double. It is needed because readers allocate a bin
-    // for each exponent.
+    // Readers allocate a bin for each exponent, so larger exponents than ExponentBin::largest are refused. The
+    // exponents of all formats and of double are smaller.
     return parse_number(text, value.exponent) && std::abs(std::int64_t{value.exponent}) <= ExponentBin::largest;
 }
 

@@ -59,7 +59,7 @@ std::string header() {
     return line;
 }
 
-/// Returns the columns of `Row` whose cells may be empty, and which a file of an older version may therefore lack.
+/// Returns the columns of `Row` whose cells may be empty. A file of an older version may lack these columns.
 template <class Row>
 std::vector<std::string_view> optional_columns() {
     std::vector<std::string_view> names;
@@ -155,7 +155,8 @@ std::optional<std::size_t> find_column(const Cells& cells, std::string_view name
 
 /// Returns all bytes of a file. Throws Error, Exit::bad_input.
 std::string read_text(const std::filesystem::path& path);
-/// Returns the length and checksum of the first `most` bytes of a file, or of all bytes. Throws Error, Exit::bad_input.
+/// Returns the length and checksum of the first `most` bytes of a file, or of all bytes if the file is shorter. Throws
+/// Error, Exit::bad_input.
 FileMark mark_of(const std::filesystem::path& path, std::uint64_t most = std::numeric_limits<std::uint64_t>::max());
 /// Forces everything that any process has written to `path` onto the disk.
 void sync_file(const std::filesystem::path& path);

@@ -32,9 +32,9 @@ template <class Value>
 inline constexpr bool is_optional<std::optional<Value>> = true;
 
 /// One column of `Row`: its name in the header and its field. New columns are added at the end of a row type, so a file
-/// of an older version lacks them. A std::optional field is then empty, and a plain field that was added `since` a
-/// later schema keeps the value that it has in Row{}. A file that lacks any other column is not a file of that row
-/// type.
+/// of an older version lacks them. A file may lack a column if its field is a std::optional, which then stays empty. A
+/// file may also lack a column that was added after schema 1 (see since()). A plain field then keeps its value in
+/// Row{}. A file that lacks any other column does not have this row type.
 template <class Row, class Value>
 struct Column {
     std::string_view name;
@@ -61,7 +61,7 @@ inline constexpr std::size_t column_count = Row::columns([](const auto&... colum
 
 /// A histogram bin: an integer floor(log2|x|), or one of the words zero, inf, nan.
 struct ExponentBin {
-    /// Limit on |exponent|. Numbers of all formats are below it. Files with larger exponents are refused.
+    /// Maximum of |exponent|. The exponents of all formats are smaller. Files with larger exponents are refused.
     static constexpr std::int32_t largest = 2000;
     enum class Kind : std::uint8_t { number, zero, inf, nan };
     Kind kind = Kind::number;
@@ -75,7 +75,7 @@ struct ExponentBin {
 struct RunRow {
     std::string run{}, policy{};
     std::int64_t seed = 0;
-    std::string status = "ok";  ///< ok, diverged, `failed: why` (an Error)
+    std::string status = "ok";  ///< `ok`, `diverged`, or `failed: ` and the text of an Error
     std::int64_t steps = 0, tokens = 0;
     std::optional<double> final_loss{}, best_loss{};  ///< last and smallest StepRow::loss
     std::int64_t skipped_steps = 0;
@@ -123,7 +123,7 @@ struct StepRow {
     bool skipped = false;
     std::string overflow_site{};  ///< first site whose cast received or produced Inf or NaN; empty if none
     std::uint64_t underflow = 0, overflow = 0, saturated = 0, lost_updates = 0;
-    std::optional<double> update_eff{};  ///< <change, wanted> / <wanted, wanted> of weights; absent if skipped
+    std::optional<double> update_eff{};  ///< of weights: <change, wanted change> / |wanted change|^2; absent if skipped
     std::optional<float> loss_rounded{};
     std::optional<double> update_stagnation{};  ///< share of nonzero updates that changed nothing
     std::optional<double> effective_lr{};       ///< lr * update_eff: the rate with which the weights moved
@@ -133,7 +133,8 @@ struct StepRow {
     /// the name of that parameter.
     std::optional<double> grad_cosine{}, grad_proj{}, grad_snr_db{}, grad_cosine_least{};
     std::optional<std::string> grad_least_parameter{};
-    /// Share of the second moments that the step left unchanged although they or their gradient were not 0.
+    /// Number of second moments that the step did not change, although the moment or its gradient was not 0. Divided by
+    /// the number of all second moments.
     std::optional<double> moment_stagnation{};
     /// At sampled steps, compares the values v at each slot with the values v32 of an fp32 model that has the same
     /// weights and batch. The first field is the first slot, in the order of execution, with |v - v32| > |v32| / 2
@@ -197,8 +198,8 @@ struct SiteRow {
                   inf_in = 0;
     float amax = 0, amin_nz = 0;
     std::optional<double> mse{}, sqnr_db{}, cosine{}, proj{};
-    /// The fields below cover only casts whose values were read. x is a value before the cast, z is x after scaling and
-    /// before rounding, and y is the decoded result.
+    /// The fields below leave out casts that report only counts, without their values. x is a value before the cast, z
+    /// is x after scaling and before rounding, and y is the decoded result.
     std::optional<std::uint64_t> subnormal_inexact{};  ///< values with a subnormal code and y != x
     std::optional<std::uint64_t> overflow_rounded{};   ///< values z that nearest-even rounding moves beyond the range
     std::optional<std::uint64_t> block_flush{};  ///< blocks with some x != 0 and all y == 0; absent without blocks
@@ -206,7 +207,7 @@ struct SiteRow {
     std::optional<double> headroom_bits{};       ///< log2(largest / max |z|); below 0, values overflow
     std::optional<double> rel_err_mean{}, rel_err_max{};  ///< |y - x| / |x| over x != 0
     std::optional<double> bias_rel{};                     ///< sum of sgn(x) (y - x) over sum of |x|
-    /// Delayed scaling: number of micro-batches since the scale last changed, and number of latest consecutive
+    /// Delayed scaling: number of micro-batches since the scale last changed, and number of most recent consecutive
     /// micro-batches that kept the scale because amax was 0, Inf or NaN.
     std::optional<std::int64_t> scale_age{}, scale_frozen_steps{};
     /// Histogram of the decode scales: the number of groups for each floor(log2(scale)), as in `-7:12;-6:52`. Bins may
@@ -236,9 +237,9 @@ struct SiteRow {
     }
 };
 
-/// A bin of a site's exponent histogram, over x before scaling. Empty bins have no row. `kind` and `floor_log2` repeat
-/// `exponent` as two columns, so that the column `floor_log2` contains only numbers. Rows of earlier versions lack both
-/// columns.
+/// A bin of the exponent histogram of a site's values before scaling. Empty bins have no row. `kind` and `floor_log2`
+/// repeat `exponent` as two columns, so that the column `floor_log2` contains only numbers. Rows of earlier versions
+/// lack these two columns.
 struct ExponentRow {
     std::string run{};
     std::int64_t step = 0;
@@ -309,19 +310,20 @@ struct SummaryRow {
     std::optional<double> detectable_gap{};  ///< gap in nats that is detected with probability 0.8; empty with one seed
     std::optional<std::string> forced{};     ///< word of the reason that limited the verdict, or empty
     std::optional<std::int64_t> failed_seeds{};
-    std::optional<double> static_bytes{},
-        activation_bytes{};                 ///< bytes per parameter: kept from step to step, and activations
-    std::optional<std::string> peak_gpu{};  ///< the GPU of `relative_peak`
-    std::optional<double> relative_peak{};  ///< dense peak speed of its matmuls, relative to bf16
+    /// Bytes per parameter: of the data that are kept from step to step, and of the activations.
+    std::optional<double> static_bytes{}, activation_bytes{};
+    std::optional<std::string> peak_gpu{};                    ///< GPU whose peak speeds give `relative_peak`
+    std::optional<double> relative_peak{};                    ///< dense peak speed of its matmuls, relative to bf16
     std::optional<double> loss_spikes{}, grad_norm_spikes{};  ///< spike scores, in percent of the steps
     std::optional<double> update_stagnation{}, update_eff{};  ///< means over steps
     std::optional<double> grad_cosine{}, grad_proj{};         ///< means over sampled steps
     std::optional<std::string> stress{};                      ///< as in RunRow
-    std::optional<std::int64_t> sampled_steps{};              ///< number in the run with the most sampled steps
+    std::optional<std::int64_t> sampled_steps{};              ///< maximum number over the runs
     /// For each format, the largest forward value that was cast to it and the largest number of the format, or `scaled`
     /// if every cast has a scale: `fp16:5.29/65504;e4m3fn:scaled`.
     std::optional<std::string> forward_ranges{};
-    /// The first forward value that overflowed a narrow format (one with a narrower range than fp32) without a scale.
+    /// The first overflow of a forward value that was cast, without a scale, to a format with a narrower range than
+    /// fp32.
     std::optional<std::string> forward_overflow_format{}, forward_overflow_site{};
     std::optional<std::int64_t> forward_overflow_step{};
 

@@ -25,24 +25,24 @@ struct GemmRow {
     double bias = 0;                                         ///< mean of e / |a||b|
     double drift = 0;  ///< mean of e sign(exact) / |a||b|: negative if sums are too small on average
     // Bounds on |e| / |a||b|. A bound that is not known is empty.
-    std::optional<double> unit{};   ///< certain bound of the machine per product, if nothing underflows
+    std::optional<double> unit{};   ///< the machine's certain bound, divided by k; holds if nothing underflows
     std::optional<double> bound{};  ///< certain a-priori bound on max_error: k * unit, plus operand underflow
     std::optional<double>
         probable_bound{};            ///< mean truncation error, plus lambda standard deviations of the rounding errors
     std::optional<double> lambda{};  ///< an output exceeds probable_bound with probability < 2 exp(-lambda^2 / 2)
     double first = 0;                ///< out[0,0]
     double first_exact = 0;          ///< exact[0,0], rounded once to fp64
-    std::optional<double> operand_sqnr_db{};  ///< SQNR of the exact product that is due to rounding the operands
+    std::optional<double> operand_sqnr_db{};  ///< SQNR of the exact product; the noise is the rounding of the operands
     std::string evidence{};                   ///< how the machine is known to be modelled correctly
     std::optional<std::uint64_t> beyond_bound{}, beyond_probable{};  ///< outputs whose |e| exceeds the respective bound
-    // The columns from `via` to `fp64_error` are empty unless narrower products give the result (`--via`).
+    // The columns from `via` to `fp64_error` are empty unless the result is computed from products of a narrower format
+    // (`--via`).
     std::optional<std::string> via{};
     std::optional<std::int64_t> digit_bits{}, slices{}, products{};
-    std::optional<std::uint64_t>
-        inexact_products{};  ///< elements of digit products that are not the expected integers
+    std::optional<std::uint64_t> inexact_products{};  ///< elements of narrow products that are not the exact integers
     std::optional<std::string> combine{};
     std::optional<double> fp64_error{};        ///< max_error of a chain of fp64 fmas on the same data
-    std::optional<std::uint64_t> saturated{};  ///< finite outputs although a sum or the output overflowed
+    std::optional<std::uint64_t> saturated{};  ///< outputs that are finite although a sum or the output overflowed
     // For `--via`: the errors of a chain of fmas in the format `output` on the same data, with one fma per term.
     std::optional<double> plain_error{}, plain_max_ulp{}, plain_mean_ulp{};
 

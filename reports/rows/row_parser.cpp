@@ -22,7 +22,7 @@ bool take_quoted(std::string_view& text, std::vector<std::string_view>& cells, s
                 cells.push_back(text.substr(1, i - 1));
             } else {
                 unquoted.push_back(std::move(cell));
-                cells.emplace_back();  // take_line sets it last, because `unquoted` may still grow
+                cells.emplace_back();  // take_line sets this view at its end: `unquoted` moves its strings as it grows
             }
             text.remove_prefix(i + 1);
             return true;

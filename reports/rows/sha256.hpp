@@ -13,8 +13,8 @@ std::array<std::uint8_t, 32> sha256(std::string_view text);
 /// Returns the digest in hexadecimal.
 std::string sha256_text(std::string_view text);
 
-/// Returns `'sha256-...'` with the digest of `text` in base64 (RFC 4648, 4). As a source in a Content-Security-Policy,
-/// it allows the inline script or style of exactly this text.
+/// Returns `'sha256-...'` with the digest of `text` in base64 (RFC 4648, 4). In a Content-Security-Policy, this source
+/// allows an inline script or style whose text is exactly `text`.
 std::string csp_source(std::string_view text);
 
 }  // namespace macheps::reports

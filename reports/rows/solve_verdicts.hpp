@@ -48,7 +48,8 @@ inline constexpr SolveVerdictRow solve_verdicts[] = {
     {SolveVerdict::nonfinite, "nonfinite", "n", "bad",
      "x, a residual or a correction is Inf or NaN although the factors are finite"},
     {SolveVerdict::indefinite, "indefinite", "i", "plain",
-     "Cholesky found a negative pivot, or a zero pivot above a nonzero element: the rounded matrix is not positive "
+     "Cholesky found a negative pivot, or a zero pivot with a nonzero element below it: the rounded matrix is not "
+     "positive "
      "definite"},
     {SolveVerdict::zero_pivot, "zero_pivot", "p", "plain", "LU without pivoting found a zero on the diagonal"},
     {SolveVerdict::singular, "singular", "z", "plain",

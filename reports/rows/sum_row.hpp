@@ -18,7 +18,7 @@ struct SumRow {
     std::optional<double> cond{};        ///< S / |s|, or 2 S / |s| for a dot product
     std::optional<double> abs_error{};   ///< |value - s|
     std::optional<double> error_unit{};  ///< |value - s| / (u S)
-    std::optional<double> rms_unit{}, mean_unit{};  ///< error_unit over the trials; the mean has a sign
+    std::optional<double> rms_unit{}, mean_unit{};  ///< rms and signed mean, over all trials, of error / (u S)
     std::optional<std::int64_t> height{};           ///< additions on the longest path of the sum
     std::optional<double> bound_unit{};             ///< certain bound on error_unit
     std::optional<double> probable_unit{};  ///< errors of mean 0 exceed it with probability < 2 exp(-lambda^2 / 2)

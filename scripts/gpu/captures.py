@@ -28,8 +28,8 @@ def grid(m, n):
     rows = min(m, 32)
     columns = min(n, MOST_OUTPUTS // rows)
     rows = min(m, MOST_OUTPUTS // columns)
-    # Includes the first and the last row and column. The spacing is odd or uneven, so that most positions modulo 8 and
-    # 16 of a tile occur.
+    # The first and the last row and column are kept. The spacing of the kept rows and columns is odd or uneven, so that
+    # most of their positions within a tile (modulo 8 and modulo 16) occur.
     return tuple(np.unique(np.linspace(0, size - 1, count).astype(np.int64)) for size, count in ((m, rows), (n, columns)))
 
 
@@ -101,7 +101,7 @@ def hash_of(codes):
 
 
 def load(folder):
-    """Yields the items of a capture. `arrays` of an item has NumPy arrays instead of their positions in the file."""
+    """Yields the items of a capture. Their entry `arrays` has NumPy arrays instead of the positions of the arrays."""
     folder = pathlib.Path(folder)
     data = {path.stem: path.read_bytes() for path in folder.glob("*.bin")}
     for line in (folder / "items.jsonl").read_text(encoding="utf-8").splitlines():

@@ -238,7 +238,10 @@ class Model:
 
 
 def slice_lengths(k):
-    """Returns slice lengths that libraries may choose: powers of two, and k / n rounded up to multiples of 4 to 64."""
+    """Returns the slice lengths that libraries may choose.
+
+    They are powers of two, and k divided by 2 to 40 slices and rounded up to a multiple of 4, 8, 16, 32 or 64.
+    """
     made = {-(-(-(-k // g)) // n) * g for n in range(2, 41) for g in (4, 8, 16, 32, 64)} | {2**e for e in range(2, 12)}
     return sorted(c for c in made if c < k and k / c <= 72)
 
@@ -307,7 +310,7 @@ def models_of(p, kernel, known):
 
 
 def distinct(rules, k):
-    """Returns the rules without duplicates, and without rules whose tiles do not change the steps."""
+    """Returns the rules without duplicates. Leaves out a rule if its steps add the same terms as without its tiles."""
     seen, kept = set(), []
     for rule in rules:
         lengths = {min(rule.slice or k, k - t) for t in range(0, k, rule.slice or k)}

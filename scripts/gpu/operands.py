@@ -166,7 +166,7 @@ def all_codes(bits):
 
 
 def decode(format, codes):
-    """Returns the exact values of finite codes as float32. Steps only scale by powers of two or add integers."""
+    """Returns the exact values of finite codes as float32. No step rounds."""
     f = FORMATS[format]
     codes = np.asarray(codes).astype(np.int64)
     if f.bits == 32:
@@ -194,8 +194,9 @@ def _ceil_log2(n):
 def _masks(format_a, format_b, terms):
     """Returns the exponents of mask_a, mask_b, unit_a and unit_b, or None if the range of the formats is too small.
 
-    The operands are powers of two. mask_a * mask_b is so large that adding `terms` - 2 products unit_a * unit_b does
-    not change it in an fp32 sum. `macheps reveal --emit-operands` has the same exponents for kernels that sum in fp32.
+    These four operands are powers of two. The product mask_a * mask_b is so large that an fp32 sum does not change when
+    `terms` - 2 products unit_a * unit_b are added to it. `macheps reveal --emit-operands` has the same exponents for
+    kernels that sum in fp32.
     """
     a, b = FORMATS[format_a], FORMATS[format_b]
     vanishing, largest, least = 25, 60, -120
@@ -238,8 +239,9 @@ def near_pairs(terms):
 def reveal(format_a, format_b, terms):
     """Returns the codes a and b [rows, terms] of FPRev's operands, or None if the range of the formats is too small.
 
-    The kernel must sum the products of row r of a and row r of b. The first rows are controls. Each further row has
-    masks of opposite sign at one of near_pairs. If b is 1 everywhere, one of its rows is enough.
+    The kernel must sum the products of row r of a and row r of b. The first rows are controls. In each further row, the
+    two terms of a pair of near_pairs are masks of opposite sign. If b is 1 everywhere, its rows are equal, so one of
+    them is enough.
     """
     exponents = _masks(format_a, format_b, terms)
     if exponents is None:

@@ -40,7 +40,7 @@ class Rule:
             text = f"{self.terms} terms, {self.bits} bits" + (f", {self.delivery}" if self.delivery != "fp32" else "")
         parts = [text]
         if self.convert:
-            parts.append(f"operands to tf32 by {self.convert}")
+            parts.append(f"operands rounded to tf32 by {self.convert}")
         if self.tile:
             parts.append(f"tiles of {self.tile}, the rest first")
         if self.slice:
@@ -270,7 +270,8 @@ def block_dots(a, b):
     """Returns the sums of fp32 codes as cuBLAS's dot_kernel and reduce_1Block_kernel compute them, for k up to 1024.
 
     A block has 256 terms and 128 threads. Each thread rounds the products of two neighbouring terms and adds them. The
-    sums of the threads are added by halves, and the sums of the blocks in ascending order.
+    sums of the threads are added in a tree, in which each step adds the second half to the first half. The sums of the
+    blocks are added in ascending order.
     """
     x, y = a.view(np.float32), b.view(np.float32)
     missing = -x.shape[1] % 256
@@ -286,8 +287,8 @@ def block_dots(a, b):
     return total
 
 
-# name: (format of the pieces, number of pieces, pairs). Triton adds the products of these pairs of pieces to the sum of
-# a tile in this order, the largest product last.
+# input_precision of tl.dot: (format of the pieces, pieces per operand, pairs of a piece of a and a piece of b). Triton
+# adds the products of these pairs to the sum of a tile, in this order and thus with the largest product last.
 PIECES = {"tf32x3": ("tf32", 2, ((1, 0), (0, 1), (0, 0))), "bf16x3": ("bf16", 2, ((1, 0), (0, 1), (0, 0))),
           "bf16x6": ("bf16", 3, ((1, 1), (2, 0), (0, 2), (1, 0), (0, 1), (0, 0)))}
 

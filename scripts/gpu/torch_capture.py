@@ -343,7 +343,8 @@ def scaled_function(c, scaling, kind, seed, m, n, k, fast, out):
     made = scale_codes(kind, seed, int(np.prod(shapes[0])), int(np.prod(shapes[1])))
     scale_a, scale_b = (tensor(x.reshape(s), "fp32", c.device) for x, s in zip(made, shapes))
     if scaling not in ("tensor", "row"):
-        # Scales of 1x128 blocks are stored by columns, scales of 128x128 blocks by rows. Those of b are transposed.
+        # Scales of 1x128 blocks are stored by columns, scales of 128x128 blocks by rows. The matrix of b's scales is
+        # then transposed.
         scale_a = laid_out(scale_a, "t" if scaling.startswith("1x128") else "n")
         scale_b = laid_out(scale_b, "t" if scaling.endswith("1x128") else "n").t()
     options = {"scale_a": scale_a, "scale_b": scale_b, "out_dtype": DTYPES[out], "use_fast_accum": fast}
@@ -404,7 +405,8 @@ def scaled_mm(c):
 def reveal_item(c, variant, formats, k, m, n, function, settings):
     """Records the sums of operands.reveal, computed by products of m x n outputs.
 
-    A product computes the sums of up to m rows of a: in column 0, or on the diagonal if the rows of b differ."""
+    A product computes the sums of up to m rows of a. They are in column 0 of the product if b is the same number
+    everywhere, and otherwise on its diagonal."""
     facts = {"op": "reveal", "variant": variant, "a": formats[0], "b": formats[1], "m": m, "n": n, "k": k, "pairs": "near",
              "settings": settings}
 
@@ -789,7 +791,8 @@ def given(c):
 
 # -- all of it -----------------------------------------------------------------------------------------------------------
 
-# Group: (its items, its share of the time). Items for which a group had no time run after the last group.
+# Key: name of a group. Value: (the function that yields the items of the group, the group's share of the time). If this
+# time ends before all items of a group have run, the remaining items run after the last group.
 GROUPS = {"matmul": (matmul, 0.26), "scaled_mm": (scaled_mm, 0.24), "reveal": (reveal, 0.12), "rows": (rows, 0.14),
           "casts": (casts, 0.05), "attention": (attention, 0.07), "optimisers": (optimisers, 0.05), "given": (given, 0.07)}
 
@@ -884,8 +887,8 @@ def run_until(c, group, items, limit, waiting):
         except DeviceFailed:
             raise
         except Exception as error:
-            # The error was not recorded with an item. If the generator raised it, the generator has ended, and the next
-            # iteration gets StopIteration.
+            # No item has recorded this error. If the generator `items` raised it, the generator has ended, and the next
+            # iteration of this loop gets StopIteration.
             c.out.log(f"{group}: {type(error).__name__}: {error}")
 
 

@@ -435,7 +435,8 @@ def train_all(arguments):
 # --- comparing
 
 
-# 95 % limits by degrees of freedom: of |t| (two-sided), and of F with equal degrees of freedom.
+# Limits that a variable exceeds with a probability of 5 %, by its degrees of freedom: |t|, and F for two equal numbers
+# of degrees of freedom.
 T_95 = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262}  # two-sided
 F_95 = {1: 161.4, 2: 19.0, 3: 9.28, 4: 6.39, 5: 5.05, 6: 4.28, 7: 3.79, 8: 3.44, 9: 3.18, 10: 2.98}  # equal degrees of freedom
 
@@ -451,7 +452,7 @@ def mean_and_interval(values):
 
 
 def read_rows(path, keys):
-    """Returns the rows of a CSV file by the values of the columns `keys`: {values: [row of each step]}."""
+    """Groups the rows of a CSV file by their values in the columns `keys`: {values: [row of each step]}."""
     runs = {}
     with open(path, newline="") as file:
         for row in csv.DictReader(file):
@@ -508,8 +509,8 @@ def kind_of_gap(values):
 def verdict(ours, theirs, turned, gaps, ends):
     """Returns a text that states how closely macheps (`ours`) and PyTorch (`theirs`) agree.
 
-    `turned` has PyTorch's runs with the samples in reverse order, or is empty. `ends` has, for macheps and for PyTorch,
-    the first step of each run whose loss is not finite, or None.
+    `turned` has PyTorch's runs with the samples in reverse order, or is empty. `ends` has a list for macheps and a list
+    for PyTorch. A list has an entry for each run: the first step whose loss is not finite, or None.
 
     Suppose that macheps differs from PyTorch only as two orders of summation do. Then the differences between macheps
     and PyTorch have the same variance as the differences between PyTorch's two orders, and the ratio of their mean

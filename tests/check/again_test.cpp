@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests comparisons of two runs of one kernel, and the advice that a weak check gives.
+// Tests the comparison of two runs of one kernel. Also tests the advice in the report of a weak check: which inputs
+// would catch the wrong kernels that the check could not have caught.
 #include "experiments/check/verdicts/run.hpp"
 #include "tests/check/npz.hpp"
 #include "tests/check/problems.hpp"
@@ -27,7 +28,7 @@ std::string json_of(const Checked& checked) { return checked.json().dump(-1); }
 
 }  // namespace
 
-TEST_CASE("two runs of a kernel that claims to be deterministic must have the same bits", "[check][suite]") {
+TEST_CASE("two runs of a kernel that claims to be deterministic must give the same bits", "[check][suite]") {
     const TemporaryFolder folder;
     std::filesystem::create_directory(folder / "again");
     write_npz(folder / "a.npz", silu_rows(false));
@@ -49,7 +50,7 @@ TEST_CASE("two runs of a kernel that claims to be deterministic must have the sa
     CHECK(json_of(all[1]).find("KC070") != std::string::npos);
 }
 
-TEST_CASE("the second run of a kernel must exist and have the same shape", "[check][suite]") {
+TEST_CASE("the output of a kernel's second run must exist and have the same shape as the first", "[check][suite]") {
     const TemporaryFolder folder;
     write_npz(folder / "a.npz", silu_rows(false));
     const auto outcome_with = [&](const std::string& file) {
@@ -68,7 +69,8 @@ TEST_CASE("the second run of a kernel must exist and have the same shape", "[che
     CHECK(outcome_with((folder / "d.npz").string()).find("no array 'out'") != std::string::npos);
 }
 
-TEST_CASE("a weak check names a recipe whose inputs catch the wrong kernel that it missed", "[check][suite]") {
+TEST_CASE("a weak check reports which wrong kernel it misses, and names a recipe whose inputs catch this kernel",
+          "[check][suite]") {
     const TemporaryFolder folder;
     std::mt19937 random(6);
     const Floats x = normal(16 * 256, random, 0, 1, Store::fp16);

@@ -88,7 +88,8 @@ std::string error_of(const std::function<void()>& action) {
 
 }  // namespace
 
-TEST_CASE("arrays are read from .npy, stored and deflated .npz, and .safetensors files", "[check][files]") {
+TEST_CASE("arrays are read from .npy files, from .npz files (uncompressed or deflated) and from .safetensors files",
+          "[check][files]") {
     const TemporaryFolder folder;
     const std::string bytes = floats({1, 2, 3, -4, 5.5f, 1e-30f});
     const std::string npy = npy_of("<f4", {2, 3}, bytes);
@@ -121,7 +122,7 @@ TEST_CASE("column-major arrays are converted to row-major order", "[check][files
     CHECK(values_of(parse_npy(npy, "x", "test"), fp32) == std::vector<double>{1, 2, 3, 4, 5, 6});
 }
 
-TEST_CASE("codes are read in the declared format, packed or not", "[check][files]") {
+TEST_CASE("codes, packed or not, are read in the declared format", "[check][files]") {
     const StoredArray codes = parse_npy(npy_of("|V2", {2}, std::string("\x80\x3f\x00\xc0", 4)), "x", "test");
     CHECK_FALSE(codes.format);
     CHECK(values_of(codes, bf16) == std::vector<double>{1, -2});
@@ -161,14 +162,14 @@ TEST_CASE("malformed array files give an error with exit code 3", "[check][files
     std::string large = zip;  // claims an unpacked size of 4 GB
     const std::size_t size = large.rfind("PK\x01\x02") + 24;
     std::memcpy(large.data() + size, "\xf0\xff\xff\xff", 4);
-    CHECK(unzip(large).find("more than its packed bytes can hold") != std::string::npos);
+    CHECK(unzip(large).find("more than its compressed data can contain") != std::string::npos);
     const std::string stored = npz_text({{"x", {2}, {0.1, -7}}});
     CHECK(unzip(stored) == "accepted");
     for (std::string checksum : {zip, stored}) {
         checksum[checksum.rfind("PK\x01\x02") + 16] ^= 1;
         CHECK(unzip(checksum).starts_with("3 test: the checksum of 'x.npy' is wrong"));
     }
-    // Some bytes are replaced by random ones. The readers may accept the result or throw an Error, but must not crash.
+    // Some bytes are replaced by random bytes. The readers may accept the result or throw an Error, but must not crash.
     std::mt19937 random(1);
     for (int trial = 0; trial < 20000; ++trial) {
         std::string broken = zip;

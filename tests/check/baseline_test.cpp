@@ -34,7 +34,7 @@ Baseline agreed() { return parse_baseline(text_of({passed()}), "check.lock"); }
 
 }  // namespace
 
-TEST_CASE("a baseline reads back unchanged, and the same checks write the same bytes", "[check][baseline]") {
+TEST_CASE("a baseline file is read back unchanged, and the same checks write the same bytes", "[check][baseline]") {
     Checked other = passed("alone", "b.npz");
     other.omega = 0x1.23456789abcdep-7;
     other.verdict.judgement.rho = 1 / 3.0;
@@ -64,7 +64,8 @@ TEST_CASE("a comparison with the baseline adds a note only if the output bits di
     CHECK(other[0].notes[0].starts_with("the bits differ from the baseline"));
 }
 
-TEST_CASE("a check fails if its errors are larger or its power is lower than in the baseline", "[check][baseline]") {
+TEST_CASE("a check fails if its errors are larger than in the baseline, or if it misses more wrong kernels",
+          "[check][baseline]") {
     const auto outcome_of = [](auto change) {
         std::vector<Checked> now{passed()};
         now[0].output_sha256 = "other bits";
@@ -79,14 +80,15 @@ TEST_CASE("a check fails if its errors are larger or its power is lower than in 
     CHECK(outcome_of([](Checked& one) { one.verdict.judgement.rho = 0.749; }) == Outcome::pass);
     CHECK(outcome_of([](Checked& one) { one.blind.push_back("last term dropped"); }) == Outcome::fail);
     CHECK(outcome_of([](Checked& one) { one.blind.clear(); }) == Outcome::pass);
-    // If the bits of the output are those of the baseline, the errors are not compared.
+    // If the output has the same bits as the baseline, the errors are not compared.
     std::vector<Checked> same{passed()};
     same[0].verdict.judgement.rho = 9;
     compare(same, agreed());
     CHECK(same[0].outcome == Outcome::pass);
 }
 
-TEST_CASE("a rho of at most 5/8 is never worse than the baseline", "[check][baseline]") {
+TEST_CASE("errors count as worse than the baseline only if the largest error exceeds 5/8 of its bound",
+          "[check][baseline]") {
     Checked small = passed();
     small.verdict.judgement.rho = 0.01;
     const Baseline rows = parse_baseline(text_of({small}), "check.lock");
@@ -125,7 +127,7 @@ TEST_CASE("baseline rows without a checked input and inputs without a baseline r
     CHECK(gone[0].verdict.reasons.at(0).code == "KC062");
     REQUIRE(now[0].notes.size() == 1);
     CHECK(now[0].notes[0].find("no row") != std::string::npos);
-    // A check that failed does not replace its old row.
+    // If a check fails, its old row in the baseline is kept.
     Checked failed = passed();
     failed.outcome = Outcome::fail;
     failed.verdict.judgement.rho = 9;

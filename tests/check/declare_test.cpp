@@ -112,7 +112,7 @@ TEST_CASE("scales whose shape contradicts the declaration are bad input", "[chec
     CHECK(outcome("fp32/row", {}).find("there is no array 'a_scale'") != std::string::npos);
 }
 
-TEST_CASE("if operands would fit only when transposed, the error names the layout to declare", "[check][declare]") {
+TEST_CASE("if operands fit only when transposed, the error names the layout to declare", "[check][declare]") {
     ThreadPool pool(1);
     const auto refusal = [&](std::vector<std::int64_t> a, std::vector<std::int64_t> b, const char* key = nullptr) {
         Declaration d{.operation = &find_operation("gemm")};
@@ -141,7 +141,7 @@ TEST_CASE("if operands would fit only when transposed, the error names the layou
     CHECK(refusal({3, 4}, {5, 4}, "b_layout") == "judged");
 }
 
-TEST_CASE("a product with scales is declined if its slices of k are joined one after another", "[check][declare]") {
+TEST_CASE("a scaled product is declined if its machine joins the slices of k serially (split-k)", "[check][declare]") {
     ThreadPool pool(1);
     const auto judged = [&](std::vector<float> scale) {
         Declaration d{.operation = &find_operation("gemm")};

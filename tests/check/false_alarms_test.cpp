@@ -48,7 +48,7 @@ void judge_right(const check::Declaration& d, const std::vector<StoredArray>& ar
 }
 
 /// Returns the numbers of rows and columns of a test case, which are usually small. If `is_large`, some rows are as
-/// long as those of models.
+/// long as the rows of real models.
 std::pair<std::int64_t, std::int64_t> shape_of(bool is_one_per_row, std::mt19937& random, bool is_large) {
     constexpr std::array<std::int64_t, 8> lengths{1, 7, 64, 128, 200, 333, 768, 1000};
     const std::int64_t columns =
@@ -96,7 +96,7 @@ void run_rows(const std::string& op, Kind kind, unsigned seed, bool is_large, Fo
         k.inner_store = random() % 2 ? Store::bf16 : Store::fp16;
         d.inner = inner_of(k.inner_store);
     } else if (check::find_operation(op).has_reduction && random() % 8 == 0) {
-        // The kernel adds the terms in order and rounds each partial sum to bf16, and this is declared.
+        // The kernel adds the terms in order and rounds each partial sum to bf16. The declaration allows this.
         k.fault.narrow_sum = true;
         d.sum_order = "bf16";
     } else if (check::find_operation(op).has_reduction && random() % 4 == 0) {

@@ -77,7 +77,9 @@ bool passes(const char* op, const std::string& form, const std::vector<StoredArr
 
 }  // namespace
 
-TEST_CASE("a loss in the form 'lse' fails on logits with an offset unless the form is declared", "[check][forms]") {
+TEST_CASE(
+    "a loss in the form 'lse', log-sum-exp minus logit, fails on logits with an offset unless the form is declared",
+    "[check][forms]") {
     for (const float offset : {0.0f, 1e3f, 1e5f}) {
         CAPTURE(offset);
         const auto stable =
@@ -91,8 +93,9 @@ TEST_CASE("a loss in the form 'lse' fails on logits with an offset unless the fo
     }
 }
 
-TEST_CASE("softmax and log_softmax in the form 'lse' fail on logits with an offset unless the form is declared",
-          "[check][forms]") {
+TEST_CASE(
+    "softmax and log_softmax through log-sum-exp (form 'lse') fail on logits with an offset unless this is declared",
+    "[check][forms]") {
     for (const float offset : {1e3f, 1e5f}) {
         CAPTURE(offset);
         const auto log_stable =
@@ -115,7 +118,7 @@ TEST_CASE("activations pass if their form is declared, and the less accurate for
     struct Way {
         const char *op, *form;
         float (*kernel)(float);
-        bool is_first;  ///< at least as accurate as the default form
+        bool is_first;  ///< the form needs no declaration: it is at least as accurate as the default form
     };
     const auto argument = [](float x) { return 0.79788456f * (x + 0.044715f * x * x * x); };
     static const auto gelu_argument = argument;
@@ -154,9 +157,10 @@ TEST_CASE("activations pass if their form is declared, and the less accurate for
     }
 }
 
-TEST_CASE("silu as a product and silu as a quotient stay within each other's limits", "[check][forms]") {
-    // A check cannot distinguish the forms `sigmoid` and `quotient` of silu. The arguments go from -80 to 80 in steps
-    // that are not a power of two.
+TEST_CASE("if silu is computed as a product, it stays within the limits for silu as a quotient, and vice versa",
+          "[check][forms]") {
+    // A check cannot distinguish the forms `sigmoid` and `quotient` of silu. The arguments go from -80 to 80. Their
+    // step is not a power of two, so most arguments have many significant bits.
     Floats x, product, quotient;
     for (int i = 0; i < 60000; ++i) {
         x.push_back(-80 + 0.0026667f * static_cast<float>(i));
@@ -173,7 +177,7 @@ TEST_CASE("silu as a product and silu as a quotient stay within each other's lim
     }
 }
 
-TEST_CASE("the form of an activation can be declared for a gate and for a product with an activation",
+TEST_CASE("the form of an activation can also be declared inside a gate (swiglu) and after a product (gemm)",
           "[check][forms]") {
     std::mt19937 random(24);
     const Floats gate = normal(3000, random, 0, 4), up = normal(3000, random);

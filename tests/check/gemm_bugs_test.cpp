@@ -235,7 +235,8 @@ void judge_scaled_fp8() {
         return c;
     };
     const MatmulRule promoted = rule("sm90.wgmma.fp8+promote128"), plain = rule("sm90.wgmma.fp8");
-    // With the seeds used here, the two scales differ by more than the error bound. With others, they may not.
+    // With the seeds used here, the scales of rows 40 and 41 differ by more than the error bound. With other seeds,
+    // they may not.
     all_seeds("s14", "row 40 uses row 41's scale, 2 % spread", Outcome::fail, [&](unsigned seed) {
         const ProductCheck c = scaled(seed, 96, 1024, Draw::normal);
         ProductCheck wrong = c;
@@ -251,8 +252,9 @@ void judge_scaled_fp8() {
         ProductCheck c = scaled(seed, 32, 4096, Draw::normal);
         const check::Verdict v = c.judge(c.stored(c.epilogue(c.g.run(plain))));
         normal_data.add(v);
-        // Sums of normal data cancel. With most seeds, the bound for Hopper's units is therefore too wide to show that
-        // the promotion is missing. The report then lists this wrong kernel as not caught.
+        // Promotion means that partial sums are added in fp32. This kernel lacks it. Sums of normal data cancel, so the
+        // bound for Hopper's units is wide compared with the sums. With most seeds, the check therefore cannot show
+        // that the promotion is missing. The report then lists this wrong kernel as not caught.
         CHECK(is_blind(v, "promotion absent") == (v.outcome == Outcome::pass));
         CHECK(c.judge(c.stored(c.epilogue(c.g.run(promoted))), {.require = Power::precision}).outcome == Outcome::weak);
         c = scaled(seed, 32, 4096, Draw::positive);
@@ -280,7 +282,8 @@ TEST_CASE("kernels with bugs get the expected verdicts with each of ten seeds", 
     judge_scaled_fp8();
 }
 
-TEST_CASE("with exact bits declared, the declared kernel passes and kernels with other bits fail", "[check][bits]") {
+TEST_CASE("if exact bits are declared, the declared kernel passes, and kernels that give other bits fail",
+          "[check][bits]") {
     for (const Bug& bug : bugs) {
         ProductCheck c = usual(1000, bug.k, bug.is_fp16 ? fp16 : bf16);
         const Floats y = bug.kernel(c, 1000);
@@ -348,8 +351,9 @@ TEST_CASE("a declaration of exact bits is declined if the other declarations do 
     }
 }
 
-TEST_CASE("a check fails if its machine guarantees too few bits, and is weak if the machine guarantees none",
-          "[check][fitness]") {
+TEST_CASE(
+    "a check fails if its machine guarantees fewer bits than required, and is weak if no bit is guaranteed or required",
+    "[check][fitness]") {
     std::mt19937 random(5);
     ProductCheck c{.g = machine_gemm(32, 32, 4096, e4m3fn, e4m3fn, Draw::positive, random),
                    .machine = "sm90.wgmma.fp8"};
@@ -361,7 +365,8 @@ TEST_CASE("a check fails if its machine guarantees too few bits, and is weak if 
     CHECK(poor.fitness.min_bits < 2);
     c.machine = "sm100.tcgen05.fp8";
     CHECK(c.judge(c.g.run(rule(c.machine))).outcome != Outcome::fail);
-    // All products are equal. Hopper's sums stall at 64, and the bound is larger than the sum.
+    // All products are 2^-8, and their exact sum is 64, where Hopper's sums stall. The bound of every output is larger
+    // than the output, so every output counts as lost.
     ProductCheck stall{.g = {.m = 16,
                              .n = 16,
                              .k = 16384,
@@ -376,14 +381,15 @@ TEST_CASE("a check fails if its machine guarantees too few bits, and is weak if 
 }
 
 TEST_CASE("tolerances that an output of zeros satisfies are refused", "[check][bugs]") {
-    // 21 is a norm-wise error bound for k = 1024. The test uses it as atol and rtol.
+    // A norm-wise error bound for products with k = 1024 is 21. If it is used as atol and rtol for single outputs, it
+    // accepts zeros.
     ProductCheck c = usual(1000);
     const Floats y = c.stored(c.g.run(rule(c.machine + "+slices2")));
     CHECK(c.judge(y, {.rtol = 21, .atol = 21}).outcome == Outcome::refused);
     CHECK(c.judge(y, {.rtol = 0.004, .atol = 0.01}).outcome == Outcome::pass);
 }
 
-TEST_CASE("a finite output where the exact result is infinite exceeds every tolerance", "[check][bugs]") {
+TEST_CASE("a finite output exceeds every tolerance if the exact result is infinite", "[check][bugs]") {
     const float large = 3e38f, infinite = std::numeric_limits<float>::infinity();
     for (const bool is_right : {true, false}) {
         const check::Verdict v = judge_arrays({.operation = &check::find_operation("gemm")},
@@ -395,7 +401,7 @@ TEST_CASE("a finite output where the exact result is infinite exceeds every tole
     }
 }
 
-TEST_CASE("a sum with one nonzero product has only one right code, and the report counts such outputs",
+TEST_CASE("a sum with one nonzero product has only one correct output code, and the report counts such outputs",
           "[check][exact]") {
     // Each row of a selects one row of b, so the output is the code of b for every order of summation.
     std::mt19937 random(9);

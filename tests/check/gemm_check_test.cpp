@@ -140,7 +140,7 @@ TEST_CASE("NaN and infinities must be where the exact result has them, and nowhe
     CHECK(codes(verdict_on(large, {65504}, Store::fp16, Store::fp16)).find("KC010") != std::string::npos);
 }
 
-TEST_CASE("sums of small integers are exact, so only one code is right", "[check]") {
+TEST_CASE("sums of small integers are exact, so only one output code is correct", "[check]") {
     std::mt19937 random(5);
     Gemm g = random_gemm(33, 35, 96, random, Store::bf16);
     for (float& x : g.a) x = std::round(2 * x);
@@ -155,7 +155,7 @@ TEST_CASE("sums of small integers are exact, so only one code is right", "[check
     CHECK(codes(verdict_on(tie, {258, 260}, Store::bf16, Store::bf16)).find("KC041") != std::string::npos);
 }
 
-TEST_CASE("a check is weak if it could not catch a wrong kernel, and names that kernel", "[check]") {
+TEST_CASE("a check that could not catch a wrong kernel is weak, and its report names this kernel", "[check]") {
     std::mt19937 random(9);
     // All outputs are equal, so a shifted or transposed tile contains the right numbers.
     Gemm g{.m = 32, .n = 32, .k = 64, .a = Floats(32 * 64, 1.5f), .b = Floats(64 * 32, 0.25f)};
@@ -166,7 +166,7 @@ TEST_CASE("a check is weak if it could not catch a wrong kernel, and names that 
     CHECK(v.blind(check::Power::structure).size() >= 3);
     CHECK(
         verdict_on(g, g.run(Store::bf16, nullptr), Store::bf16, Store::bf16, {.require = check::Power::null}).outcome ==
-        Outcome::weak);  // a constant output would pass
+        Outcome::weak);  // a kernel with a constant output also passes
 
     Gemm usual = random_gemm(32, 32, 64, random, Store::bf16);
     const Floats out = usual.run(Store::bf16, nullptr);
@@ -179,7 +179,7 @@ TEST_CASE("a check is weak if it could not catch a wrong kernel, and names that 
     CHECK(strong.sharpness.dropped_terms == 1);
     CHECK(strong.sharpness.scale_of_all < 0.01);
     CHECK(verdict_on(usual, out, Store::bf16, Store::bf16, {.require = check::Power::precision}).outcome ==
-          Outcome::weak);  // ties rounded away from zero would pass
+          Outcome::weak);  // a kernel that rounds ties away from zero also passes
 }
 
 TEST_CASE("a tolerance or a metric limit that meaningless outputs satisfy is refused", "[check]") {
@@ -197,7 +197,8 @@ TEST_CASE("a tolerance or a metric limit that meaningless outputs satisfy is ref
           Outcome::refused);
     CHECK(verdict_on(g, out, Store::bf16, Store::bf16, {.metric_limits = {{"calc_diff", 1.0}}}).outcome ==
           Outcome::refused);
-    // In such a small matrix, an output with a tile of zeros does not reach 50 dB, so the limit is not refused.
+    // This matrix is so small that the SQNR falls below 50 dB if one tile is zero. A limit of 50 dB would detect such a
+    // tile and is therefore accepted.
     CHECK(verdict_on(g, out, Store::bf16, Store::bf16, {.metric_limits = {{"sqnr", 50}}}).outcome == Outcome::pass);
     CHECK(verdict_on(g, out, Store::bf16, Store::bf16, {.metric_limits = {{"sqnr", 70}}}).outcome == Outcome::fail);
 }
@@ -207,7 +208,7 @@ TEST_CASE("the certain bound for sums in any order is k u sum(|a b|), and the pr
     std::mt19937 random(4);
     double magnitudes = 0;
     for (float& x : g.a) x = kernels::to_bf16(std::fabs(normal(1, random)[0])), magnitudes += x;
-    // This term has so many bits that the sum is inexact. The bound for an exact sum would be zero.
+    // This term has so many bits that the sum is inexact. If a sum is exact, its bound is zero.
     g.b[0] = 0x1.01p-20f;
     magnitudes += g.a[0] * (0x1.01p-20 - 1);
     check::Declaration d = declare("gemm", Store::fp32, Store::bf16);
@@ -217,7 +218,7 @@ TEST_CASE("the certain bound for sums in any order is k u sum(|a b|), and the pr
     CHECK(any.limits->probable[0] < any.limits->certain[0]);
 }
 
-TEST_CASE("batches are judged separately, and all batches may share one b", "[check]") {
+TEST_CASE("the products of a batch are judged separately, and they may share one operand b", "[check]") {
     std::mt19937 random(21);
     const std::size_t m = 16, n = 18, k = 40;
     Floats a, b, out, b_one = normal(k * n, random, 0, 1, Store::bf16), out_one;

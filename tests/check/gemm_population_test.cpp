@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs large random samples of legal matrix products, none of which may fail. They use orders of fp32 sums from
-// libraries, or emulated matrix units, with various formats, epilogues and distributions of the operands.
+// Runs large random samples of legal matrix products, none of which may fail. Some products are fp32 sums in the orders
+// of libraries, and the others are computed by emulated matrix units. The formats, the epilogues and the distributions
+// of the operands vary.
 #include "tests/check/product_checks.hpp"
 
 #include <cstdlib>
@@ -62,7 +63,9 @@ Refusals judged(int runs, unsigned seed, std::size_t least, std::size_t most, st
             rule = parse_machine(c.machine).rule;
             while (!rule.machine->operands.contains(a)) a = formats[random() % formats.size()];
             b = a;
-            if (c.machine != "sm89.mma.fp8" && random() % 3 == 0) {  // slices begin at multiples of 64
+            // Slices begin at multiples of 64. This is a multiple of the instruction's number of terms for every unit
+            // used here.
+            if (c.machine != "sm89.mma.fp8" && random() % 3 == 0) {
                 rule.slices = 1 + static_cast<int>(random() % 4);
                 c.machine += rule.slices > 1 ? "+slices" + std::to_string(rule.slices) : "";
                 rule = parse_machine(c.machine).rule;
@@ -107,13 +110,13 @@ TEST_CASE("none of 10000 legal products and of 1000 larger ones is refused", "[c
 }
 
 // This test takes hours. scripts/nightly runs it with another seed every night.
-TEST_CASE("none of a million legal products is refused, with another seed every night", "[.][nightly]") {
+TEST_CASE("none of a million legal products is refused; the seed changes every night", "[.][nightly]") {
     const auto number = [](const char* name, int otherwise) {
         const char* const text = std::getenv(name);
         return text == nullptr ? otherwise : std::stoi(text);
     };
     const int products = number("MACHEPS_NIGHTLY_PRODUCTS", 1'000'000), seed = number("MACHEPS_NIGHTLY_SEED", 1);
-    constexpr int together = 10'000;  // products of one seed, so that a failure can be reproduced within a minute
+    constexpr int together = 10'000;  // products for each seed; a failure can be reproduced within a minute
     std::int64_t runs = 0;
     for (int done = 0; done < products; done += together) {
         const unsigned part = static_cast<unsigned>(seed) * 1000u + static_cast<unsigned>(done / together);

@@ -113,12 +113,12 @@ TEST_CASE("the given scale of a whole tensor may be a number in the declaration"
     CHECK_THROWS_WITH(judge({given, out}, {{"given_scale", "0.02"}, {"granularity", "1x128"}}),
                       Catch::Contains("one number was given for 48 groups"));
     CHECK_THROWS_WITH(judge({given, out}, {{"given_scale", "0.02"}, {"scale_rule", "te_current"}}),
-                      Catch::Contains("not computed by a rule"));
+                      Catch::Contains("a given scale cannot be combined with a scale rule"));
     CHECK_THROWS_WITH(judge({given, out}, {{"given_scale", "static"}}),
                       Catch::Contains("is not a number in the allowed range"));
 }
 
-TEST_CASE("x / (amax / max) and x * (max / amax) need different declarations of a quantiser", "[check][quantise]") {
+TEST_CASE("a quantiser must declare whether it computes x / (amax / max) or x * (max / amax)", "[check][quantise]") {
     Floats x = draw(54);
     // The decode scale 49 / 448 is 7 / 64, and 2.734375 divided by 7 / 64 is 25, the midpoint of two codes. The encode
     // scale 448 / 49 is not an fp32 number, and 2.734375 times its rounded value is larger than 25. Rows differ by
@@ -154,7 +154,7 @@ TEST_CASE("x / (amax / max) and x * (max / amax) need different declarations of 
     CHECK(codes(judge({given, out, array("scale", {rows}, decode)}, keys)).find("KC042") != std::string::npos);
 }
 
-TEST_CASE("the check of a quantiser without scales is not weak, because no wrong kernel can omit a scale",
+TEST_CASE("the check of a quantiser without scales is not weak, because a wrong kernel has no scale to omit",
           "[check][quantise]") {
     const Floats x = draw(55);
     const check::Verdict v =

@@ -106,7 +106,8 @@ TEST_CASE("inputs for a grouped product have a matrix b for each group, and corr
         const Verdict right = judged(inputs, arrays);
         CAPTURE(codes(right));
         CHECK(right.outcome == Outcome::pass);
-        // A kernel that uses the b of the previous group for each group fails, unless the first group has all rows.
+        // A kernel that multiplies each group by the b of the previous group fails. It passes only if the first group
+        // has all rows.
         run_kernel(arrays, room, 50, 40, false, 1);
         CHECK((judged(inputs, arrays).outcome == Outcome::fail) == (inputs.name != "groups-first"));
         ++judged_inputs;
@@ -176,7 +177,8 @@ TEST_CASE("group sizes that do not fit the arrays are bad input", "[check][group
     CHECK(message(0, 4).find("all groups are empty") != std::string::npos);
 }
 
-TEST_CASE("the inputs of a grouped recipe reveal a kernel that uses the b of the previous group", "[check][groups]") {
+TEST_CASE("the inputs of a grouped recipe reveal a kernel that uses the matrix b of the previous group",
+          "[check][groups]") {
     for (const char* text : {compact, padded}) {
         const Coverage coverage = coverage_of(all_inputs(plan_of(text)), 1e-9, pool());
         bool is_seen = false;

@@ -83,7 +83,7 @@ ProductCheck constant_rows(Floats& out, float factor = 1) {
 
 }  // namespace
 
-TEST_CASE("a norm that rounds to bf16 before the gain passes with every seed", "[check][independence]") {
+TEST_CASE("a norm that rounds to bf16 before multiplying by the gain passes with every seed", "[check][independence]") {
     // For normal data, the inverse root is close to one. Multiplying x by the inverse root changes x by a fraction of
     // an ulp that grows with the significand of x. In some rows, the products of most of the 128 significands are
     // therefore close to the midpoint of two bf16 numbers.
@@ -95,7 +95,7 @@ TEST_CASE("a norm that rounds to bf16 before the gain passes with every seed", "
         const Judged right = judged(c.declaration, c.arrays);
         CAPTURE(seed, codes_of(right.judgement), right.judgement.z, right.judgement.z_part);
         CHECK(right.judgement.reasons.empty());
-        CHECK(!right.dependence);  // no test had to be dismissed: the ideal kernel explains the errors
+        CHECK(!right.dependence);  // the ideal kernel explains the errors, so no test had to be dismissed
         check::Limits plain = right.limits;
         plain.rounded_inside.clear();
         refused_when_counted += check::judge(plain, right.posed.out).reasons.empty() ? 0 : 1;
@@ -103,8 +103,9 @@ TEST_CASE("a norm that rounds to bf16 before the gain passes with every seed", "
         refused_as_independent += check::judge(plain, right.posed.out).reasons.empty() ? 0 : 1;
     }
     CHECK(refused_as_independent > 10);
-    // Even without the ideal kernel, fewer than half of these outputs are refused if outputs with the same error from
-    // the intermediate rounding are counted together.
+    // Several outputs may contain the same rounding error of an intermediate result. Without the results of the ideal
+    // kernel, a test can still count such outputs together as a single observation. This alone prevents more than half
+    // of the refusals.
     CHECK(refused_when_counted < refused_as_independent / 2);
     // The declared rounding explains errors of less than one ulp of bf16, so an error of 2 % is detected.
     std::mt19937 random(1);
@@ -113,7 +114,8 @@ TEST_CASE("a norm that rounds to bf16 before the gain passes with every seed", "
     CHECK(!judged(larger.declaration, larger.arrays).judgement.reasons.empty());
 }
 
-TEST_CASE("every operation with inner formats passes on data with few different values", "[check][independence]") {
+TEST_CASE("every operation that rounds intermediate results as declared passes on data with few distinct values",
+          "[check][independence]") {
     std::mt19937 random(20);
     int runs = 0;
     for (const std::string& op : row_operations()) {
@@ -146,7 +148,7 @@ TEST_CASE("every operation with inner formats passes on data with few different 
     CHECK(runs >= 200);
 }
 
-TEST_CASE("sums of equal terms by a chain pass, and the report names the tests that it dismisses",
+TEST_CASE("sequential sums of equal terms pass, and the report names the tests that dependent errors invalidate",
           "[check][independence]") {
     Floats out;
     const ProductCheck c = constant_rows(out);
@@ -185,7 +187,8 @@ TEST_CASE("sums of equal terms by a chain pass, and the report names the tests t
     }
 }
 
-TEST_CASE("if errors are independent, the tests of probable bounds and mean squares decide", "[check][independence]") {
+TEST_CASE("if errors are independent, the tests of probable bounds and mean squares decide the verdict",
+          "[check][independence]") {
     std::mt19937 random(8);
     ProductCheck c;
     c.g = {.m = 32, .n = 32, .k = 2048, .a = normal(32 * 2048, random), .b = normal(2048 * 32, random)};
@@ -215,7 +218,7 @@ TEST_CASE("if errors are independent, the tests of probable bounds and mean squa
           }).find("KC032") != std::string::npos);
 }
 
-TEST_CASE("a mean square fails if and only if it is more than six standard deviations too large",
+TEST_CASE("a mean square of errors fails if and only if it is more than six standard deviations too large",
           "[check][independence]") {
     std::mt19937 random(9);
     ProductCheck c;
@@ -262,7 +265,7 @@ TEST_CASE("the verdict does not depend on the number of threads", "[check][indep
     CHECK(text == check::check_arrays(c.declaration(), c.arrays(out), {}, four).json().dump());
 }
 
-TEST_CASE("a wrong kernel that only a dismissed test would refuse counts as not caught",
+TEST_CASE("a wrong kernel counts as not caught if the only test that refuses it was dismissed for dependent errors",
           "[check][independence][power]") {
     Floats out;
     const ProductCheck c = constant_rows(out);
@@ -285,7 +288,7 @@ TEST_CASE("a wrong kernel that only a dismissed test would refuse counts as not 
     CHECK(!with.front().caught);
 }
 
-TEST_CASE("on random data, errors are found to be independent for every operation with sums", "[check][independence]") {
+TEST_CASE("on random data, a check finds independent errors for every operation with sums", "[check][independence]") {
     std::mt19937 random(31);
     int asked = 0;
     for (const std::string& op : row_operations()) {

@@ -134,7 +134,7 @@ struct Way {
 struct Wrong {
     std::size_t dropped = 0;
     bool narrow_inside = false;  ///< rounds an intermediate result to bf16
-    float eps = 0;               ///< replaces the declared eps, unless it is 0
+    float eps = 0;               ///< if not 0, replaces the declared eps
     bool one_pass = false;       ///< computes the variance as E[x^2] - mean^2
     int less = 0;                ///< divides by n - less
 };

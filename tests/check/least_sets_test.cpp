@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of least sets: small sets of inputs that reveal every wrong kernel that any input reveals. A correct kernel
-// must pass on a least set with any order of summation, and a least set must reveal every undeclared shortcut.
+// Tests of least sets. A least set is a small selection from the available inputs. It reveals every wrong kernel that
+// the available inputs together reveal. A correct kernel must pass on a least set with any order of summation, and a
+// least set must reveal every undeclared shortcut.
 #include "experiments/check/bounds/shortcuts.hpp"
 #include "tests/check/made_sets.hpp"
 
@@ -19,8 +20,8 @@ struct Judged {
     int sets = 0, runs = 0;
 };
 
-/// Requires that correct kernels pass on a least set. As in a suite, it is enough that one input of the set catches
-/// each wrong kernel.
+/// Requires that correct kernels pass on a least set. The inputs of the set are judged together, like the inputs of one
+/// check in a suite: for each wrong kernel, it is enough that one input catches it.
 void require_pass(const std::string& keys, const std::string& shape, std::size_t ways, Judged& judged) {
     CAPTURE(keys, shape);
     const LeastSet set = least_set_of(keys, shape);
@@ -48,7 +49,7 @@ bool is_within_limits(std::string_view mutant, const Plan& plan, std::string_vie
     // not show an error of this size.
     if (mutant == "rounded to fp16 on the way" && op == "cross_entropy" && out != "fp32") return true;
     // An error of a few ulp of fp32 changes a 16-bit output only if the exact result is that close to the midpoint of
-    // two codes. A legal product with a rounded reciprocal may have an error of the same size.
+    // two codes. A legal kernel that multiplies by a rounded reciprocal may have an error of the same size.
     return mutant == "functions of cuda.fast" &&
            (out != "fp32" || op == "softmax" || op == "logsumexp" || op == "cross_entropy");
 }
@@ -89,7 +90,7 @@ void require_famous_bugs_fail(const std::string& x, const std::string& out) {
 
 }  // namespace
 
-TEST_CASE("a correct kernel passes the least set of every operation", "[check][made]") {
+TEST_CASE("a correct kernel passes on the least set of inputs of every operation", "[check][made]") {
     Judged judged;
     for (const Plan& plan : plans) {
         require_pass(keys_of(plan, "bf16", "bf16"), shape_of(plan), 1, judged);
@@ -97,7 +98,8 @@ TEST_CASE("a correct kernel passes the least set of every operation", "[check][m
     std::printf("%d least sets, %d checks of right kernels\n", judged.sets, judged.runs);
 }
 
-TEST_CASE("a correct kernel of any order passes the least set of every operation and format", "[check][made][slow]") {
+TEST_CASE("a correct kernel passes on the least set of inputs of every operation, for every format",
+          "[check][made][slow]") {
     Judged judged;
     for (const Plan& plan : plans) {
         for (const std::string x : {"fp32", "bf16", "fp16"}) {
@@ -112,7 +114,8 @@ TEST_CASE("a correct kernel of any order passes the least set of every operation
     std::printf("%d least sets, %d checks of right kernels\n", judged.sets, judged.runs);
 }
 
-TEST_CASE("least sets of operations on rows reveal every wrong kernel even with few and short rows", "[check][made]") {
+TEST_CASE("least sets of inputs for operations on rows reveal every wrong kernel even if rows are few and short",
+          "[check][made]") {
     const auto require_set = [](const Plan& plan, int rows, int columns) {
         const std::string keys = keys_of(plan, "bf16", "bf16"),
                           shape = fmt::format("rows = {}; columns = {}", rows, columns);
@@ -131,7 +134,8 @@ TEST_CASE("least sets of operations on rows reveal every wrong kernel even with 
     }
 }
 
-TEST_CASE("names of wrong kernels omit the length of a dropped tail, and keep all other numbers", "[check][made]") {
+TEST_CASE("line_name removes the number of dropped terms from the name of a wrong kernel, and no other number",
+          "[check][made]") {
     CHECK(line_name("last 7 terms dropped (K mod 8)") == "last terms dropped (K mod 8)");
     CHECK(line_name("last 127 terms dropped (K mod 128)") == "last terms dropped (K mod 128)");
     for (const char* name : {"last term dropped", "rounded to fp16 on the way", "index + 1", "one row larger by 0.001",
@@ -139,18 +143,20 @@ TEST_CASE("names of wrong kernels omit the length of a dropped tail, and keep al
         CHECK(line_name(name) == name);
 }
 
-TEST_CASE("variance in one pass and softmax without its maximum fail on least sets", "[check][made]") {
+TEST_CASE("a one-pass variance and a softmax that does not subtract the maximum fail on least sets of inputs",
+          "[check][made]") {
     require_famous_bugs_fail("fp16", "fp16");
 }
 
-TEST_CASE("variance in one pass and softmax without its maximum fail on the least sets of all formats",
-          "[check][made][slow]") {
+TEST_CASE(
+    "a one-pass variance and a softmax that does not subtract the maximum fail on least sets of inputs of all formats",
+    "[check][made][slow]") {
     for (const std::string x : {"fp32", "bf16", "fp16"}) {
         for (const std::string out : {"fp32", "bf16", "fp16"}) require_famous_bugs_fail(x, out);
     }
 }
 
-TEST_CASE("least sets reveal every shortcut that is not declared", "[check][made][slow]") {
+TEST_CASE("least sets of inputs reveal every shortcut that is not declared", "[check][made][slow]") {
     for (const Plan& plan : plans) {
         for (const std::string x : {"fp32", "bf16", "fp16"}) {
             for (const std::string out : {"fp32", "bf16", "fp16"}) require_shortcuts(plan, x, out);
@@ -158,7 +164,8 @@ TEST_CASE("least sets reveal every shortcut that is not declared", "[check][made
     }
 }
 
-TEST_CASE("a declared shortcut does not count as a wrong kernel", "[check][made]") {
+TEST_CASE("kernels with a declared shortcut are not among the wrong kernels that a least set must reveal",
+          "[check][made]") {
     const auto lines_of = [](const std::string& keys) {
         std::string all;
         for (const Coverage::Line& line : least_set_of(keys, "rows = 8; columns = 40").coverage.lines)

@@ -22,8 +22,8 @@ inline float rounded_to(const Format& format, float x) {
 enum class Draw { normal, positive, uniform, integers, equal, cancelling, wide, outliers, folded };
 inline constexpr int draws = 9;
 
-/// Returns an [outer, k] array of numbers in `format`. Operand b must be drawn with `is_b`, so that pairs of products
-/// cancel.
+/// Returns an [outer, k] array of numbers in `format`. `is_b` must be true for operand b: in the distributions `equal`
+/// and `cancelling`, b gets other numbers than a. With `cancelling`, pairs of products then almost cancel.
 inline Floats drawn(Draw draw, const Format& format, std::size_t outer, std::size_t k, bool is_b,
                     std::mt19937& random) {
     std::normal_distribution<float> normal(0, 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests that least sets (small sets of inputs for a check) reveal kernels in an undeclared form, and kernels whose
-// maximum or minimum starts from a fixed number.
+// Tests that least sets (small sets of inputs for a check) reveal kernels in an undeclared form, and kernels that start
+// a maximum or minimum from a fixed number.
 #include "experiments/check/bounds/shortcuts.hpp"
 #include "tests/check/made_sets.hpp"
 
@@ -65,7 +65,7 @@ void require_forms(const std::string& x, const std::string& out) {
 
 struct StartCase {
     const char *bug, *ops;
-    double size;  ///< the bug shows only if the format of x has larger numbers
+    double size;  ///< the bug is detectable only if the format of x has numbers above this
 };
 constexpr StartCase start_cases[] = {
     {"extreme begins at 0", "max min argmax softmax log_softmax logsumexp cross_entropy", 0},
@@ -86,10 +86,10 @@ void require_starts(const std::string& x, const std::string& out, double greates
             fmt::format("op = '{}'; x = '{}'{}", op, x, op == std::string("argmax") ? "" : "; out = '" + out + "'");
         const LeastSet set = least_set_of(keys, small);
         for (const StartCase& row : start_cases) {
-            // A row of -inf reveals a maximum that starts at a finite number. A row of inf does the same for a minimum.
-            // Such rows do not reveal the start in other operations: with any start, the exponentials of a row of -inf
-            // are NaN or 0, and every index is a correct argmax. If the output format cannot hold the start, the output
-            // of the wrong kernel is infinite, which is correct.
+            // A wrong kernel starts its maximum or minimum from a finite number. In the operation max, a row of -inf
+            // reveals this. In min, a row of inf does. In the other operations, such rows reveal nothing: for a row of
+            // -inf, the exponentials are NaN or 0 with any start, and every index is a correct argmax. If the output
+            // format cannot hold the starting number, the output of the wrong kernel is infinite, which is correct.
             const bool is_extreme = op == std::string("max") || op == std::string("min");
             const double stored = out == "fp16" ? 65504 : out == "bf16" ? 0x1.fep127 : 0x1.fffffep127;
             if (op == std::string("logsumexp") && stored < row.size + 104) continue;
@@ -117,24 +117,25 @@ void require_starts(const std::string& x, const std::string& out, double greates
 
 }  // namespace
 
-TEST_CASE("kernels in an undeclared form fail on least sets, and pass if the form is declared",
+TEST_CASE("kernels in an undeclared form fail on least sets of inputs, and pass if the form is declared",
           "[check][made][forms]") {
     require_forms("bf16", "bf16");
 }
 
-TEST_CASE("kernels in an undeclared form fail on least sets of all formats", "[check][made][forms][slow]") {
+TEST_CASE("kernels in an undeclared form fail on least sets of inputs of all formats", "[check][made][forms][slow]") {
     for (const std::string x : {"fp32", "bf16", "fp16"}) {
         for (const std::string out : {"fp32", "bf16", "fp16"}) require_forms(x, out);
     }
 }
 
-TEST_CASE("a maximum or minimum that starts from a fixed number or omits an element fails on least sets",
+TEST_CASE("a maximum or minimum that starts from a fixed number or omits an element fails on least sets of inputs",
           "[check][made]") {
     require_starts("fp16", "fp16", 65504, true);
 }
 
-TEST_CASE("a maximum or minimum that starts from a fixed number or omits an element fails for all formats",
-          "[check][made][slow]") {
+TEST_CASE(
+    "in every format, a maximum or minimum that starts from a fixed number or omits an element fails on least sets",
+    "[check][made][slow]") {
     for (const std::string out : {"fp32", "bf16", "fp16"}) {
         require_starts("fp32", out, 0x1.fffffep127, true);
         require_starts("bf16", out, 0x1.fep127, true);
@@ -144,8 +145,9 @@ TEST_CASE("a maximum or minimum that starts from a fixed number or omits an elem
     }
 }
 
-TEST_CASE("forms that a check cannot distinguish are not wrong kernels, and the report names them",
-          "[check][made][forms]") {
+TEST_CASE(
+    "forms of an operation that a check cannot distinguish do not count as wrong kernels, and the report names them",
+    "[check][made][forms]") {
     const auto assumed = [](const std::string& keys) {
         std::string all;
         const LeastSet set = least_set_of(keys + "; inputs = ['normal']", "rows = 8; columns = 40");
@@ -161,9 +163,11 @@ TEST_CASE("forms that a check cannot distinguish are not wrong kernels, and the 
     CHECK(has(silu, "computed in the form tanh"));
     CHECK_FALSE(has(silu, "computed in the form quotient"));
     CHECK(has(assumed("op = 'silu'; form = 'quotient'"), "form quotient, which cannot be distinguished from sigmoid"));
-    // The form tanh cancels, so its limits are wide. The other forms are more accurate and therefore also legal.
+    // The form tanh suffers from cancellation, so its limits are wide. The other forms are more accurate and therefore
+    // also legal.
     CHECK_FALSE(has(assumed("op = 'silu'; form = 'tanh'"), "in the form"));
-    // The largest number of e2m1fn is 6, so half an ulp of m + log s is at most 8 u (u: unit roundoff of fp32).
+    // The largest number of e2m1fn is 6. Half an ulp of m + log s is therefore at most 8 u, where u is the unit
+    // roundoff of fp32. This is too small to distinguish the two forms.
     CHECK(has(assumed("op = 'log_softmax'; x = 'e2m1fn'"), "form shifted, which cannot be distinguished from lse"));
     CHECK(has(assumed("op = 'log_softmax'; x = 'e4m3fn'"), "computed in the form lse"));
     CHECK_FALSE(has(assumed("op = 'max'; x = 'e4m3fn'"), "(1e4)"));
@@ -172,7 +176,8 @@ TEST_CASE("forms that a check cannot distinguish are not wrong kernels, and the 
     CHECK_FALSE(has(assumed("op = 'softmax'; x = 'fp16'"), "(65504)"));
 }
 
-TEST_CASE("quantisers that divide instead of multiplying, or the reverse, fail on least sets", "[check][made]") {
+TEST_CASE("quantisers that divide instead of multiplying, or the reverse, fail on least sets of inputs",
+          "[check][made]") {
     struct Way {
         const char *keys, *mutant;
         bool divides;
@@ -204,7 +209,7 @@ TEST_CASE("quantisers that divide instead of multiplying, or the reverse, fail o
                         y[i] = rounded(in.out(), way.divides ? y[i] / (1 / encode) : y[i] * (1 / decode));
                 }
                 const auto finite = [](float v) { return std::isfinite(v); };
-                // Outputs for inputs with NaN or infinity would be refused for another reason.
+                // Inputs with NaN or infinity are skipped, because a check may refuse their outputs for another reason.
                 if (!std::all_of(in.at("x").begin(), in.at("x").end(), finite)) continue;
                 const check::Posed posed = check::pose(in.declaration, with_output(in, y), pool());
                 const check::Limits limits = check::limits_of(posed.problem, 1e-9, pool());

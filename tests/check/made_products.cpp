@@ -233,7 +233,7 @@ float Kernel::stored(const Format& format, float y, std::size_t i) const {
     if (has("stored as fp16")) return kernels::to_fp16(y);
     if (has("stored as 14 bits")) return low(y, 10);
     const float right = rounded(format, y);
-    const auto other = [&] {  // the next code on the other side of y
+    const auto other = [&] {  // the neighbour of `right` on the other side of y
         return rounded(format, right + std::copysign(right * (format == bf16 ? 0x1.3p-8f : 0x1.3p-11f), y - right));
     };
     if (has("rounded away from zero") && std::fabs(right) < std::fabs(y)) return other();

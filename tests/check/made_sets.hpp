@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes least sets: small sets of inputs that reveal every wrong kernel that any input reveals. `macheps check
-// make-inputs` writes them. Also lists the declarations for which tests make inputs.
+// Makes least sets, which are what `macheps check make-inputs` writes. A least set is a small selection from the
+// available inputs. It reveals every wrong kernel that the available inputs together reveal. This file also lists the
+// declarations for which tests make inputs.
 #pragma once
 #include "experiments/check/verdicts/run.hpp"
 #include "tests/check/made_kernels.hpp"

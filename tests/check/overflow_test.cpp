@@ -100,7 +100,7 @@ TEST_CASE("correct results that overflow their format pass, for every operation 
     }
 }
 
-TEST_CASE("an exponential beyond the largest number is infinite, and one below the smallest is zero",
+TEST_CASE("an exponential that exceeds the largest number is infinite, and an exponential that underflows is zero",
           "[check][overflow]") {
     const Floats x{88, 89, 100, 1, -87, -100, -104, -1000};
     RowCase c{.declaration = declare("exp", Store::fp32), .out_shape = {1, 8}};

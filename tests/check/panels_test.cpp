@@ -68,7 +68,8 @@ void compare(const Launch& in, const std::vector<StoredArray>& arrays) {
 
 }  // namespace
 
-TEST_CASE("limits in panels have the same bits as limits held in memory", "[check][memory]") {
+TEST_CASE("limits that are computed panel by panel have the same bits as limits that are held in memory",
+          "[check][memory]") {
     for (const Plan& plan : plans) {
         CAPTURE(plan.op, plan.keys);
         const Launch in = normal_launch(keys_of(plan, "fp16", "bf16"), shape_of(plan));
@@ -76,7 +77,8 @@ TEST_CASE("limits in panels have the same bits as limits held in memory", "[chec
     }
 }
 
-TEST_CASE("a wrong output has the same verdict with limits in panels", "[check][memory]") {
+TEST_CASE("a wrong output has the same verdict whether limits are computed in panels or held in memory",
+          "[check][memory]") {
     const Launch in =
         normal_launch("op = 'rmsnorm'; x = 'bf16'; gain = 'bf16'; out = 'fp16'; eps = 1e-5; inner = 'bf16'",
                       "rows = 70; columns = 90");
@@ -88,7 +90,7 @@ TEST_CASE("a wrong output has the same verdict with limits in panels", "[check][
     compare(in, arrays);
 }
 
-TEST_CASE("limits in panels have the same bits as limits held in memory, for more formats and sizes",
+TEST_CASE("limits that are computed panel by panel have the same bits for more formats and sizes",
           "[check][memory][slow]") {
     for (const Plan& plan : plans) {
         for (const auto& [x, out] : {std::pair{"fp32", "fp16"}, {"bf16", "fp32"}, {"e4m3fn", "bf16"}}) {

@@ -170,7 +170,7 @@ TEST_CASE("tables of a rotary embedding are broadcast over the axes that they la
     CHECK(judge_arrays(pairs, arrays).outcome == Outcome::fail);
 }
 
-TEST_CASE("in a gated x, the first half is the gate, unless the declaration says that up is first", "[check]") {
+TEST_CASE("the first half of a gated activation's input is the gate, unless the declaration puts up first", "[check]") {
     std::mt19937 random(12);
     const Floats x = normal(10 * 12, random);
     Floats out;
@@ -217,7 +217,7 @@ TEST_CASE("argmax may return the index of any of several equal maxima", "[check]
     CHECK(codes_of({-1, 0}).find("KC010") != std::string::npos);
 }
 
-TEST_CASE("a kernel passes only with the right results for NaN, infinities, masks and overflow", "[check]") {
+TEST_CASE("a kernel passes only if its results for NaN, infinities, masks and overflow are right", "[check]") {
     const float inf = INFINITY, nan = NAN;
     struct Case {
         const char *op, *what;

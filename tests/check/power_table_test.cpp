@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares a published table of the wrong kernels that each recipe reveals with the wrong kernels that checks simulate.
-// For the table, wrong kernels (fp16, k = 500, 64 x 64 outputs, fp32 accumulation on sm_80) were run and judged. A line
-// of the table is tested only if a check simulates a wrong kernel of that name.
+// A published table says which recipe reveals which wrong kernel. It was made by running and judging wrong kernels
+// (fp16, k = 500, 64 x 64 outputs, fp32 accumulation on sm_80). This test compares the table with the wrong kernels
+// that checks simulate. A row of the table is tested only if checks simulate a wrong kernel with the name in that row.
 #include "experiments/check/inputs.hpp"
 #include "tests/check/problems.hpp"
 #include "tests/check/recipe_columns.hpp"
@@ -19,9 +19,9 @@ using namespace macheps::check;
 
 namespace {
 
-/// A line of the table. `seen` has one character for each column: '1' if the inputs must reveal the wrong kernel, '-'
-/// if they must not, '.' if the inputs of the table did not but the recipes of macheps may, and ' ' if outputs of this
-/// format have no such rounding.
+/// A row of the table. `seen` has one character for each column. '1': the inputs must reveal the wrong kernel. '-': the
+/// inputs must not reveal it. '.': the inputs of the published table did not reveal it, but the recipes of macheps may.
+/// ' ': the wrong kernel does not exist for outputs of this format.
 struct Line {
     const char *mutant, *seen;
 };
@@ -79,7 +79,7 @@ TEST_CASE("recipes reveal the wrong kernels that the published table lists, with
     }
 }
 
-TEST_CASE("a least set catches all that the full set catches, and none of its inputs can be left out",
+TEST_CASE("a least set of inputs catches every wrong kernel that all inputs together catch, and has no unneeded input",
           "[check][recipes]") {
     const InputPlan plan =
         parse_plans(
@@ -120,8 +120,8 @@ TEST_CASE("a least set catches all that the full set catches, and none of its in
     CHECK(blind.blind(Power::structure).size() == 1);
     CHECK(blind.blind(Power::null).empty());
     CHECK(least_set(blind) == std::vector<std::size_t>{0});
-    // Each step chooses the input that reveals the most new wrong kernels, or the first such input if several reveal
-    // equally many. An input that reveals nothing new is never chosen.
+    // Each step chooses the input that reveals the most new wrong kernels. If several inputs reveal equally many, the
+    // step chooses the first of them. An input that reveals nothing new is never chosen.
     Coverage three;
     three.inputs = {"one", "most", "others", "as many"};
     const Detection no = Detection::missed, yes = Detection::certified;
@@ -130,8 +130,8 @@ TEST_CASE("a least set catches all that the full set catches, and none of its in
                    {"3", "null", Power::null, {no, yes, yes, yes}},
                    {"4", "null", Power::null, {no, no, yes, yes}}};
     CHECK(least_set(three) == std::vector<std::size_t>{1, 2});
-    // For faults of structure and scale, an input is added if the refusal becomes certain, whatever other errors the
-    // kernel has. For other faults, it is not added.
+    // A kernel with a fault of structure or scale must be refused with certainty, whatever other errors it has. The set
+    // therefore gets an input that makes the refusal certain. Other faults do not need this input.
     Coverage certain;
     certain.inputs = {"sees", "knows"};
     certain.lines = {{"1", "structure", Power::structure, {Detection::caught, Detection::certified}},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes the arrays of a kernel as files would hold them, and judges them.
+// Makes the arrays of a kernel in memory, as if they had been read from a file, and judges them.
 #pragma once
 #include "experiments/check/check.hpp"
 #include "experiments/check/declare/operations.hpp"
@@ -27,8 +27,8 @@ inline std::uint16_t half_code(float x) {
     return static_cast<std::uint16_t>(sign | ((exponent + 14) << 10) | (static_cast<int>(fraction * 2048) - 1024));
 }
 
-/// Returns an array as a file would hold it. bf16 numbers are stored as codes, whose format must be declared. Arrays of
-/// fp16 and fp32 numbers state their format.
+/// Returns an array as if it had been read from a file. An array of bf16 numbers holds codes without a format, so the
+/// declaration must give the format. Arrays of fp16 and fp32 numbers name their format themselves.
 inline files::StoredArray array(const std::string& name, std::vector<std::int64_t> shape, const Floats& values,
                                 Store store = Store::fp32) {
     files::StoredArray out{

@@ -7,7 +7,7 @@
 
 namespace macheps::test {
 
-/// Returns an array of codes, which is how files hold formats that NumPy has no type for.
+/// Returns an array of codes. Files hold codes if NumPy has no type for the format.
 inline files::StoredArray coded(const std::string& name, std::vector<std::int64_t> shape, const Floats& values,
                                 const Format& format) {
     const int bits = format.bits + format.padding;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests declarations of how a matrix product converts its operands and rounds its outputs. If a declaration allows any
-// usual way, a kernel must use the same way for all outputs. The bounds do not add up the errors of all ways.
+// Tests declarations of how a matrix product converts its operands and rounds its outputs. If a declaration allows
+// every usual conversion, a kernel must still use the same conversion for all outputs. The bounds cover each conversion
+// separately, and do not add up the errors of all conversions.
 #include "experiments/check/checked.hpp"
 #include "tests/check/problems.hpp"
 
@@ -45,7 +46,7 @@ struct Product {
 };
 
 float same(float x) { return x; }
-// The next three functions round to tf32. They work on the bits of fp32, which has 13 bits more.
+// The next three functions round to tf32. They work on the bits of fp32, which has 13 more fraction bits than tf32.
 float tf32_cut(float x) { return std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) & 0xffffe000u); }
 float tf32_away(float x) { return std::bit_cast<float>((std::bit_cast<std::uint32_t>(x) + 0x1000u) & 0xffffe000u); }
 float tf32_even(float x) {
@@ -56,8 +57,9 @@ float bf16_away(float x) { return std::bit_cast<float>((std::bit_cast<std::uint3
 
 }  // namespace
 
-TEST_CASE("if operands may be converted in any usual way, all must be converted in the same way",
-          "[check][declarations]") {
+TEST_CASE(
+    "if a declaration allows every usual conversion of operands, a kernel must use the same conversion for all outputs",
+    "[check][declarations]") {
     const Product p(31);
     for (float (*convert)(float) : {same, tf32_cut, tf32_away, tf32_even}) {
         const check::Verdict v = p.judge(p.run(convert, same), {{"operands", "any"}});

@@ -104,7 +104,7 @@ void compare_products(int cases, unsigned seed) {
     }
     std::printf("%d products: error at most %.3f certificates, certificates at most %.1e of a bound\n", judged, most,
                 worst);
-    // If a certificate were larger, a check would compute the element again as an exact integer.
+    // If a certificate were a quarter of the bound or more, a check would compute the output again with exact integers.
     CHECK(worst < 0.25);
 }
 

@@ -109,7 +109,8 @@ std::vector<std::uint64_t> by_chance(const Format& format, const Floats& x, std:
 
 }  // namespace
 
-TEST_CASE("quantisers of libraries pass, and one different bit in a code or scale fails", "[check]") {
+TEST_CASE("the quantisers of known libraries pass, and a quantiser fails if a single bit of a code or scale differs",
+          "[check]") {
     std::mt19937 random(58);
     for (const Library& library : libraries) {
         const Floats x = normal(24 * 300, random, 0, 3);
@@ -134,7 +135,7 @@ TEST_CASE("quantisers of libraries pass, and one different bit in a code or scal
     }
 }
 
-TEST_CASE("every granularity can be judged with every rule that fits it", "[check]") {
+TEST_CASE("quantisers are judged for every granularity with every scale rule that supports it", "[check]") {
     std::mt19937 random(59);
     const Floats x = normal(20 * 130, random);
     for (const Granularity& granularity : granularities) {
@@ -195,7 +196,7 @@ TEST_CASE("casts are judged by their bits, including the signs of zeros", "[chec
             const check::Verdict v = judge_arrays(d, arrays);
             CAPTURE(codes(v));
             CHECK(is_accepted(v));
-            // A zero of the other sign fails, and so does a cast that rounds in another way.
+            // A zero with the wrong sign fails. A cast with another rounding mode also fails.
             all[8001] ^= format.sign_bit();
             arrays[1] = codes_array("out", {n}, format, all);
             const check::Verdict sign = judge_arrays(d, arrays);
@@ -223,7 +224,7 @@ TEST_CASE("stochastic rounding returns one of two neighbours with the right freq
         CAPTURE(seed, codes(verdict(fair)));
         CHECK(is_accepted(verdict(fair)));
         CHECK(codes(verdict(by_chance(bf16, x, random, 0.05))).find("KC033") != std::string::npos);
-        // Rounding to nearest does not pass as stochastic, because small fractions are rounded up too seldom.
+        // If stochastic rounding is declared, rounding to nearest fails, because it never rounds a small fraction up.
         std::vector<std::uint64_t> nearest;
         for (const float one : x) nearest.push_back(encode64(bf16, one, Round::nearest_even, Overflow::nonsaturate));
         CHECK(codes(verdict(nearest)).find("KC033") != std::string::npos);
@@ -235,7 +236,7 @@ TEST_CASE("stochastic rounding returns one of two neighbours with the right freq
     }
 }
 
-TEST_CASE("sums of whole numbers are exact, so only one code is right", "[check]") {
+TEST_CASE("sums of whole numbers are exact, so each output has only one correct code", "[check]") {
     std::mt19937 random(35);
     Floats x(64 * 128);
     for (float& one : x) one = static_cast<float>(static_cast<int>(random() % 9) - 4);
@@ -264,8 +265,9 @@ TEST_CASE("a check rounds numbers to the output format as the codec does", "[che
             const double exponent = std::uniform_real_distribution<double>(-160, 140)(random),
                          near = std::uniform_real_distribution<double>(-12, 12)(random);
             double x = std::exp2(i % 2 == 0 ? exponent : near) * (random() % 2 == 0 ? 1 : -1);
-            // Every third number is a number of the format, or lies between half an ulp and one ulp above such a
-            // number. Half an ulp above a power of two is a tie.
+            // Every third x is replaced by the nearest number of the format. Half of these numbers are then multiplied
+            // by 1 + 2^-precision, which adds between half an ulp and one ulp. A power of two gets exactly half an ulp,
+            // so x is then a tie.
             if (i % 3 == 0)
                 x = decode64(named.format, encode64(named.format, x, Round::nearest_even, Overflow::saturate)) *
                     (1 + (i % 2) * Format::power_of_two(-named.format.precision));

@@ -48,7 +48,7 @@ TEST_CASE("a recipe sets the operation, formats, sizes, seed and inputs", "[chec
     CHECK(r.shape_of("a_scale") == std::vector<std::int64_t>{20, 1});
     CHECK(r.format("a") == e4m3fn);
     const auto all = all_inputs(plans[0]);
-    REQUIRE(all.size() == 3);  // k is a multiple of every tile, so 'tail' is tail-1 and tail-first
+    REQUIRE(all.size() == 3);  // k is a multiple of every tile, so 'tail' makes only tail-1 and tail-first
     CHECK(all[1].name == "tail-1");
 
     const auto suite = parse_plans(

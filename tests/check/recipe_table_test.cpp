@@ -63,7 +63,8 @@ Floats split(const Launch& l, const Format& partials) {
     return l.stored(sum);
 }
 
-/// Returns the right outputs, except that those in rows and columns 16 to 31 come from other places.
+/// Returns the right outputs, except in the tile with rows and columns 16 to 31. There, from(right, i, j) gives the
+/// outputs.
 template <class From>
 Floats moved_tile(const Launch& l, From from) {
     const Floats right = l.right();
@@ -76,11 +77,12 @@ Floats moved_tile(const Launch& l, From from) {
 
 struct WrongRun {
     const char* what;
-    /// One character for each column, as seen_by() returns it, or '/' if the seeds differ, or ' ' if the bug does not
-    /// exist for the output format of the column.
+    /// One character for each column, as seen_by() returns it. The character is '/' if the seeds differ, and ' ' if the
+    /// bug does not exist for the output format of the column.
     const char* published;
     Floats (*run)(const Launch&);
-    const char* ours = published;  ///< the cells for the recipes of macheps; `why` explains differences
+    /// The expected cells for macheps's own recipes. If they differ from `published`, `why` gives the reason.
+    const char* ours = published;
     const char* why = "";
 };
 const WrongRun runs[] = {
@@ -155,8 +157,8 @@ const WrongRun runs[] = {
      }},
 };
 
-/// Returns '1' if a test of single outputs refuses the kernel, otherwise '3' if a test of many outputs together does,
-/// otherwise '0' if the test of NaN and infinities does, and '-' if the kernel passes.
+/// Returns the first kind of test that refuses the kernel: '1' for a test of single outputs, '3' for a test of many
+/// outputs together, '0' for the test of NaN and infinities. Returns '-' if the kernel passes.
 char seen_by(const Judgement& judgement) {
     bool single = false, together = false, special = false;
     for (const Reason& reason : judgement.reasons) {

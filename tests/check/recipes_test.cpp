@@ -104,7 +104,8 @@ TEST_CASE("a correct kernel passes on the inputs of every recipe, in formats of 
     for (const Recipe& recipe : row_recipes()) CHECK(tried.count(recipe.name) == 1);
 }
 
-TEST_CASE("on the inputs of exact recipes, every output has only one right code", "[check][recipes]") {
+TEST_CASE("the inputs of exact recipes make every sum exact, so every output has only one correct code",
+          "[check][recipes]") {
     for (const char* out : {"bf16", "fp16", "fp32"}) {
         for (const char* recipe : {"integers", "resolution", "one-hot", "tail", "ties", "subnormal"}) {
             const InputPlan of = product_plan(out);

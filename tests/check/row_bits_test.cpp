@@ -243,10 +243,11 @@ void count_bits(unsigned seeds) {
 
 }  // namespace
 
-TEST_CASE("wrong kernels on rows differ in about as many outputs as the acceptance table says", "[check][bits]") {
+TEST_CASE("for wrong kernels on rows, the number of differing outputs is close to that in the acceptance table",
+          "[check][bits]") {
     count_bits(2);
 }
-TEST_CASE("wrong kernels on rows differ in about as many outputs as the table says with ten seeds",
+TEST_CASE("with ten seeds, the number of differing outputs of wrong kernels on rows is close to that in the table",
           "[check][bits][slow]") {
     count_bits(10);
 }

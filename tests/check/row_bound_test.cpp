@@ -11,10 +11,10 @@ using namespace macheps::files;
 
 namespace {
 
-constexpr double u = 0x1p-24, k = 2;  // k: largest error of exp, rsqrt, tanh and erf in ulp; for log, half of k
+constexpr double u = 0x1p-24, k = 2;  // exp, rsqrt, tanh and erf are within k ulp, and log is within k / 2 ulp
 
 struct Bounded {
-    std::vector<double> y, bound, input;  ///< before the last rounding
+    std::vector<double> y, bound, input;  ///< `bound` is the error bound before the last rounding
 };
 
 /// Returns the bounds that the check computes for a case in fp32.
@@ -58,12 +58,12 @@ void compare_above(const std::string& op, const Bounded& b, const std::vector<do
     }
 }
 
-/// Returns the relative error bound of e^x. The argument of 2^(x log2 e) is rounded twice, and subtracting a maximum
-/// rounds it `subtractions` more times.
+/// Returns the relative error bound of e^x. In 2^(x log2 e), the product x log2 e has two roundings. If x is itself a
+/// rounded difference from a maximum, it has `subtractions` more.
 double of_exponential(double x, double subtractions) { return (2 * k + (2 + subtractions) * std::fabs(x)) * u; }
 
-/// Returns the error bound of the logarithm of a row's sum of exponentials, from which the maximum was subtracted. Sets
-/// `most` to the maximum and `log` to the logarithm.
+/// Returns the error bound of log s, where s is the sum of exp(t - m) over the elements t of a row with the maximum m.
+/// Sets `most` to m and `log` to log s.
 double of_log_sum(const std::vector<double>& x, double& most, double& log) {
     most = *std::max_element(x.begin(), x.end());
     double sum = 0, errors = 0;
@@ -112,7 +112,7 @@ TEST_CASE("bounds of reductions agree with their closed forms", "[check]") {
             const double s = sum_of(b.input, magnitude), y = std::fabs(b.y[0]);
             CAPTURE(op, columns);
             if (op == "sum") compare(op, b, {(n - 1) * u * s});
-            // The quotient of a mean may be a product with the rounded reciprocal, which costs 2u instead of u.
+            // A mean may multiply by the rounded reciprocal of n instead of dividing by n. This costs 2u instead of u.
             if (op == "mean") compare(op, b, {(n - 1) * u * s / n + 2 * u * y});
             // The root halves the relative error of the sum of squares. The product x rsqrt(x) adds its own error.
             if (op == "norm2") compare(op, b, {(0.5 * n + 2 * k + 1) * u * y});
@@ -150,8 +150,8 @@ TEST_CASE("bounds of softmax agree with their closed forms", "[check]") {
         online.declaration.block = 8;
         for (std::size_t i = 0; i < e.size(); ++i) form[i] += b.y[i] * std::ceil(n / 8) * 2 * (k + 1) * u;
         compare("online", bounded(online), form);
-        // If the maximum m is not subtracted, |x| replaces |x - m|, and the argument is rounded twice instead of three
-        // times.
+        // If the maximum m is not subtracted, the bound of an exponential depends on |x| instead of |x - m|, and its
+        // argument is rounded twice instead of three times.
         RowCase plain = c;
         plain.declaration.subtracts_max = false;
         mean = 0;
@@ -170,8 +170,8 @@ TEST_CASE("bounds of norms agree with their closed forms", "[check]") {
             const double n = static_cast<double>(columns);
             RowCase c = fixed("rmsnorm", columns, mean, 1, 11);
             std::vector<double> form;
-            // The gain adds one rounding; in the table of the specification, the gain is 1. The division by n in the
-            // mean may round twice.
+            // The multiplication by the gain rounds once. The table of the specification lacks this rounding, because
+            // its gain is 1. The division by n in the mean may round twice.
             const Bounded rms = bounded(c);
             for (const double y : rms.y) form.push_back(std::fabs(y) * (0.5 * (n + 3) + 2 * k + 2) * u);
             compare("rmsnorm", rms, form);
@@ -229,8 +229,8 @@ TEST_CASE("bounds of activations agree with their closed forms", "[check]") {
     compare("sigmoid", sigmoid, sigmoid_form);
     compare("tanh", tanh, tanh_form);
     compare("exp", exp, exp_form);
-    // For an e^x that is computed as 2^(x log2 e), the specification counts one rounding of the argument. There are
-    // two, as in softmax. For x < -2, the bound is therefore larger than the bound in the specification.
+    // If e^x is computed as 2^(x log2 e), the argument is rounded twice, as in softmax. The specification counts only
+    // one of these roundings. For x < -2, the computed bound is therefore larger than the bound in the specification.
     for (std::size_t i = 0; i < x.size(); ++i) {
         if (x[i] > -1) CHECK(silu.bound[i] <= silu_published[i] * 1.01);
         if (x[i] < -2) CHECK(silu.bound[i] > silu_published[i]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests row kernels with the bugs that the acceptance table lists (published verdicts on kernels with bugs). Each
-// kernel must get its verdict with every seed. Also tests the wrong kernels that checks simulate for each operation,
-// and kernels with declared shortcuts.
+// Tests row kernels with bugs. The acceptance table is a published list of bugs and of the verdicts that kernels with
+// these bugs must get. Each kernel must get the listed verdict with every seed. Also tests the wrong kernels that
+// checks simulate for each operation, and kernels with declared shortcuts.
 #include "tests/check/row_kernels.hpp"
 
 namespace row_bugs_test {
@@ -176,7 +176,8 @@ TEST_CASE("a softmax that swallows a NaN fails", "[check]") {
     CHECK(v.reasons.front().count == 100);
 }
 
-TEST_CASE("wrong kernels of an operation fail, and the check of a correct kernel lists them as caught", "[check]") {
+TEST_CASE("a wrong kernel fails, and the check of the correct kernel states that it would have caught the wrong one",
+          "[check]") {
     struct Case {
         const char *op, *mutant;
         Store out;
@@ -276,7 +277,8 @@ TEST_CASE("kernels with a shortcut fail unless the shortcut is declared", "[chec
     }
 }
 
-TEST_CASE("declared orders and functions tighten the limits, and kernels that use others fail", "[check]") {
+TEST_CASE("a declared order of summation tightens the limits, and declared approximate functions widen them",
+          "[check]") {
     std::mt19937 random(64);
     RowCase c = row_case("sum", random, 40, 1000, Store::fp32, Store::fp32, 5);
     Kernel chain = lanes32(random), tree = chain;
@@ -334,7 +336,8 @@ TEST_CASE("online and unshifted softmaxes are accepted if they are declared", "[
     CHECK(verdict_of("softmax", c, lanes32(random)).outcome == Outcome::weak);
 }
 
-TEST_CASE("checks on normal data would catch every wrong kernel that they must catch, except a wrong eps", "[check]") {
+TEST_CASE("normally distributed data reveals every wrong kernel that a check must catch, except a wrong eps",
+          "[check]") {
     for (const std::string& op : row_operations()) {
         for (const Store store : {Store::fp32, Store::bf16}) {
             std::mt19937 random(33);
@@ -343,8 +346,8 @@ TEST_CASE("checks on normal data would catch every wrong kernel that they must c
                 c.declaration.reduction = check::Reduction::none;
                 c.out_shape = {33};
             }
-            // Some rows end with their largest or smallest element; a positive one is kept by relu. Otherwise, a lost
-            // tail would not change the results.
+            // In three rows, the last element is set to the largest or smallest number of the row. Two of these
+            // elements are positive, so relu keeps them. With other data, a lost tail may not change any result.
             if (op.find("max") != std::string::npos || op == "min" || op == "relu") {
                 c.x[129] = 10, c.x[259] = -10, c.x.back() = 9;
                 c.arrays[0] = array("x", {33, 130}, c.x);
@@ -359,7 +362,7 @@ TEST_CASE("checks on normal data would catch every wrong kernel that they must c
     }
 }
 
-TEST_CASE("for a long softmax, a tolerance that an output of zeros satisfies is refused (r19)", "[check]") {
+TEST_CASE("for a long softmax, a tolerance that an output of zeros satisfies is refused", "[check]") {
     // The largest of 32768 probabilities is about 2e-3, so a tolerance of 1e-2, which test suites often use, accepts an
     // output of zeros.
     std::mt19937 random(1000);

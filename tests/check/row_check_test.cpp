@@ -162,14 +162,14 @@ TEST_CASE("a check is weak if its inputs do not reveal a wrong eps, and small in
     const check::Verdict usual = blind(1), small = blind(0x1p-9f);
     REQUIRE(usual.outcome == Outcome::weak);
     CHECK(usual.reasons.front().text.starts_with(
-        "this check could not have caught a wrong kernel: eps 1e-06 for 1e-05 (operation; largest change 0.00"));
+        "this check could not have caught a wrong kernel: eps 1e-06 for 1e-05 (operation; its largest effect is 0.00"));
     for (const auto* mutant : small.blind(check::Power::structure))
         CHECK(mutant->name.find("eps") == std::string::npos);
 }
 
 TEST_CASE("bounds of softmax and RMSNorm equal those in the table of the specification", "[check]") {
-    // The table has relative bounds: softmax of (0, 1, 2, 3) with exp within 4 ulp, and RMSNorm of (1, 2, 3, 4) with
-    // rsqrt within 2 ulp.
+    // The table lists relative bounds for two examples: a softmax of (0, 1, 2, 3) with exp within 4 ulp, and an RMSNorm
+    // of (1, 2, 3, 4) with rsqrt within 2 ulp.
     check::Nodes n;
     const check::Value x = n.input(0, check::Axis::each), e = n.exponential(n.subtract(x, n.greatest(x)));
     n.divide(e, n.sum(e), 4);
@@ -196,7 +196,8 @@ TEST_CASE("bounds of softmax and RMSNorm equal those in the table of the specifi
         CHECK(bounds.back()[i] / values.back()[i].high == Approx(5.67e-7).epsilon(0.01));
 }
 
-TEST_CASE("references of rows agree with long double to 14 digits", "[check]") {
+TEST_CASE("the reference results of layernorm, softmax and log_softmax agree with long double to 14 digits",
+          "[check]") {
     std::mt19937 random(31);
     for (int trial = 0; trial < 200; ++trial) {
         const std::int64_t columns = 1 + random() % 200;

@@ -51,8 +51,8 @@ struct Kernel {
     Jitter f;
     bool reciprocal = false, joint = false;
     Fault fault{};
-    bool fuses = true;                ///< a last product and its addend are rounded together (fma)
-    Store inner_store = Store::bf16;  ///< the format of intermediate results with narrow_inner
+    bool fuses = true;                ///< a product and the addition that follows it at the end are one fma
+    Store inner_store = Store::bf16;  ///< if fault.narrow_inner: the format of intermediate results
 
     float sum(Floats x) const {
         x.resize(x.size() - std::min(x.size(), static_cast<std::size_t>(fault.dropped)));

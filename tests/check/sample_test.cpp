@@ -66,7 +66,7 @@ check::Verdict judged(const ProductCheck& c, const Floats& out, std::int64_t eve
 
 }  // namespace
 
-TEST_CASE("a sample has an output in each row and column of every N x N square, and all ends of rows and columns",
+TEST_CASE("a sample contains an output of each row and column in every N x N square, and all border outputs",
           "[check][sample]") {
     struct Case {
         std::int64_t m, n, every;
@@ -94,7 +94,7 @@ TEST_CASE("a sample has an output in each row and column of every N x N square, 
         sampled.insert(place);
         rows[row].insert(column);
         columns[column].insert(row);
-        // The sampled product multiplies the same operands as the whole product does for this output.
+        // For this output, the sampled product multiplies the same operands as the whole product.
         const std::int64_t r = i / part.n, j = i % part.n, matrix = of.batch_of_b(row);
         for (std::int64_t p = 0; p < of.k; ++p) {
             CHECK(part.a_at(r, p) == static_cast<double>(row * of.k + p));
@@ -142,7 +142,9 @@ TEST_CASE("sampled outputs have the same limits as in a check of all outputs", "
     }
 }
 
-TEST_CASE("the certain limit of a screened sum is at least the sum of the bounds of its outputs", "[check][sample]") {
+TEST_CASE(
+    "if outputs are screened by their sum, the guaranteed limit of the sum is at least the sum of the outputs' bounds",
+    "[check][sample]") {
     struct Case {
         const char* machine;
         Format format, out;
@@ -183,7 +185,7 @@ TEST_CASE("the certain limit of a screened sum is at least the sum of the bounds
     }
 }
 
-TEST_CASE("no legal product is refused by its screen", "[check][sample]") {
+TEST_CASE("the screening of all outputs refuses no legal product", "[check][sample]") {
     double most = 0;
     for (int run = 0; run < 150; ++run) {
         std::mt19937 random(static_cast<unsigned>(run));
@@ -204,7 +206,7 @@ TEST_CASE("no legal product is refused by its screen", "[check][sample]") {
     CHECK(most > 0.1);  // if no sum came near its limit, this test would be meaningless
 }
 
-TEST_CASE("no legal product with alpha, beta and c is refused by its screen", "[check][sample]") {
+TEST_CASE("the screening of all outputs refuses no legal product with alpha, beta and c", "[check][sample]") {
     for (int run = 0; run < 12; ++run) {
         std::mt19937 random(static_cast<unsigned>(run));
         const Format outs[] = {bf16, fp32, fp16};
@@ -229,11 +231,10 @@ TEST_CASE("no legal product with alpha, beta and c is refused by its screen", "[
     }
 }
 
-TEST_CASE("outputs that cannot overflow are screened, and others are judged only if they are sampled",
-          "[check][sample]") {
+TEST_CASE("outputs that may overflow are not screened, and are judged only if they are sampled", "[check][sample]") {
     std::mt19937 random(17);
-    // The screen adds 64 outputs at a time. Their sums of magnitudes add up to more than the largest fp16 number, but
-    // no single one exceeds it.
+    // The screen adds 64 outputs at a time. The total of the sums of magnitudes of 64 outputs exceeds the largest fp16
+    // number, although the sum of magnitudes of each single output does not.
     ProductCheck c = product(20, 128, 2048, "sm80.mma.fp16", fp16, fp16, Draw::normal, false, random);
     const check::Posed all = posed(c, legal(c), 4);
     REQUIRE(all.problem.screen);
@@ -259,7 +260,8 @@ TEST_CASE("faults outside the sample are found, with their place", "[check][samp
     REQUIRE(pass.screen);
     CHECK(pass.screen->outputs == 128 * 256);
     CHECK(pass.screen_bounds < 200);
-    // Find an output outside the sample of one in 16 that is large enough to show a fault.
+    // The sample has one output in 16. Find an output that is not in the sample, and is large enough for a fault to be
+    // detected.
     const check::Posed of = posed(c, right, 16);
     std::set<std::int64_t> sampled;
     for (std::int64_t i = 0; i < of.problem.sample->rows() * of.problem.sample->columns(); ++i)
@@ -350,8 +352,8 @@ TEST_CASE("each batch is sampled with its own b, and declared bits are compared 
     CHECK(right.outcome == check::Outcome::pass);
     REQUIRE(right.bits);
     CHECK(right.bits->differ == 0);
-    // The check would catch a batch that uses the b of the previous batch. It also finds a single wrong bit in a
-    // sampled output.
+    // The check catches the simulated kernel in which a batch uses the b of the previous batch. The check also finds a
+    // single wrong bit in a sampled output.
     const auto other = std::find_if(right.mutants.begin(), right.mutants.end(), [](const check::Mutant& mutant) {
         return mutant.name == "a group with the b of the one before it";
     });

@@ -25,13 +25,13 @@ Floats drawn_scales(std::size_t count, const Format& format, std::mt19937& rando
     return x;
 }
 
-/// A matrix product with block scales. A block of a is one row times `block` elements along k. A block of b is
-/// `b_outer` columns times `block` elements along k.
+/// A matrix product with block scales. One scale of a covers `block` elements along k in one row. One scale of b covers
+/// `block` elements along k in each of `b_outer` columns.
 struct Scaled {
     MachineGemm g{};
     std::size_t block = 128, b_outer = 1;
     Format scale = fp32;
-    Floats a_scales{}, b_scales{};  ///< [m, blocks] and [blocks, columns of blocks]
+    Floats a_scales{}, b_scales{};  ///< shapes: [m, blocks()] and [blocks(), ceil(n / b_outer)]
 
     std::size_t blocks() const { return parts(g.k, block); }
     Floats expanded_b() const {
@@ -155,11 +155,13 @@ void judge_scaled_units(int runs) {
         std::printf("%-24s largest error %.3f of its bound\n", unit.name, most);
         all = std::max(all, most);
     }
-    CHECK(all > 0.1);  // over all units, because fp4 sums have almost no error
+    CHECK(all > 0.1);  // the largest ratio of all units; in units for fp4 alone, it is almost 0
 }
 
-TEST_CASE("block-scaled sums stay within the bounds of their units", "[check][scaled]") { judge_scaled_units(40); }
-TEST_CASE("1000 block-scaled sums stay within the bounds of each unit", "[check][scaled][slow]") {
+TEST_CASE("errors of block-scaled sums stay within the bounds of their matrix units", "[check][scaled]") {
+    judge_scaled_units(40);
+}
+TEST_CASE("errors of 1000 block-scaled sums stay within the bounds of each matrix unit", "[check][scaled][slow]") {
     judge_scaled_units(1000);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests checks of matrix products that are summed in fp32 over slices of k. A check assumes this if no machine is
-// declared. It must refuse no common order of summation, and must detect errors that the wider bound for all orders
-// would hide.
+// Tests checks of matrix products that are summed in fp32 over slices of k. A check assumes this kind of summation if
+// no machine is declared. It must accept every common order of summation. It must also detect errors that the wider
+// bound for arbitrary orders would permit.
 #include "experiments/check/checked.hpp"
 #include "tests/check/product_checks.hpp"
 
@@ -18,7 +18,8 @@ using check::Outcome;
 namespace {
 
 /// Returns an order of summation that divides k into blocks. In each block, lanes take `terms` neighbouring terms in
-/// turn, and the sums of the lanes are joined by halves or one after another.
+/// turn. The sums of the lanes are then added: in a tree if `by_halves` (each step adds the second half to the first
+/// half), otherwise one after another.
 kernels::Order lanes(std::size_t count, std::size_t terms, std::size_t block, bool by_halves) {
     return {"lanes", [=](const Floats& x) {
                 float all = 0;
@@ -58,7 +59,7 @@ std::vector<kernels::Order> usual_orders() {
     }
     all.push_back(lanes(8, 1, 128, true));    // NumPy's sum, with blocks added in order
     all.push_back(lanes(16, 1, 512, false));  // accumulators of a vector loop
-    all.push_back(lanes(32, 4, 2048, true));  // a warp with loads of four
+    all.push_back(lanes(32, 4, 2048, true));  // a warp whose lanes load four terms at a time
     all.push_back(atomics(3, 1));
     all.push_back(atomics(4, 2));
     return all;
@@ -155,8 +156,9 @@ TEST_CASE("the bound for sums over slices refuses none of 6000 products in commo
     CHECK(judged(5500, 5, 4, 16, 3000).refused + judged(500, 6, 48, 64, 800).refused == 0);
 }
 
-TEST_CASE("the bound for sums over slices holds if only one assignment of terms to lanes has large partial sums",
-          "[check][sliced]") {
+TEST_CASE(
+    "the bound for sliced sums also covers data for which only one assignment of terms to lanes has large partial sums",
+    "[check][sliced]") {
     const auto [count, neighbours, why] = GENERATE(table<std::size_t, std::size_t, const char*>({
         {4, 4, "follows from 8 lanes of 4 terms"},
         {2, 8, "follows from 8 lanes of 4 terms, whose neighbours are merged first"},
@@ -166,8 +168,9 @@ TEST_CASE("the bound for sums over slices holds if only one assignment of terms 
         {8, 1, "lanes of one term"},
     }));
     CAPTURE(count, neighbours, why);
-    // In the first turns, the sum of each lane grows to 1 or -1. If terms are assigned to lanes in any other way, terms
-    // with different signs cancel. All later terms are smaller than half an ulp of these sums, so a lane loses them.
+    // In each turn, every lane takes `neighbours` terms. In the first turns, the sum of each lane grows to 1 or -1. Any
+    // other assignment of terms to lanes adds terms with different signs, which cancel. All later terms are smaller
+    // than half an ulp of 1, so a lane loses them.
     constexpr std::size_t k = 8192, turns = 64;
     const std::size_t turn = count * neighbours;
     Floats x(k, 0.99f * 0x1p-24f);
@@ -224,7 +227,7 @@ TEST_CASE("partial sums in bf16 do not hide an output that is 3 % too large", "[
     CHECK_FALSE(is_accepted(verdict(wrong)));
 }
 
-TEST_CASE("a verdict names a tighter declaration that also passes, or a looser one that would pass",
+TEST_CASE("if a tighter declaration would also pass, or only a looser one would, the verdict names that declaration",
           "[check][sliced]") {
     const Fp32Product p(43);
     const check::Checked loose = check::check_arrays(gemm("any"), p.arrays(p.run(chain_step)), {}, pool());
@@ -235,7 +238,8 @@ TEST_CASE("a verdict names a tighter declaration that also passes, or a looser o
         std::string::npos);
     CHECK(loose.json().at("tighter").size() == loose.tighter.size());
     for (const check::Alternative& each : loose.tighter) CHECK(each.narrower >= 1.5);
-    // This kernel adds the terms of each output in ascending order. It is legal only if every order of summation is.
+    // This kernel adds the terms of each output in ascending order. It is legal only if the declaration allows every
+    // order of summation.
     const auto sorted = p.run([](float, float, float) { return 0.0f; });
     Floats out = sorted;
     for (std::int64_t i = 0; i < p.m; ++i) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests suites: valid suites, errors and their places, and how several inputs of a check are judged together.
+// Tests suites: valid suites, the errors in invalid suites and the positions that they name, and how several inputs of
+// one check are judged together.
 #include "core/codec.hpp"
 #include "experiments/check/verdicts/run.hpp"
 #include "experiments/files/config/toml_lines.hpp"
@@ -150,7 +151,7 @@ TEST_CASE("errors in a suite are reported with line, column and the nearest vali
     }
 }
 
-TEST_CASE("a semicolon ends a line outside strings and comments", "[check][suite]") {
+TEST_CASE("a semicolon outside strings and comments ends a line of a suite", "[check][suite]") {
     const TomlLines lines = split_toml_lines("a = 1; b = ';'  # c; d\ns = \"x\\\";\"; m = '''\n;''' ; e = 2");
     CHECK(lines.text == "a = 1\n b = ';'  # c; d\ns = \"x\\\";\"\n m = '''\n;''' \n e = 2");
     REQUIRE(lines.starts.size() == 6);
@@ -183,7 +184,7 @@ TEST_CASE("options of the suite apply to its checks, and options of a check over
                     "suite.toml");
     CHECK(suite.checks[0].options.require == Power::null);
     CHECK(suite.checks[0].options.delta == 1e-6);
-    CHECK(suite.checks[0].line == 4);  // without a source, annotations point into the suite
+    CHECK(suite.checks[0].line == 4);  // without the key `source`, annotations point to this line of the suite
     CHECK(suite.checks[1].options.require == Power::precision);
     CHECK(suite.checks[1].options.allow_weak);
     CHECK(suite.checks[1].options.rtol == 0.5);
@@ -209,7 +210,7 @@ TEST_CASE("an input is not weak if another input of the check catches the wrong 
         CHECK(one.verdict.reasons.empty());
     }
     CHECK(exit_of(both) == Exit::ok);
-    // If two checks share the files, each of them is judged alone.
+    // If the two files belong to different checks, each file is judged alone.
     const std::vector<Checked> apart = run_text(norms + "name = 'one'\nfiles = '" + at + "/usual.npz'\n" + norms +
                                                 "name = 'two'\nfiles = '" + at + "/small.npz'\n");
     CHECK(apart[0].outcome == Outcome::weak);
@@ -258,7 +259,8 @@ TEST_CASE("a bad input does not stop the suite, and is reported with its place",
     }
 }
 
-TEST_CASE("the worst of several checks decides the exit code: 1 before 3 before 2", "[check][suite]") {
+TEST_CASE("the exit code of several checks is 1 if any check has 1, otherwise 3 if any has 3, otherwise 2 if any has 2",
+          "[check][suite]") {
     const auto code = [](std::vector<Outcome> outcomes, bool allow_weak = false) {
         std::vector<Checked> checks;
         for (const Outcome outcome : outcomes) {
@@ -360,10 +362,11 @@ TEST_CASE("the metrics agree with their definitions, computed by hand", "[check]
     CHECK(values.at("sqnr") == Approx(10 * std::log10(signal / noise)).epsilon(1e-14));
     CHECK(values.at("cosine") == Approx(product / std::sqrt(signal * power)).epsilon(1e-14));
     CHECK(values.at("calc_diff") == Approx(1 - 2 * product / (signal + power)).epsilon(1e-12));
-    CHECK(values.size() == 6);  // and ulp, in units of the last place of the exact output
+    CHECK(values.size() == 6);  // the sixth metric is ulp, in units of the last place of the exact output
 }
 
-TEST_CASE("a distance in codes counts the values of the format in between", "[check][suite]") {
+TEST_CASE("the distance of two numbers in codes is the number of steps from one to the other in their format",
+          "[check][suite]") {
     // All finite values of fp16 in order, without -0, which is the same number as 0.
     std::vector<double> values;
     for (std::uint32_t code = 0; code < 0x10000; ++code)
@@ -412,7 +415,8 @@ TEST_CASE("if the error of a product is too large for sums in fp32, the report s
 
 TEST_CASE("the report suggests --inner for a norm that rounds before its gain, but not for a wrong norm",
           "[check][suite]") {
-    // `rounded` is exact except for the rounding before the gain, which is not declared.
+    // The outputs `rounded` are exact, except that they are rounded before the gain is applied. This rounding is not
+    // declared.
     constexpr std::size_t rows = 8, columns = 256;
     std::vector<float> x(rows * columns), gain(columns), rounded(x.size()), wrong(x.size());
     const auto to_bf16 = [](double v) {

@@ -101,7 +101,8 @@ using Values = std::vector<double>;
 
 }  // namespace
 
-TEST_CASE("single tensors, dictionaries, views and other memory orders are read from .pt files", "[check][files]") {
+TEST_CASE("single tensors, dictionaries, views and tensors in any memory order are read from .pt files",
+          "[check][files]") {
     const auto one = read(Pickler().tensor("FloatStorage", "0", 0, {2, 3}, {3, 1}).add(".").bytes);
     REQUIRE(one.size() == 1);
     CHECK(one[0].name == "stem");
@@ -129,7 +130,7 @@ TEST_CASE("single tensors, dictionaries, views and other memory orders are read 
 }
 
 TEST_CASE("a .pt file of PyTorch 2.15 with fp8 tensors, a state_dict and other entries is read", "[check][files]") {
-    // Written by torch.save: see tests/golden/README.md. g has the values -5.5, -4.5, ..., 5.5 in 3 rows.
+    // The file was written by torch.save (see tests/golden/README.md). g has the values -5.5, -4.5, ..., 5.5 in 3 rows.
     const auto all = read_arrays(fs::path(MACHEPS_SOURCE_DIR) / "tests/golden/torch_files/torch_2_15.pt");
     std::vector<std::string> names;
     for (const StoredArray& array : all) names.push_back(array.name);
@@ -221,29 +222,30 @@ TEST_CASE("dictionary entries that are not tensors are skipped, and tensors insi
     CHECK(holds(error_of([&] { read(with(deep)); }), "nested more than 64 levels deep"));
 }
 
-TEST_CASE("a .pt file with other code or malformed contents is refused, with the reason", "[check][files]") {
+TEST_CASE("a .pt file that is malformed or whose pickle calls unexpected code is refused, with the reason",
+          "[check][files]") {
     const auto refused = [](const std::string& pickle) { return error_of([&] { read(pickle); }); };
     const Pickler plain = Pickler().tensor("FloatStorage", "0", 0, {2, 3}, {3, 1});
     CHECK(refused(plain.bytes + ".") == "accepted");
-    // This is the smallest pickle that would run a command.
+    // This is the smallest pickle that makes an unsafe reader run a command.
     const std::string shell = refused(Pickler().name("os", "system").add("(").text("true").add("tR.").bytes);
-    CHECK(shell.starts_with("3 test.pt: it names os.system, and macheps does not open pickled code (byte 2"));
+    CHECK(shell.starts_with("3 test.pt: the pickle names os.system, and macheps does not open pickled code (byte 2"));
     CHECK(holds(shell, "save as safetensors"));
     CHECK(holds(refused(Pickler().name("torch._utils", "_rebuild_sparse_tensor").bytes),
-                "it names torch._utils._rebuild"));
-    CHECK(holds(refused(Pickler().name("builtins", "eval").bytes), "it names builtins.eval"));
-    CHECK(holds(refused(Pickler().name("__builtin__", "getattr").bytes), "it names __builtin__.getattr"));
+                "the pickle names torch._utils._rebuild"));
+    CHECK(holds(refused(Pickler().name("builtins", "eval").bytes), "the pickle names builtins.eval"));
+    CHECK(holds(refused(Pickler().name("__builtin__", "getattr").bytes), "the pickle names __builtin__.getattr"));
     CHECK(holds(refused(Pickler().tensor_3("complex32", "0", 0, {1}, {1}).add(".").bytes),
                 "'stem' has elements of type torch.complex32, which is not supported"));
     CHECK(holds(refused(Pickler().add("}(").text("a").add("ub.").bytes), "a key has no value"));
-    CHECK(holds(refused(plain.bytes + "}b."), "it sets the state of an object"));
+    CHECK(holds(refused(plain.bytes + "}b."), "the pickle sets the state of an object"));
     CHECK(holds(refused(Pickler().number(1).add(".").bytes), "neither a tensor nor a dictionary"));
     CHECK(holds(refused(Pickler().add("}").number(1).number(2).add("s.").bytes), "has keys that are not names"));
     CHECK(holds(refused("\x80\x04."), "protocol 4"));
     CHECK(holds(refused(Pickler().add("R").bytes), "an instruction has no operand"));
-    CHECK(holds(refused(Pickler().add("K\x01(0").bytes), "do not need the instruction 0x30"));
+    CHECK(holds(refused(Pickler().add("K\x01(0").bytes), "the instruction 0x30 is refused"));
     CHECK(holds(refused(Pickler().add("K\x01(\x85").bytes), "an instruction has no operand"));  // below the mark
-    CHECK(holds(refused(Pickler().add("h\x05").bytes), "it reads a memo entry that was never stored"));
+    CHECK(holds(refused(Pickler().add("h\x05").bytes), "the pickle reads a memo entry that was never stored"));
     CHECK(holds(refused(Pickler().add("X\xff\xff\xff\xff").bytes), "the pickle is cut short"));
     CHECK(holds(refused(Pickler().add("NN.").bytes), "more than one value"));
     CHECK(holds(error_of([&] { parse_arrays(torch_file(plain.bytes + ".", "big"), "x", "test.pt"); }), "big-endian"));
@@ -277,7 +279,8 @@ TEST_CASE("a tensor that claims elements outside of its storage is refused", "[c
     }
     CHECK(holds(error_of([&] { read(Pickler().tensor("FloatStorage", "7", 0, {1}, {1}).add(".").bytes); }),
                 "the storage '7' of 'stem' is missing"));
-    // Many names for one storage: their bytes together are limited to a multiple of the file size.
+    // Forty arrays refer to the same storage. The reader limits the total size of all arrays to 16 times the size of
+    // the file, so it refuses this file.
     const std::string large(1 << 20, 'x');
     Pickler many;
     many.add("}(");
@@ -287,7 +290,7 @@ TEST_CASE("a tensor that claims elements outside of its storage is refused", "[c
     CHECK(holds(error_of([&] { parse_arrays(file, "x", "test.pt"); }), "more than 16 times the bytes of the file"));
 }
 
-TEST_CASE("a damaged .pt file gives an error or other numbers, never a crash", "[check][files]") {
+TEST_CASE("reading a damaged .pt file gives an error or different numbers, and never crashes", "[check][files]") {
     Pickler pickler;
     pickler.add("}(").text("a").tensor("FloatStorage", "0", 1, {2, 2}, {3, 1}).text("b");
     pickler.tensor("BFloat16Storage", "1", 0, {2}, {1}).text("c").tensor_3("float8_e4m3fn", "0", 3, {4, 2}, {2, 1});
@@ -340,7 +343,8 @@ TEST_CASE("raw numbers are read in the declared format and shape, and never past
                 "the rows have an odd number of codes"));
 }
 
-TEST_CASE("elements are gathered by their strides, and only if all of them exist", "[check][files]") {
+TEST_CASE("the elements of a tensor are gathered by its strides, unless an element is outside the data",
+          "[check][files]") {
     const std::string data = "abcdef";
     CHECK(in_rows(data, 1, {2, 3}, {3, 1}) == "abcdef");
     CHECK(in_rows(data, 1, {3, 2}, {1, 3}) == "adbecf");

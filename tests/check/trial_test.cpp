@@ -50,7 +50,8 @@ const check::Mutant& named(const std::vector<check::Mutant>& mutants, const std:
 
 }  // namespace
 
-TEST_CASE("outputs are divided into growing parts of whole rows, with each output in one part", "[check][trial]") {
+TEST_CASE("outputs are divided into parts of increasing size that consist of whole rows and do not overlap",
+          "[check][trial]") {
     const Rows rows = long_softmax(4000, 1);
     const auto parts = check::growing_parts(rows.posed.problem);
     REQUIRE(parts.size() == 3);  // 2^16, 2^20 and the rest of 2 million elements
@@ -63,7 +64,7 @@ TEST_CASE("outputs are divided into growing parts of whole rows, with each outpu
     CHECK(end == rows.limits.size());
 }
 
-TEST_CASE("among many outputs, a fault is caught in any place", "[check][trial]") {
+TEST_CASE("a single fault among many outputs is caught at any place", "[check][trial]") {
     const Rows rows = long_softmax(1000, 2);
     std::vector<check::Mutant> mutants;
     check::Trial trial(rows.limits, check::growing_parts(rows.posed.problem), nullptr, pool(), mutants);
@@ -169,7 +170,8 @@ TEST_CASE("a judgement has the same figures for every number of threads", "[chec
     }
 }
 
-TEST_CASE("sums of a grid equal those of loops over its rows, columns and tiles", "[check][trial]") {
+TEST_CASE("sums over the rows, columns and tiles of a grid of outputs equal the sums of plain loops",
+          "[check][trial]") {
     struct Count {
         double total = 0;
         void add(const Count& other) { total += other.total; }

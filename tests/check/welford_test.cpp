@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests layer norms that update the mean and the sum of squares with each number of a row (Welford), or merge these two
-// from parts of a row (Chan, Golub and LeVeque). They are legal if this is declared. Also tests declared tiles.
+// Tests layer norms with two methods for the mean and the sum of squares of a row: to update them with each number
+// (Welford), and to merge them from parts of the row (Chan, Golub and LeVeque). The methods are legal if they are
+// declared. Also tests declared tiles.
 #include "tests/check/row_kernels.hpp"
 
 namespace welford_test {
@@ -74,7 +75,7 @@ Floats numbers(std::size_t rows, std::size_t columns, float mean, float sigma, b
 
 }  // namespace
 
-TEST_CASE("no layer norm with Welford's updates is refused if they are declared", "[check][welford]") {
+TEST_CASE("no layer norm by Welford's algorithm is refused if the algorithm is declared", "[check][welford]") {
     double most = 0;
     std::mt19937 random(77);
     for (int run = 0; run < 240; ++run) {
@@ -93,7 +94,7 @@ TEST_CASE("no layer norm with Welford's updates is refused if they are declared"
     CHECK(most > 0.01);
 }
 
-TEST_CASE("limits for Welford's updates are wider than for two passes, and still refuse wrong outputs",
+TEST_CASE("the limits for Welford's algorithm are wider than for two passes, and wrong outputs still fail",
           "[check][welford]") {
     std::mt19937 random(5);
     const Floats x = numbers(8, 512, 20, 1, false, random);
@@ -112,7 +113,7 @@ TEST_CASE("limits for Welford's updates are wider than for two passes, and still
     CHECK(check::declared_json(declared("two_pass", Store::fp32)).at("variance") == "two_pass");
 }
 
-TEST_CASE("errors of a declared tile are judged together", "[check][tile]") {
+TEST_CASE("if a tile size is declared, the errors of the outputs in each tile are judged together", "[check][tile]") {
     std::mt19937 random(31);
     const std::size_t m = 96, n = 128, k = 64;
     const kernels::Gemm g{.m = m,
@@ -156,7 +157,8 @@ TEST_CASE("errors of a declared tile are judged together", "[check][tile]") {
     const check::Judgement with_tiles = check::judge(limits, moved);
     CAPTURE(plain.z_tiles, with_tiles.z_tiles, plain.z_part);
     CHECK(with_tiles.z_tiles >= plain.z_tiles);
-    // Tiles of 64 rows begin at rows 0 and 64, so each contains half of the area. Tiles of 32 rows fit the area.
+    // The area begins at row 32. Tiles of 64 rows begin at rows 0 and 64, so each of them contains only half of the
+    // area. Tiles of 32 rows fit the area.
     limits.tile_rows = 32;
     const check::Judgement fitting = check::judge(limits, moved);
     CHECK(fitting.z_tiles > plain.z_tiles);

@@ -17,8 +17,8 @@ using check::Wide;
 
 namespace {
 
-/// Returns numbers of all magnitudes, some of them with a low part. They include zeros, infinities, NaN, and numbers
-/// whose results overflow.
+/// Returns numbers of all magnitudes. A number is the sum of two fp64 numbers, `high` and `low`. In about half of the
+/// numbers, `low` is not 0. The numbers include zeros, infinities, NaN, and numbers whose results overflow.
 std::vector<Wide> numbers(std::size_t count, std::mt19937_64& random, double spread) {
     const double inf = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
     const double rare[] = {0.0, -0.0, inf, -inf, nan, 1e308, -1e308, 5e-324, 709.9, -745.5, 0.35, 6, 22, -22.5, 5.99};
@@ -44,7 +44,8 @@ std::size_t first_difference(const std::vector<Wide>& x, const std::vector<Wide>
 
 }  // namespace
 
-TEST_CASE("the steps of references have the same bits on vectors as on scalars", "[check][simd]") {
+TEST_CASE("the operations that compute references give the same bits in vector code as in scalar code",
+          "[check][simd]") {
     const check::WideSteps& plain = check::wide_steps(Simd::scalar);
     std::mt19937_64 random(11);
     for (const Simd simd : available_simd()) {

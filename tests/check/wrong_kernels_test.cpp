@@ -330,7 +330,7 @@ void report(const Figures& figures) {
 
 }  // namespace
 
-TEST_CASE("nearly all independently written wrong kernels in bf16 fail on the least sets", "[check][made]") {
+TEST_CASE("nearly all independently written wrong kernels in bf16 fail on the least sets of inputs", "[check][made]") {
     Figures figures;
     run_cases("bf16", "bf16", 6, figures);
     report(figures);
@@ -338,7 +338,8 @@ TEST_CASE("nearly all independently written wrong kernels in bf16 fail on the le
     CHECK(figures.missed * 30 <= figures.kernels);
 }
 
-TEST_CASE("at least 290 of 300 independently written wrong kernels fail on the least sets", "[check][made][slow]") {
+TEST_CASE("at least 290 of 300 independently written wrong kernels fail on the least sets of inputs",
+          "[check][made][slow]") {
     const auto [x, out] =
         GENERATE(table<std::string, std::string>({{"bf16", "bf16"}, {"fp16", "fp32"}, {"fp32", "fp16"}}));
     Figures figures;

@@ -106,7 +106,7 @@ TEST_CASE("every device and goal has advice, every sentence has a source, and ev
 
 TEST_CASE("advice corrects the mistakes of published guides", "[experiments][advise]") {
     const std::vector<Advice> t4 = advise(asked("t4", Goal::pretrain, 7e9));
-    CHECK(says(t4.front().watch, "lower a scale that overflows, and raise one at which gradients vanish"));
+    CHECK(says(t4.front().watch, "lower the scale if steps overflow, and raise it if gradients vanish"));
     CHECK(says(t4.front().watch, "counts emulation"));
     CHECK(says(t4.front().watch, "above a billion"));
     CHECK_FALSE(says(advise(asked("t4", Goal::pretrain, 1e9)).front().watch, "above a billion"));
@@ -143,8 +143,7 @@ TEST_CASE("dimensions of linear layers must be multiples of 8 for 16-bit formats
     CHECK_FALSE(says(advise(asked("l40", Goal::pretrain, 7e9, {4096}))[1].watch, "stay bf16"));
 }
 
-TEST_CASE("disagreements between two policies are reported as the steps of training that differ",
-          "[experiments][advise]") {
+TEST_CASE("a comparison of two policies names each part of training in which they differ", "[experiments][advise]") {
     using Set = std::set<std::string>;
     CHECK(what_disagrees("amp-bf16", "a100-amp-bf16") == Set{});
     CHECK(what_disagrees("amp-fp16", "amp-bf16") == Set{"matmuls read", "the loss is scaled"});
@@ -155,8 +154,9 @@ TEST_CASE("disagreements between two policies are reported as the steps of train
     CHECK(what_disagrees("tf32", "fp32") == Set{"matmuls read"});
 }
 
-TEST_CASE("advice is compared with the adapters and moments in the config, not with those of its nearest policy",
-          "[experiments][advise]") {
+TEST_CASE(
+    "if a config sets adapters or moments, advice is compared with these and not with those of the nearest policy",
+    "[experiments][advise]") {
     const SiteList sites = model_sites(named_size("tiny").model);
     const auto told = [&](const Imported& config) {
         std::map<std::string, std::string> found;
@@ -180,7 +180,7 @@ TEST_CASE("advice is compared with the adapters and moments in the config, not w
     CHECK(zero.at("gradients") == "bf16");
 }
 
-TEST_CASE("every tensor of a policy has a row, and rows about sums of gradients have the formats in the config",
+TEST_CASE("tensor_rows returns one row for each tensor, and uses the config's formats for accumulated gradients",
           "[experiments][policy]") {
     const ModelConfig model = named_size("tiny", ModelKind::llama).model;
     const SiteList sites = model_sites(model);

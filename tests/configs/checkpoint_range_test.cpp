@@ -151,7 +151,7 @@ TEST_CASE("names of models that were trained in bf16 are recognised, and other n
         CHECK_FALSE(found->source.empty());
         seen.insert(found->family);
     }
-    CHECK(seen.size() == bf16_models().size());  // each row matches some name
+    CHECK(seen.size() == bf16_models().size());  // each row of bf16_models() matches one of the names above
     CHECK(find_bf16_model(std::string(100'000, 'a') + "llama-3") == nullptr);
 }
 

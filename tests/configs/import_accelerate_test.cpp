@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests imports of the config file of `accelerate launch`: mixed precision on each device, fp8 recipes as they are
-// executed, FSDP, and DeepSpeed's file.
+// Tests imports of the config file of `accelerate launch`: mixed precision on each device, the fp8 recipes that are
+// executed, FSDP, and the DeepSpeed file that a config may name.
 #include "tests/configs/import_case.hpp"
 
 namespace import_accelerate_test {
@@ -257,7 +257,7 @@ TEST_CASE("Accelerate makes a DeepSpeed config from its own keys", "[import][acc
     CHECK(fields_of(old, {"store", "compute"}) == "store=H compute=H");  // fp8 becomes fp16 on this device
 }
 
-TEST_CASE("Accelerate fills \"auto\" in DeepSpeed's file, and refuses a file that contradicts its keys",
+TEST_CASE("Accelerate replaces \"auto\" in DeepSpeed's file, and refuses a file that contradicts its keys",
           "[import][accelerate]") {
     const char* automatic =
         R"({"fp16": {"enabled": "auto"}, "bf16": {"enabled": "auto"}, "zero_optimization": {"stage": 2}, "gradient_clipping": "auto"})";
@@ -273,7 +273,8 @@ TEST_CASE("Accelerate fills \"auto\" in DeepSpeed's file, and refuses a file tha
         automatic);
     CHECK(field_of(both, "compute") == "B");
     CHECK(field_of(both, "clip") == "deepspeed max=1");
-    CHECK(find_rule(both, "accelerate/deepspeed-file-and-keys", 'E'));  // DeepSpeed's file must set the precision
+    // If the config names a DeepSpeed file, that file must set the precision, and the key mixed_precision is an error.
+    CHECK(find_rule(both, "accelerate/deepspeed-file-and-keys", 'E'));
     const char* bf16 = R"({"bf16": {"enabled": true}, "zero_optimization": {"stage": 2}})";
     CHECK(find_rule(
         with_deepspeed(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests imports of Axolotl configs: the formats to which configs resolve, and configs for which each finding is or is
-// not reported.
+// Tests imports of Axolotl configs: the formats to which configs resolve and, for each finding, configs for which it is
+// reported and configs for which it is not reported.
 #include "tests/configs/imported.hpp"
 
 namespace import_axolotl_test {
@@ -17,7 +17,7 @@ Imported axolotl(const std::string& keys, test::Asked said = {}) {
 
 }  // namespace
 
-TEST_CASE("axolotl resolves auto by what torch reports about the device", "[experiments][import][axolotl]") {
+TEST_CASE("axolotl resolves auto from what torch reports about the device", "[experiments][import][axolotl]") {
     const struct {
         const char *keys, *device;
         const char *compute, *scaler;
@@ -68,7 +68,7 @@ TEST_CASE("axolotl loads weights in the low-precision format, so full fine-tunin
     CHECK(axolotl("bf16: false\ntf32: false").field("store") == "F");
 }
 
-TEST_CASE("each finding about an axolotl config is reported exactly in the stated cases",
+TEST_CASE("each finding about an axolotl config is reported in the cases that this test lists, and in no others",
           "[experiments][import][axolotl]") {
     const struct {
         const char *keys, *device, *finding;

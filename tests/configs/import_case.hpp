@@ -91,7 +91,8 @@ inline std::string fields_of(const configs::ImportResult& result, const std::vec
     return text;
 }
 
-/// Row of a table of triggers: a config, the options, and whether the rule reports a finding with that code.
+/// A test case for one finding. An import of the config `text` must report a finding with this rule and this code if
+/// `speaks` is true, and must not report it otherwise.
 struct Trigger {
     const char *text, *versions, *device, *rule;
     char code;

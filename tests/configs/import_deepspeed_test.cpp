@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests imports of DeepSpeed's JSON config: the formats and the loss scaler that DeepSpeed's engine uses for each ZeRO
-// stage and version, and the configs to which each assertion and trap applies. The expected values are those of
-// deepspeed.initialize in 0.16.5 and 0.19.6.
+// stage and version, the configs that violate each of DeepSpeed's assertions, and the configs that fall into each known
+// trap. The expected values are those of deepspeed.initialize in 0.16.5 and 0.19.6.
 #include "tests/configs/import_case.hpp"
 
 namespace import_deepspeed_test {
@@ -140,7 +140,7 @@ TEST_CASE("the kind and the initial scale of DeepSpeed's scaler depend on stage,
     CHECK(field_of(deepspeed(text, version), "scaler") == expected);
 }
 
-TEST_CASE("DeepSpeed's clipping, buffers and reduction follow the version", "[import][deepspeed]") {
+TEST_CASE("DeepSpeed's clipping, buffers and reduction depend on the version", "[import][deepspeed]") {
     const char* fp16 = R"({"fp16": {"enabled": true}, "zero_optimization": {"stage": 1}})";
     CHECK(field_of(deepspeed(fp16, "0.16.5"), "clip") == "none");
     CHECK(field_of(deepspeed(fp16, "0.19.2"), "clip") == "none");
@@ -158,8 +158,9 @@ TEST_CASE("DeepSpeed's clipping, buffers and reduction follow the version", "[im
     CHECK(field_of(deepspeed(R"({"fp16": {"enabled": true}, "communication_data_type": "BF16"})"), "reduce") == "B");
 }
 
-TEST_CASE("\"auto\" that no trainer fills in is off from DeepSpeed 0.17.1 on, true before, and never an error",
-          "[import][deepspeed]") {
+TEST_CASE(
+    "an \"auto\" that no trainer replaces means false from DeepSpeed 0.17.1 on and true before, and is not an error",
+    "[import][deepspeed]") {
     const char* text =
         R"({"fp16": {"enabled": "auto"}, "bf16": {"enabled": "auto"}, "gradient_clipping": "auto", "train_batch_size": "auto"})";
     const ImportResult now = deepspeed(text);
@@ -345,7 +346,8 @@ TEST_CASE("a quoted false switches fp16 on in DeepSpeed versions without typed s
     CHECK_FALSE(find_rule(deepspeed(text, "0.19.6"), "deepspeed/quoted-boolean"));
 }
 
-TEST_CASE("a finding about DeepSpeed points to the switch that is on", "[import][deepspeed]") {
+TEST_CASE("a finding about a DeepSpeed mode gives the position of the switch that enables the mode",
+          "[import][deepspeed]") {
     const ImportResult result = deepspeed("{\"zero_optimization\": {\"stage\": 1},\n \"bf16\": {\"enabled\": true}}");
     const Finding* cast = find_rule(result, "deepspeed/whole-model-cast", 'N');
     REQUIRE(cast);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests conditions of importers in pairs of configs that differ in a single setting.
+// Tests the conditions in importers with pairs of configs. The two configs of a pair differ in a single setting.
 #include "tests/configs/imported.hpp"
 #include "tests/test.hpp"
 
@@ -10,8 +10,9 @@ namespace import_edges_test {
 using macheps::test::Asked;
 using macheps::test::Imported;
 
-TEST_CASE("FSDP 1 has its own clipping and divides gradients before and after their sum, FSDP 2 only fp16 gradients",
-          "[import][torch]") {
+TEST_CASE(
+    "FSDP 1 has its own clipping; it divides gradients both before and after the sum, as FSDP 2 does only in fp16",
+    "[import][torch]") {
     const Asked torch{.framework = "torch"};
     const auto fsdp = [&](const std::string& version, const std::string& reduce) {
         return Imported(
@@ -75,7 +76,7 @@ TEST_CASE("Accelerate all-gathers in fp8 only under FSDP 2", "[import][accelerat
     }
 }
 
-TEST_CASE("with torch_compile, matmuls use tf32 unless fp16 is requested, and Apex O0 runs a requested fp16 in fp32",
+TEST_CASE("torch_compile switches tf32 on unless fp16 is requested, and a requested fp16 runs in fp32 under Apex O0",
           "[import][transformers]") {
     const Asked old{.framework = "transformers", .version = "4.41"};
     CHECK(Imported("{torch_compile: true}", old).field("compute") == "T");

@@ -158,8 +158,9 @@ std::string naming(const Namer& namer, const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("a file that another file names is read as part of that file, in either order, and the import reports this",
-          "[import]") {
+TEST_CASE(
+    "if one given file refers to another, both are read as one config with a note, in whichever order they are given",
+    "[import]") {
     for (const Namer& namer : namers) {
         CAPTURE(namer.framework);
         const ConfigFolder folder;
@@ -190,7 +191,8 @@ TEST_CASE("a file that another file names is read as part of that file, in eithe
     }
 }
 
-TEST_CASE("an override may name the second file, as the error about files of two frameworks suggests", "[import]") {
+TEST_CASE("the override that the error about files of two frameworks suggests makes both files one config",
+          "[import]") {
     const ConfigFolder folder;
     const std::string main = folder.write("hf.yaml", "{per_device_train_batch_size: 4, output_dir: out, fp16: true}");
     const std::string part = folder.write("ds.json", all_auto);
@@ -252,7 +254,7 @@ TEST_CASE("for every pair of frameworks, the order of two files does not matter"
     CHECK(counts.at("refused") > 90);
 }
 
-TEST_CASE("for pairs of the reported configs, the order of the files does not matter", "[import][real]") {
+TEST_CASE("for pairs of configs from problem reports, the order of the files does not matter", "[import][real]") {
     const fs::path shared = test::shared_folder();
     if (shared.empty() || !fs::is_directory(shared / "cases/configs")) SKIP_TEST("no folder of reported configs");
     const auto counts = check_pairs(samples_of(files_in(shared / "cases/configs")));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests imports of LLaMA-Factory configs: the truth table of the compute dtype, each finding, and the recipe that fp8
-// runs.
+// Tests imports of LLaMA-Factory configs: the truth table of the compute dtype, each finding, and the fp8 recipe that
+// the key `fp8` selects.
 #include "experiments/configs/llamafactory/llamafactory.hpp"
 #include "tests/configs/imported.hpp"
 
@@ -19,7 +19,8 @@ Imported factory(const std::string& keys, test::Asked said = {}) {
 
 }  // namespace
 
-TEST_CASE("LLaMA-Factory's compute dtype follows its truth table", "[experiments][import][llamafactory]") {
+TEST_CASE("LLaMA-Factory chooses its compute dtype from bf16, fp16, the device and the dtype of the checkpoint",
+          "[experiments][import][llamafactory]") {
     using llamafactory::compute_dtype;
     const struct {
         bool bf16, fp16, torch_bf16, has_fp16;
@@ -76,7 +77,7 @@ TEST_CASE("without autocast, LLaMA-Factory multiplies in the format of the weigh
         {"do_train: true\nfinetuning_type: lora", "fp16", "H", "H"},
         {"do_train: true\nfinetuning_type: full\nuse_badam: true", "bf16", "B", "B"},
         {"do_train: false\nfinetuning_type: full", "bf16", "B", "B"},  // nothing is trained, so nothing is cast
-        {"do_train: true\nquantization_bit: 4", "bf16", "nf4", "B"},   // the compute dtype of the truth table
+        {"do_train: true\nquantization_bit: 4", "bf16", "nf4", "B"},   // computes in the dtype of the truth table
         {"do_train: true\nquantization_bit: 4", "fp32", "nf4", "H"},
         {"do_train: true\nquantization_bit: 3\nquantization_method: hqq\nbf16: true", "bf16", "int3", "B"},
         {"do_train: true\nquantization_bit: 8\nquantization_method: eetq\nbf16: true", "bf16", "int8", "B"},
@@ -116,7 +117,7 @@ TEST_CASE("the sample configs of LLaMA-Factory are accepted, with recommendation
     CHECK(galore.field("store") == "B");
 }
 
-TEST_CASE("each finding about a LLaMA-Factory config is reported exactly in the stated cases",
+TEST_CASE("each finding about a LLaMA-Factory config is reported in the cases that this test lists, and in no others",
           "[experiments][import][llamafactory]") {
     const struct {
         const char *keys, *device, *finding;
@@ -182,7 +183,7 @@ TEST_CASE("each finding about a LLaMA-Factory config is reported exactly in the 
     CHECK_FALSE(factory("no_such_key: 1\nbf16: true", {.environment = {{"ALLOW_EXTRA_ARGS", "1"}}}).result().refused());
 }
 
-TEST_CASE("LLaMA-Factory's fp8 trains with Accelerate's default, and has no effect with transformers 5",
+TEST_CASE("LLaMA-Factory's fp8 uses Accelerate's default recipe, and has no effect with transformers 5",
           "[experiments][import][llamafactory]") {
     test::Asked four{.device = "h100"};
     four.versions.emplace("transformers", parse_version("4.57"));
@@ -201,14 +202,16 @@ TEST_CASE("LLaMA-Factory's fp8 trains with Accelerate's default, and has no effe
     CHECK(factory("do_train: true\nbf16: true\nfp8: true", four).has("W llamafactory/fp8-unsupported"));
 }
 
-TEST_CASE("a key of the Megatron adapter is refused, and the error names the switch that enables it",
-          "[experiments][import][llamafactory]") {
+TEST_CASE(
+    "a key of the Megatron adapter is refused, and the error names the environment variable that enables the adapter",
+    "[experiments][import][llamafactory]") {
     const Imported config = factory("do_train: true\nfinetuning_type: full\nbf16: true\nsequence_parallel: true");
     REQUIRE(config.has("U llamafactory/unknown-key"));
     CHECK(config.result().findings.front().instead.find("USE_MCA=1") != std::string::npos);
 }
 
-TEST_CASE("a DeepSpeed file that a LLaMA-Factory config names is read", "[experiments][import][llamafactory]") {
+TEST_CASE("if a LLaMA-Factory config names a DeepSpeed file, this file is read",
+          "[experiments][import][llamafactory]") {
     std::ofstream(test::import_folder() / "zero3.json")
         << R"({"zero_optimization": {"stage": 3}, "bf16": {"enabled": "auto"}, "fp16": {"enabled": "auto"}})";
     const Imported config = factory("do_train: true\nfinetuning_type: full\nbf16: true\ndeepspeed: zero3.json");

@@ -155,7 +155,7 @@ TEST_CASE("LongSpec trains as its DeepSpeed section says, whatever its other key
     CHECK_FALSE(sample.result().refused());
 }
 
-TEST_CASE("Hydra composes a config from its defaults", "[experiments][import][longspec]") {
+TEST_CASE("Hydra composes a config from the files in its defaults list", "[experiments][import][longspec]") {
     const std::filesystem::path folder = test::import_folder() / "hydra";
     std::filesystem::create_directories(folder / "deepspeed");
     std::ofstream(folder / "deepspeed/base.yaml")
@@ -172,7 +172,8 @@ TEST_CASE("Hydra composes a config from its defaults", "[experiments][import][lo
     const Imported missing("defaults:\n  - deepspeed@ds_cfg: absent\nds_cfg: {}\n",
                            {.framework = "longspec", .file = "hydra/exp/run.yaml"});
     CHECK(missing.has("E longspec/missing-file"));
-    // The importer must also end for references whose expansion grows exponentially, and for one that refers to itself.
+    // The importer must terminate even if the expansion of references grows exponentially, or if a reference refers to
+    // itself.
     std::string bomb = "a0: x\n";
     for (int i = 1; i < 40; ++i) bomb += fmt::format("a{}: ${{a{}}}${{a{}}}${{a{}}}\n", i, i - 1, i - 1, i - 1);
     CHECK(Imported(bomb + "loop: ${loop}\nds_cfg: {}\n", {.framework = "longspec"}).field("compute") == "F");
@@ -185,7 +186,8 @@ TEST_CASE("rules that depend on names match the same names as the frameworks, in
     CHECK(llamafactory_layernorm("transformer.h.0.ln_1.bias", 1));
     CHECK(llamafactory_layernorm("model.lnproj.bias", 1));  // not a norm
     CHECK_FALSE(llamafactory_layernorm("model.lnproj.weight", 2));
-    CHECK_FALSE(llamafactory_layernorm("model.final_LayerNorm.weight", 1));  // case matters: neither `norm` nor `ln`
+    // The search for `norm` and `ln` is case-sensitive, and this name contains neither.
+    CHECK_FALSE(llamafactory_layernorm("model.final_LayerNorm.weight", 1));
     CHECK_FALSE(llamafactory_layernorm("model.layers.0.mlp.up_proj.bias", 1));
     CHECK(llamafactory_lmhead(true, 'B'));
     CHECK_FALSE(llamafactory_lmhead(true, 'F'));

@@ -10,7 +10,7 @@ using namespace macheps;
 using namespace macheps::policy;
 using test::Imported;
 
-TEST_CASE("settings of a config for the reduction of gradients over ranks become the section reduce of its policy",
+TEST_CASE("a config's settings for reducing gradients over ranks become the section `reduce` of its policy",
           "[import][ranks]") {
     struct Case {
         const char *framework, *version, *text, *reduce;

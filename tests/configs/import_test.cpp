@@ -175,9 +175,9 @@ TEST_CASE("keys that are unknown, of another version or without effect are findi
     CHECK(to_string(ignored.place) == "t.yaml:2:1");
     CHECK(only_finding("window: 3").instead == "use `fp16.window`");
     CHECK(only_finding("zzzzzz: 3").instead == "remove it");
-    CHECK(only_finding("date_type: 3").instead == "remove it");  // five edits from `dtype`
+    CHECK(only_finding("date_type: 3").instead == "remove it");  // four edits from `dtype`: too many for a suggestion
     CHECK(only_finding("fp16: {nable: 3}").instead == "did you mean `fp16.enabled`?");
-    CHECK(only_finding("colour: 3").instead == "remove it");  // valid only below a key of `parts`
+    CHECK(only_finding("colour: 3").instead == "remove it");  // `colour` is a key only below an entry of `parts`
     CHECK(checked("old: x\nlate: x", "1.9") == Lines{"U t.yaml:2:1 toy/key-of-other-version late"});
     CHECK(checked("old: x\nlate: x", "2.0") == Lines{"U t.yaml:1:1 toy/key-of-other-version old"});
     CHECK(checked("steps: 3\nlog_dir: x\nparts: {a: {size: 1, colour: red}}") ==
@@ -189,7 +189,8 @@ TEST_CASE("keys that are unknown, of another version or without effect are findi
     CHECK(checked("fp16.enabled.x: 1") == Lines{"U t.yaml:1:1 toy/unknown-key fp16.enabled.x"});
 }
 
-TEST_CASE("values of a wrong type, unknown choices and dtypes, and numbers that are texts are findings", "[import]") {
+TEST_CASE("values of a wrong type, unknown choices and dtypes, and numbers that are written as text are findings",
+          "[import]") {
     struct Case {
         const char *yaml, *finding;
     };
@@ -258,8 +259,9 @@ TEST_CASE("each default that decided a field is reported once, with all fields t
     CHECK_THROWS_AS(context.set("no such field", {}, "mode"), Error);
 }
 
-TEST_CASE("findings in a delegated section keep their places; paths begin with the outer key only in the same file",
-          "[import]") {
+TEST_CASE(
+    "findings in a delegated section keep their places; if it is not a separate file, their paths begin with its key",
+    "[import]") {
     static const KeyRow inner_rows[] = {{.path = "x", .type = flag, .defaults = {{"", "true"}}}};
     static const Framework inner{.name = "toy",
                                  .title = "Inner",
@@ -273,11 +275,11 @@ TEST_CASE("findings in a delegated section keep their places; paths begin with t
     import.context.delegate(inner, "free");
     CHECK(lines_of(import.context.findings()) == Lines{"U t.yaml:3:3 toy/unknown-key free.y"});
     CHECK(import.context.resolved().find("compute")->from == "t.yaml:2:3 free.x");
-    // If the whole config is delegated, keys that the delegate does not have belong to the caller.
+    // If an importer delegates the whole config, keys that the delegate does not know belong to the importer.
     Import shared("x: 1\nmode: fast\n");
     shared.context.delegate(inner, "");
     CHECK(shared.context.findings().empty());
-    // Paths in another file do not begin with the outer key.
+    // If the delegated section comes from another file, the paths of its keys do not begin with the outer key.
     const Folder folder;
     Import outer("include: x\n");
     const std::string file = folder.write("inner.yaml", "z: 1\n");
@@ -345,7 +347,7 @@ TEST_CASE("files that are not configs are refused, and so are options with unkno
     options = {};
     options.versions["nobody"] = parse_version("1");
     CHECK(exit_of({good}, options) == Exit::usage);
-    // An override alone is a config if the framework is given.
+    // An override (key=value) without a config file is enough if the framework is given.
     options = {};
     options.framework = "nanogpt";
     CHECK(exit_of({"dtype=float16"}, options) == Exit::ok);
@@ -386,7 +388,7 @@ TEST_CASE("errors come first, comments suppress findings, and repeated keys are 
     CHECK_FALSE(silenced.refused());
 }
 
-TEST_CASE("several files form one config, and the later one wins", "[import]") {
+TEST_CASE("several files form one config, and later files override earlier files", "[import]") {
     const Folder folder;
     const std::string base =
         folder.write("base.json", R"({"bf16": {"enabled": true}, "zero_optimization": {"stage": 2}})");
@@ -435,7 +437,7 @@ TEST_CASE("every combination of fields gives a policy that loads and resolves", 
     }
 }
 
-TEST_CASE("fp32 shards with low-precision copies become master weights and rounded copies", "[import]") {
+TEST_CASE("if fp32 shards have low-precision copies, the policy has master weights and rounded copies", "[import]") {
     for (const char* oplist : {"none", "torch-cuda"}) {
         for (const char* compute : {"B", "ao_tensorwise"}) {
             CAPTURE(oplist, compute);

@@ -18,7 +18,8 @@ namespace {
 /// Selects one of two imports: with the last release before a change, or with the first release since the change.
 enum class Of { before, since };
 
-/// A comparison with a version in a source file of the importers, and a config whose import depends on it.
+/// A place in the source of the importers where the framework version is compared with `version`, and a config whose
+/// import depends on this comparison.
 struct Threshold {
     const char* file;
     const char* version;  ///< as the source writes it
@@ -34,7 +35,7 @@ struct Threshold {
 
 constexpr const char* h100 = "h100";
 
-// Releases are those of PyPI.
+// The releases are the releases on PyPI.
 constexpr Threshold thresholds[] = {
     {"deepspeed/deepspeed.cpp", "0.17.6", "deepspeed=0.17.5", "deepspeed=0.17.6", "deepspeed", h100, "fp32",
      R"({"bf16": {"enabled": true}})", Of::before, "field accum F"},
@@ -136,7 +137,7 @@ std::string text_of(const std::filesystem::path& path) {
 
 }  // namespace
 
-TEST_CASE("each release at which the result of an importer changes is the first one with the new result",
+TEST_CASE("if an importer treats versions before and since a release differently, its result changes at that release",
           "[import][versions]") {
     for (const Threshold& at : thresholds) {
         const std::string before = lines_of(at, at.before), since = lines_of(at, at.since);
@@ -146,7 +147,7 @@ TEST_CASE("each release at which the result of an importer changes is the first 
     }
 }
 
-TEST_CASE("every version that the importers compare with has a config whose result depends on it",
+TEST_CASE("for every release that an importer distinguishes, this test has a config whose result depends on it",
           "[import][versions]") {
     std::map<std::string, int> compared, tested;
     const std::regex comparison(R"re((?:\bsince\((?:"\w+", )?|[<>]=? parse_version\()"([0-9.]+)"\))re");

@@ -29,7 +29,7 @@ TEST_CASE("the sample config of FSDP rounds weights once, sums in fp32 and keeps
     CHECK_FALSE(find_rule(result, "torch/fsdp-low-reduce"));
 }
 
-TEST_CASE("PyTorch's arguments decide formats and the scaler", "[import][torch]") {
+TEST_CASE("PyTorch's arguments determine the formats and the loss scaler", "[import][torch]") {
     const auto [text, device, expected, scaler] = GENERATE(table<const char*, const char*, const char*, const char*>({
         {"{autocast: {dtype: float16}, grad_scaler: {}}", "h100",
          "store=F compute=H oplist=torch-cuda grad=F reduce=F buffers=F",

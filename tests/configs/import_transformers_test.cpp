@@ -33,8 +33,9 @@ ImportResult with_deepspeed(std::string_view text, std::string_view section, con
 
 }  // namespace
 
-TEST_CASE("the sample config of TrainingArguments is bf16 autocast, fp32 evaluation, and fused AdamW under 5.x",
-          "[import][transformers]") {
+TEST_CASE(
+    "the sample config of TrainingArguments has bf16 autocast, fp32 evaluation and, in transformers 5, fused AdamW",
+    "[import][transformers]") {
     const char* text =
         "{bf16: true, fp16: false, tf32: true, bf16_full_eval: false, max_grad_norm: 1.0, gradient_accumulation_steps: "
         "8}";
@@ -181,7 +182,7 @@ TEST_CASE("a quoted boolean switches bf16 on in TrainingArguments", "[import][tr
     CHECK(field_of(arguments("{bf16: false}"), "compute") == "F");
 }
 
-TEST_CASE("under 5.x a low-precision checkpoint has no master weights, and the scaler refuses its gradients",
+TEST_CASE("in transformers 5, a low-precision checkpoint has no master weights, and the scaler refuses its gradients",
           "[import][transformers]") {
     CHECK(find_rule(arguments("bf16: true", v5, "h100", "bf16"), "transformers/no-master", 'W'));
     CHECK_FALSE(find_rule(arguments("bf16: true", v4, "h100", "bf16"), "transformers/no-master"));
@@ -194,7 +195,7 @@ TEST_CASE("under 5.x a low-precision checkpoint has no master weights, and the s
     CHECK_FALSE(find_rule(arguments("fp16: true", v4, "h100", "fp16"), "transformers/low-weights-under-scaler"));
 }
 
-TEST_CASE("TrainingArguments fill \"auto\" in the DeepSpeed file that they name", "[import][transformers]") {
+TEST_CASE("TrainingArguments replace \"auto\" in the DeepSpeed file that they name", "[import][transformers]") {
     const char* section =
         R"({"fp16": {"enabled": "auto", "loss_scale_window": 500}, "bf16": {"enabled": "auto"}, "zero_optimization": {"stage": 2}, "gradient_clipping": "auto"})";
     const ImportResult fp16 = with_deepspeed("{fp16: true, deepspeed: ds.json, max_grad_norm: 0.3}", section);
@@ -234,7 +235,7 @@ TEST_CASE("differences between DeepSpeed's section and the arguments are one err
     CHECK_FALSE(find_rule(same, "transformers/deepspeed-mismatch"));
 }
 
-TEST_CASE("DeepSpeed's section may be a part of the arguments, and needs zero_optimization there",
+TEST_CASE("DeepSpeed's section may be inside the arguments, and must then contain zero_optimization",
           "[import][transformers]") {
     const ImportResult inline_map =
         arguments("{bf16: true, deepspeed: {bf16: {enabled: auto}, zero_optimization: {stage: 3}}}");

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks the pages about training systems. docs/systems.md must agree with systems.toml and name every framework. The
-// tests that docs/systems-evidence.md and docs/guides.md name must exist. Each mistake in published guides that
-// docs/guides.md lists is disproved. tests/program/systems_page_test.cpp runs the commands of that page.
+// tests that docs/systems-evidence.md and docs/guides.md name must exist. docs/guides.md lists mistakes in published
+// guides, and this file disproves each of them. tests/program/systems_page_test.cpp runs the commands of
+// docs/guides.md.
 #include "core/codec.hpp"
 #include "core/format.hpp"
 #include "experiments/configs/framework.hpp"
@@ -144,7 +145,7 @@ TEST_CASE("fp16 rounds gradients of at most 2^-25 to zero, and overflows from 65
     CHECK(fp16_code(65520.0f) == 0x7c00);
 }
 
-TEST_CASE("the loss scale is checked at every step", "[systems]") {
+TEST_CASE("an overflow lowers the loss scale at any step, and an interval without overflow raises it", "[systems]") {
     // An overflow lowers the scale at any point of the growth interval. Only a complete interval without overflow
     // raises the scale.
     TorchSettings settings;
@@ -180,7 +181,7 @@ TEST_CASE("tf32 is off unless a setting turns it on", "[systems]") {
 }
 
 TEST_CASE("wrong statements of published guides about frameworks are disproved", "[systems]") {
-    // No dtype has this name. Parameters stay in fp32 if Transformer Engine multiplies in fp8.
+    // No dtype is called float8_e4m3. If Transformer Engine multiplies in fp8, the parameters stay in fp32.
     CHECK(dtype_letter("float8_e4m3") == 0);
     const Imported te("{distributed_type: \"NO\", mixed_precision: fp8, num_processes: 1, fp8_config: {backend: TE}}",
                       {.framework = "accelerate", .device = "h100"});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program that uses core: numbers, names, errors, threads, and the compile flag without which results would have
-// other bits.
+// A program that uses core: numbers, names, errors and threads. It also checks that the project gets the compile flag
+// that forbids contraction, because contraction changes results.
 #include "check.hpp"
 
 #include "core/codec.hpp"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program that uses emulation and reports: a cast, a matmul, and rows that are written to a file and read back.
+// A program that uses the libraries emulation and reports. It runs a cast and a matmul, writes rows to a file, and
+// reads them back.
 #include "check.hpp"
 
 #include "emulation/cpu/cpu_backend.hpp"

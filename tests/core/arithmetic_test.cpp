@@ -394,7 +394,7 @@ TEST_CASE("fp64 rounding to odd, to nearest away and stochastic rounding agree w
         };
         const std::uint64_t odd = !inexact ? code(low) : (code(low) & 1) != 0 ? code(low) : code(high);
         wrong += got(Round::to_odd) != odd;
-        // The midpoint of the neighbours has 54 bits.
+        // `low` and `high` are neighbouring fp64 numbers, so their midpoint has 54 bits.
         mpfr_t middle;
         mpfr_init2(middle, 60);
         mpfr_add(middle, low, high, MPFR_RNDN);

@@ -19,7 +19,8 @@ using namespace macheps;
 
 namespace {
 
-/// Codes that one mode gives for an input, without and with saturation. A single code is used for both.
+/// The codes that one rounding mode gives for an input: without saturation, and with saturation. A Codes made from a
+/// single code has this code for both.
 struct Codes {
     std::uint32_t nonsaturate, saturate;
     constexpr Codes(std::uint32_t both) : nonsaturate(both), saturate(both) {}
@@ -141,8 +142,9 @@ TEST_CASE("fp16, bf16 and tf32 round and overflow at their boundaries", "[core][
     for (const auto& row : rows) check(row);
 }
 
-TEST_CASE("the last fp32 number that rounds to the maximum of a format is followed by the first that overflows",
-          "[core][codec]") {
+TEST_CASE(
+    "the largest fp32 number that rounds to the maximum of a format is directly followed by the first that overflows",
+    "[core][codec]") {
     struct Case {
         const char* format;
         std::uint32_t last, max, overflowed;
@@ -186,7 +188,7 @@ TEST_CASE("fp64 inputs are rounded once, never through fp32, and fp32 inputs nev
     CAPTURE(c.format, c.why);
     const Format f = format_named(c.format);
     CHECK(encode(f, c.in, Round::nearest_even, Overflow::nonsaturate) == c.code);
-    // Checks that each row would expose a codec that takes the detour.
+    // Rounding to fp32 or bf16 first gives the wrong code `trap`. Each row therefore detects a codec that does this.
     const bool via_fp32 = std::string(c.why).find("fp32") != std::string::npos;
     const float detour = via_fp32
                              ? static_cast<float>(c.in)
@@ -203,7 +205,8 @@ TEST_CASE("rounding to odd before a second rounding avoids the error of double r
 
 namespace {
 
-/// Returns a b + c rounded to odd in fp64 (Boldo and Melquiond): exact product, TwoSum, last bit set if inexact.
+/// Returns a b + c rounded to odd in fp64 (Boldo and Melquiond). The product is exact. TwoSum gives the error of the
+/// sum, and the last bit is set if the sum is inexact.
 double fma_to_odd(double a, double b, double c) {
     const double product = a * b;  // at most 22 bits
     const double sum = product + c, c_part = sum - product;
@@ -245,7 +248,7 @@ static_assert(!rounds_at_compile_time<Round::stochastic>);
 
 }  // namespace
 
-TEST_CASE("stochastic rounding without random bits is refused, whatever the number", "[core][codec]") {
+TEST_CASE("stochastic rounding without random bits is refused for every number", "[core][codec]") {
     for (const NamedFormat& named : all_formats) {
         const Format f = named.format;
         CAPTURE(named.name);
@@ -260,7 +263,7 @@ TEST_CASE("stochastic rounding without random bits is refused, whatever the numb
     CHECK_THROWS_AS(round_shift(8, 1, Round::stochastic, false), Error);  // also if the result would be exact
 }
 
-TEST_CASE("round_shift is the rounded quotient by a power of two, also for shifts beyond the width of its integers",
+TEST_CASE("round_shift divides by a power of two and rounds, even if the shift is wider than its integers",
           "[core][codec]") {
     __extension__ using Wide = unsigned __int128;
     const std::uint64_t ones = ~std::uint64_t{0}, top = std::uint64_t{1} << 63;
@@ -325,7 +328,9 @@ TEST_CASE("stochastic rounding of a number d ulps above a code goes up for exact
         const Format f = named.format;
         if (f.bits > 32) continue;
         CAPTURE(named.name);
-        // Tests a normal code, a subnormal code and the code before the largest, with d from 0 (exact) to almost 1.
+        // Tests numbers between a code and the next code, for a normal code, a subnormal code and the code before the
+        // largest. d is the position of the number in this gap: 0 is the code itself, and almost 1 is just below the
+        // next code.
         const std::uint64_t one = encode64(f, 1.0, Round::nearest_even, Overflow::saturate) >> f.padding;
         for (const std::uint64_t code :
              {one, f.has_zero() ? std::uint64_t{1} : std::uint64_t{9}, f.max_finite_code() - 1}) {
@@ -448,8 +453,8 @@ TEST_CASE("numbers far above and far below the range of a format round as the mo
                                                        overflow, {})
                                << f.padding;
                     };
-                    // In a format narrower than fp64, these numbers have the same codes as the largest or the smallest
-                    // double.
+                    // The exponents below are outside the range of fp64. In a format narrower than fp64, such numbers
+                    // have the same codes as the largest or the smallest double.
                     const bool is_outward = mode == Round::nearest_even || mode == Round::nearest_away ||
                                             (mode == Round::up && !negative) || (mode == Round::down && negative);
                     const double huge = is_widest && is_outward && overflow == Overflow::nonsaturate

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks conversions, rounding to integers, remainders and comparisons of codes against the processor's double
-// arithmetic and against the rounding oracle, which finds each result by a search.
+// Tests four kinds of operations on codes: conversions, rounding to integers, remainders and comparisons. The expected
+// results come from the processor's double arithmetic and from the rounding oracle, which finds each result by a
+// search.
 #include "core/conversion.hpp"
 #include "core/comparison.hpp"
 #include "core/format_table.hpp"

@@ -166,7 +166,7 @@ Block differences(std::uint32_t begin, std::uint32_t size, Ours ours, Theirs the
 }
 
 #if defined(__x86_64__)
-/// Does the same as differences(), compiled with the BMI and LZCNT instructions for shifts and leading zeros.
+/// Does the same as differences(). It is compiled with the BMI and LZCNT instructions, for shifts and leading zeros.
 template <class Ours, class Theirs>
 __attribute__((target("bmi,bmi2,lzcnt"), flatten)) Block differences_with_bmi(std::uint32_t begin, std::uint32_t size,
                                                                               Ours ours, Theirs theirs) {

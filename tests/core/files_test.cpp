@@ -172,7 +172,8 @@ TEST_CASE("any number of writers may publish the same file at once", "[core][fil
     CHECK(sorted_names(folder.path()) == std::vector<std::string>{"page"});
 }
 
-TEST_CASE("temporary files of ended processes are removed, and those of running processes stay", "[core][files]") {
+TEST_CASE("temporary files of ended processes are removed, and temporary files of running processes are kept",
+          "[core][files]") {
     const TemporaryFolder folder;
     int ready[2];
     REQUIRE(::pipe(ready) == 0);
@@ -188,7 +189,7 @@ TEST_CASE("temporary files of ended processes are removed, and those of running 
     REQUIRE(::read(ready[0], &byte, 1) == 1);
     ::close(ready[0]), ::close(ready[1]);
     remove_leftover_drafts(folder.path());
-    CHECK(sorted_names(folder.path()).size() == 1);  // the process that writes it is still running
+    CHECK(sorted_names(folder.path()).size() == 1);  // the process that writes the temporary file still runs
     ::kill(child, SIGKILL);
     int status = 0;
     ::waitpid(child, &status, 0);

@@ -11,7 +11,7 @@ namespace format_names_test {
 
 using namespace macheps;
 
-TEST_CASE("a name eXmY gives a format of X exponent and Y fraction bits, and the format's name finds it again",
+TEST_CASE("a name eXmY gives a format of X exponent and Y fraction bits, and the format's name leads back to it",
           "[core][format]") {
     int own = 0;
     for (int exponent = 2; exponent <= 8; ++exponent) {

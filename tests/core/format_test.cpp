@@ -67,7 +67,8 @@ TEST_CASE("each format has the expected range, unit roundoff, special values and
     }
 }
 
-TEST_CASE("every name in the format table belongs to one format only, and finds it", "[core][format]") {
+TEST_CASE("every name in the format table belongs to only one format, and a search for it finds that format",
+          "[core][format]") {
     std::map<std::string, std::string_view> owner;
     for (const auto& row : all_formats) {
         CAPTURE(row.name);
@@ -86,7 +87,7 @@ TEST_CASE("every name in the format table belongs to one format only, and finds 
     }
 }
 
-TEST_CASE("a format name from another system finds the format that it denotes in that system", "[core][format]") {
+TEST_CASE("a format name from another system is resolved to the format that it denotes there", "[core][format]") {
     const auto [alias, name] = GENERATE(table<const char*, const char*>({
         {"float8_e4m3fn", "e4m3fn"},  // PyTorch, ml_dtypes
         {"F8_E4M3", "e4m3fn"},        // safetensors

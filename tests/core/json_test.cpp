@@ -83,7 +83,7 @@ TEST_CASE("members are added, replaced, found and removed", "[core][json]") {
     CHECK(json == 3);
 }
 
-TEST_CASE("a number equals the same number of another type", "[core][json]") {
+TEST_CASE("JSON numbers of different types are equal if their values are equal", "[core][json]") {
     CHECK(Json(3) == Json(3u));
     CHECK(Json(3) == Json(3.0));
     CHECK_FALSE(Json(-1) == Json(std::numeric_limits<std::uint64_t>::max()));
@@ -93,7 +93,7 @@ TEST_CASE("a number equals the same number of another type", "[core][json]") {
     CHECK_FALSE(Json(std::nan("")) == Json(std::nan("")));
 }
 
-TEST_CASE("a value of the wrong kind or out of range throws an error that says so", "[core][json]") {
+TEST_CASE("a value of the wrong kind or out of range throws an error that describes the problem", "[core][json]") {
     CHECK(Json(200).get<std::uint8_t>() == 200);
     CHECK(says(error_of([] { (void)Json(256).get<std::uint8_t>(); }), "an integer in range"));
     CHECK(says(error_of([] { (void)Json(-1).get<std::uint64_t>(); }), "an integer in range"));

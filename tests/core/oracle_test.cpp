@@ -83,8 +83,9 @@ class Comparison {
     std::string report_;
 };
 
-/// Checks random inputs that are chosen for the format. A third are arbitrary bit patterns. The others lie in or near
-/// the format's range, and half of these are at most two ulps of the input above a value of the format or a midpoint.
+/// Checks random inputs that are chosen for the format. A third are arbitrary bit patterns. The other inputs lie in or
+/// near the format's range. Half of these lie at most two ulps (of the input) above a value of the format, or above the
+/// midpoint of two values.
 template <class Source, class Bits>
 void check_random(Comparison& comparison, Format f, std::uint64_t count, std::uint64_t seed) {
     constexpr int fraction_bits = sizeof(Source) == 4 ? 23 : 52, bias = sizeof(Source) == 4 ? 127 : 1023;

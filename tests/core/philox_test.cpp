@@ -31,7 +31,7 @@ TEST_CASE("Philox4x32-10 gives the known answers of Random123", "[core][rng]") {
     for (int i = 0; i < 4; ++i) CHECK(got.word[i] == c.expected.word[i]);
 }
 
-TEST_CASE("a stream depends only on seed, step, site and element", "[core][rng]") {
+TEST_CASE("a stream of random bits depends only on seed, step, site and element", "[core][rng]") {
     // The last test vector above (digits of pi) as an RngKey: counter = (block, step, site), key = seed.
     const RngKey key{.seed = 0x299f31d0a4093822, .step = 0x13198a2e, .site = 0x03707344};
     const std::uint64_t block = 0x85a308d3243f6a88;

@@ -101,7 +101,8 @@ TEST_CASE("no decimal with fewer digits than the shortest decimal of a code read
             while (significand.back() == '0') significand.pop_back();
             const int count = static_cast<int>(significand.size());
             if (count == 1) continue;
-            // Tries the nearest decimal with one digit less, and its two neighbours.
+            // Tries whether a decimal with one digit less would also be read as this code: the one nearest to x, and
+            // its two neighbours.
             const std::string nearest = fmt::format("{:.{}e}", x, count - 2);
             const double unit = std::pow(10.0, std::stoi(nearest.substr(nearest.find('e') + 1)) - (count - 2));
             for (const double step : {-1.0, 0.0, 1.0}) {

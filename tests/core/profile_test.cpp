@@ -22,7 +22,7 @@ std::uint64_t code_of(const char* profile, const char* format, float x, Round mo
 
 }  // namespace
 
-TEST_CASE("each profile gives the NaN codes of its implementation", "[core][profile]") {
+TEST_CASE("each profile gives the NaN codes of the implementation that it emulates", "[core][profile]") {
     struct Case {
         const char* profile;
         std::uint64_t fp16, bf16, e4m3fn, e5m2, e2m3fn, e2m1fn, e8m0fnu;
@@ -53,7 +53,8 @@ TEST_CASE("each profile gives the NaN codes of its implementation", "[core][prof
     CHECK(code_of(c.profile, "e4m3fnuz", nan) == 0x80);
 }
 
-TEST_CASE("each profile keeps or drops the sign of a NaN as its implementation does", "[core][profile]") {
+TEST_CASE("each profile keeps or drops the sign of a NaN as the implementation that it emulates does",
+          "[core][profile]") {
     struct Case {
         const char* profile;
         std::uint64_t fp16, bf16, e4m3fn, e5m2, e2m3fn, e2m1fn;
@@ -242,7 +243,8 @@ TEST_CASE("ONNX's float8e8m0 rounds up by default, and saturates or gives NaN ou
 
 TEST_CASE("the onnx_reference profile gives the codes recorded from the reference implementation of ONNX's Cast",
           "[core][profile]") {
-    // Recorded from onnx 1.23.2, ReferenceEvaluator, Cast of opset 28 from float. Opset 25 gives the same codes.
+    // These codes were recorded from the ReferenceEvaluator of onnx 1.23.2, for a Cast of opset 28 from float. Opset 25
+    // gives the same codes.
     constexpr float nan = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
     const float x[] = {nan,
                        -nan,
@@ -362,7 +364,8 @@ TEST_CASE("every profile states the edition and source of its implementation, an
     }
 }
 
-TEST_CASE("ml_dtypes truncates numbers below 2^128 to the largest scale, and 2^128 becomes NaN", "[core][profile]") {
+TEST_CASE("ml_dtypes truncates numbers just below 2^128 to the largest e8m0fnu scale, and 2^128 becomes NaN",
+          "[core][profile]") {
     const Profile p = profile_named("mldtypes");
     CHECK(encode(p, e8m0fnu, 0x1.8p127, Round::toward_zero) == 0xfe);
     CHECK(encode(p, e8m0fnu, 0x1.fffffffffffffp127, Round::toward_zero) == 0xfe);

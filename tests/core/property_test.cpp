@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks, against the values of all codes of each format, which properties (NaN, infinity, sign, zero, negative zero)
-// the format can hold.
+// Checks which properties (NaN, infinity, sign, zero, negative zero) each format can hold. The expected properties are
+// found by decoding the codes of the format.
 #include "core/property.hpp"
 
 #include "core/format_table.hpp"
@@ -32,7 +32,7 @@ bool has(double x, Property property) {
 
 }  // namespace
 
-TEST_CASE("can_hold says that a format holds a property if and only if the value of a code has it", "[core]") {
+TEST_CASE("can_hold returns true if and only if some code of the format has the property", "[core]") {
     for (const NamedFormat& named : all_formats) {
         const Format& f = named.format;
         CAPTURE(named.name);
@@ -49,7 +49,8 @@ TEST_CASE("can_hold says that a format holds a property if and only if the value
     }
 }
 
-TEST_CASE("unheld returns properties of a number that its code has lost, and none if nothing is lost", "[core]") {
+TEST_CASE("unheld returns the properties that a number loses when it is encoded, and none if nothing is lost",
+          "[core]") {
     constexpr double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
     for (const NamedFormat& named : all_formats) {
         const Format& f = named.format;

@@ -56,7 +56,9 @@ class Staircase {
                 continue;
             }
             const bool beyond = code > top_;
-            if (beyond && (row_.kind == Row::finite || mode == Round::toward_zero)) break;  // stays at the largest
+            // If the format has neither infinity nor NaN, or if the mode is toward_zero, all magnitudes beyond the
+            // largest value get the code of the largest value.
+            if (beyond && (row_.kind == Row::finite || mode == Round::toward_zero)) break;
             const double low = values[code - 1];
             const double high = !beyond ? values[code] : scale ? 2 * low : low + (low - values[code - 2]);
             Step step{high, true, beyond, code};
@@ -115,7 +117,8 @@ class Staircase {
     std::vector<Step> steps_;
 };
 
-/// Magnitudes [first, last) of fp32, as bits, that share the same four codes.
+/// The fp32 magnitudes with bit patterns from `first` up to, but not including, `last`. Within each of the four
+/// combinations of sign and overflow rule, all these magnitudes have the same code.
 struct Run {
     std::uint32_t first, last;
     std::uint32_t plus, plus_saturated, minus, minus_saturated;
@@ -124,7 +127,7 @@ struct Run {
 std::vector<Run> runs_of(const Staircase& stairs) {
     std::vector<Run> runs;
     for (const Step& step : stairs.steps()) {
-        std::uint32_t low = 0, high = infinity_bits;  // becomes the first magnitude within the step
+        std::uint32_t low = 0, high = infinity_bits;  // bisection: both become the first magnitude within the step
         while (low < high) {
             const std::uint32_t middle = low + (high - low) / 2;
             if (step.contains(bit_cast<float>(middle)))
@@ -143,8 +146,9 @@ std::vector<Run> runs_of(const Staircase& stairs) {
     return runs;
 }
 
-/// Returns the number of wrong codes for the inputs in [first, last), which lie within the run `expected`. The format
-/// and the mode are constants, so that the compiler shares work between the four calls.
+/// Returns the number of wrong codes for the magnitudes in [first, last), with both signs and both overflow rules.
+/// These magnitudes lie within the run `expected`. The format and the mode are template arguments, so that the compiler
+/// shares work between the four calls of encode().
 template <Format f, Round mode>
 inline std::uint64_t mismatches_in(std::uint32_t first, std::uint32_t last, const Run& expected) {
     const Run run = expected;
@@ -282,7 +286,8 @@ class Comparison64 {
     }
 
     /// Checks the start of every step and the fp64 numbers up to two ulps away. Also checks inputs that rounding to
-    /// fp32, bf16 or fp16 would move onto the start of a step. After that, a second rounding could go the wrong way.
+    /// fp32, bf16 or fp16 would move onto the start of a step. A codec that rounds these inputs twice may give a wrong
+    /// code.
     void ask_hard_cases() {
         for (const Step& step : stairs_.steps()) {
             const double up = std::nextafter(step.from, 1e300), down = std::nextafter(step.from, -1e300);
@@ -299,8 +304,8 @@ class Comparison64 {
         }
     }
 
-    /// Checks random inputs. In 15 of 16 inputs, the exponent is between slightly below that of the format's smallest
-    /// value and slightly above that of its largest. The other inputs have any exponent.
+    /// Checks random inputs. In 15 of 16 inputs, the exponent is in the range of the format, extended by a few binades
+    /// at each end. The other inputs have any exponent.
     void ask_random(std::uint64_t count) {
         const auto& steps = stairs_.steps();
         const double least = steps[1].from, largest = steps.back().from;
@@ -346,7 +351,7 @@ void check_fp64(std::uint64_t random) {
 
 }  // namespace
 
-TEST_CASE("fp64 inputs are rounded only once: at ties, where rounding twice would go wrong, and for random numbers",
+TEST_CASE("fp64 inputs are rounded only once, for random numbers and for ties at which rounding twice is wrong",
           "[core][sweep]") {
     check_fp64(2'000);
 }

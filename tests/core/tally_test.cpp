@@ -66,13 +66,14 @@ TEST_CASE("values that overflow to NaN count as overflow and not as saturated", 
     CHECK(t.saturated == 2);  // 464 rounds to 448
 }
 
-TEST_CASE("formats without subnormals count no subnormal results", "[core][tally]") {
+TEST_CASE("a tally counts no subnormal results for formats without subnormals", "[core][tally]") {
     CHECK(tally_of(mxint8, {0.5f, 0x1p-6f}).to_subnormal == 0);
     CHECK(tally_of(e8m0fnu, {0x1p-127f, 1.0f}).to_subnormal == 0);
     CHECK(tally_of(mxint8, {-5.0f}).saturated == 1);
 }
 
-TEST_CASE("the tallies of parts add up to the tally of the whole, in any order", "[core][tally]") {
+TEST_CASE("the tallies of the parts of an array add up to the tally of the whole array, in any order",
+          "[core][tally]") {
     for (const auto& named : all_formats) {
         if (named.format == fp64) continue;
         CAPTURE(named.name);

@@ -48,7 +48,7 @@ TEST_CASE("the first exception of a task reaches the caller, and the pool stays 
     }
 }
 
-TEST_CASE("a nested run is serial and stays in the thread of its caller", "[core][thread_pool]") {
+TEST_CASE("a nested run of a thread pool is serial and stays in the thread of its caller", "[core][thread_pool]") {
     ThreadPool pool(3);
     std::atomic<int> calls = 0, elsewhere = 0;
     pool.run(20, [&](std::int64_t) {

@@ -15,8 +15,8 @@ namespace {
 
 const fs::path root = MACHEPS_SOURCE_DIR;
 
-/// Runs examples/check/cache-key on a source tree in the scratch folder, with the files cpuinfo and os-release there
-/// instead of /proc/cpuinfo and /etc/os-release.
+/// Runs examples/check/cache-key on a source tree in the scratch folder. The script reads the files cpuinfo and
+/// os-release of this folder instead of /proc/cpuinfo and /etc/os-release.
 std::string cache_key() {
     const std::string command = "cd '" + scratch().string() + "' && bash '" +
                                 (root / "examples/check/cache-key").string() + "' tree cpuinfo os-release >key.txt";

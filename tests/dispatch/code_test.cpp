@@ -21,7 +21,8 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-/// Functions outside the namespaces of SIMD targets that are compiled for more instructions than the rest of the build.
+/// Functions that are compiled for more instructions than the rest of the build, although they are not in the namespace
+/// of a SIMD target.
 struct Guarded {
     std::string_view name;   ///< a part of the function's symbol
     std::string_view guard;  ///< the check that every caller makes before the call
@@ -54,8 +55,8 @@ bool is_guarded(std::string_view symbol) {
 }
 
 /// Returns whether a CPU of the first level of x86-64 lacks the instruction. It lacks AVX and later extensions, BMI,
-/// LZCNT, POPCNT and AMX. TZCNT does not count: such a CPU runs it as BSF, and compilers use it if the operand is not
-/// 0.
+/// LZCNT, POPCNT and AMX. TZCNT does not count. This CPU runs it as BSF, which gives the same result unless the operand
+/// is 0. Compilers use TZCNT only for operands that are not 0.
 bool is_beyond_baseline(std::string_view mnemonic, std::string_view operands) {
     static const std::set<std::string_view> others{
         "andn", "bextr", "blsi",  "blsr",   "blsmsk", "bzhi", "mulx", "pdep",  "pext",      "rorx",     "sarx",
@@ -100,8 +101,8 @@ class Code {
         }
     }
 
-    /// Returns the functions that every CPU may run although they contain instructions that some CPUs lack, or call a
-    /// function of a SIMD target directly.
+    /// Describes the faulty functions. A function is faulty if every CPU may run it, but it contains an instruction
+    /// that some CPUs lack or directly calls a function of a SIMD target.
     Names faults() const {
         Names faults;
         for (const auto& [function, instruction] : vector_code_) {
@@ -155,7 +156,7 @@ TEST_CASE("only functions of a SIMD target use its instructions, and no other fu
 }
 #endif
 
-TEST_CASE("the search of machine code finds code of a SIMD target that every CPU would run", "[dispatch]") {
+TEST_CASE("the search of machine code finds SIMD instructions in functions that run on every CPU", "[dispatch]") {
     const char* const shared = "0000000000001000 <_ZSt3minIlERKT_S2_S2_>:";
     const char* const kernel = "0000000000001000 <_ZN7macheps7N_AVX35tableEv>:";
     const char* const initialiser = "0000000000001000 <_GLOBAL__sub_I_kernel.cpp>:";

@@ -8,7 +8,8 @@
 
 namespace macheps::test {
 
-/// A CPU that on_cpu.sh emulates, and the instruction set that macheps uses on it if the build contains that set.
+/// A CPU that on_cpu.sh emulates. `level` is the instruction set that macheps uses on this CPU, provided that the build
+/// contains code for it.
 struct OtherCpu {
     const char *name, *level;
 };

@@ -73,7 +73,7 @@ std::string text_of(const fs::path& path) {
 
 }  // namespace
 
-TEST_CASE("outside a SIMD target, its functions are named only as arguments of choose()", "[dispatch]") {
+TEST_CASE("code outside a SIMD target names the functions of the target only as arguments of choose()", "[dispatch]") {
     const std::set<std::string> extensions{".cpp", ".hpp", ".inl"};
     Names faults;
     int choices = 0;

@@ -21,7 +21,8 @@ using namespace macheps;
 
 namespace {
 
-/// Returns a number of `format`: usually a moderate one, sometimes a zero, a subnormal, an infinity or NaN.
+/// Returns a number of `format`. Usually it is a number of moderate size, and sometimes a zero, a subnormal, an
+/// infinity or NaN.
 float some_number(std::mt19937& random, const Format& format) {
     const double sign = random() % 2 != 0 ? -1 : 1, size = 1 + static_cast<double>(random()) * 0x1p-32;
     double x = sign * std::ldexp(size, static_cast<int>(random() % 7) - 4);

@@ -178,7 +178,7 @@ namespace {
 
 /// Compares the results for all pairs of finite magnitudes with results computed in fp64. The precision of fp64 is more
 /// than twice that of the format, so rounding its results again is harmless. Returns the number of pairs of a first
-/// operand and an instruction set for which any result differs.
+/// operand and an instruction set for which any result is wrong.
 template <Format format>
 std::int64_t wrong_stretches(Operation operation) {
     ThreadPool pool(available_threads()), one(1);
@@ -209,7 +209,8 @@ std::int64_t wrong_stretches(Operation operation) {
 
 }  // namespace
 
-TEST_CASE("arithmetic on all pairs of fp16 and bf16 magnitudes agrees with fp64", "[emulation][arithmetic][slow]") {
+TEST_CASE("arithmetic on all pairs of fp16 and bf16 magnitudes agrees with fp64 arithmetic",
+          "[emulation][arithmetic][slow]") {
     for (const Operation operation : {Operation::add, Operation::sub, Operation::mul, Operation::div}) {
         CAPTURE(int(operation));
         CHECK(wrong_stretches<fp16>(operation) == 0);
@@ -291,7 +292,7 @@ TEST_CASE("an operation may be computed in fp32 only if rounding to fp32 first d
     CHECK_FALSE(is_innocuous_through_fp32(Operation::fma, e5m2));
     CHECK_FALSE(is_innocuous_through_fp32(Operation::fma, fp16));
     CHECK_FALSE(is_innocuous_through_fp32(Operation::fma, bf16));
-    CHECK_FALSE(is_innocuous_through_fp32(Operation::mul, tf32));  // would round subnormal results twice
+    CHECK_FALSE(is_innocuous_through_fp32(Operation::mul, tf32));  // subnormal results are rounded twice
 }
 
 }  // namespace arithmetic_test

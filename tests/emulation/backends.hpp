@@ -17,8 +17,9 @@
 
 namespace macheps::test {
 
-/// Returns a backend for each available instruction set and number of threads, and one that runs the GPU's kernels on
-/// the host. The first backend is the reference for the others: the scalar definition with the first number of threads.
+/// Returns a backend for each combination of an available instruction set and a number of threads, and one backend that
+/// runs the GPU's kernels on the host. The first backend runs the scalar definition with the first number of threads.
+/// The other backends are compared with it.
 inline std::vector<std::unique_ptr<Backend>> backends(const std::vector<int>& threads = {1, 2, 3}) {
     std::vector<std::unique_ptr<Backend>> all;
     for (const Simd simd : available_simd()) {

@@ -48,7 +48,7 @@ inline Bounded exp(Bounded a) { return rounded(std::exp(a.value), std::exp(a.val
 inline Bounded log(Bounded a) {
     return rounded(std::log(a.value), a.value > a.error ? -std::log1p(-a.error / a.value) : INFINITY, 2);
 }
-/// The slopes of erf and tanh decrease with |x|. The largest slope in an interval is that of the point nearest to zero.
+/// The slopes of erf and tanh decrease with |x|. In an interval, the slope is largest at the point nearest to zero.
 inline Bounded erf(Bounded a) {
     const double nearest = std::fmax(std::fabs(a.value) - a.error, 0);
     return rounded(std::erf(a.value), 1.1284 * std::exp(-nearest * nearest) * a.error, 2);
@@ -70,8 +70,8 @@ inline Bounded sum(const std::vector<Bounded>& terms, std::size_t depth) {
     return {value, error + growth / (1 - growth) * magnitude};
 }
 
-/// Returns the sum of `terms` for the order in which every engine sums. Each of 32 lanes adds up to 32 of the 1024
-/// terms of a chunk, and five folds join the lanes. The sums of the chunks are added in the same way.
+/// Returns the sum of `terms` for the order in which every engine sums. In a chunk of 1024 terms, each of 32 lanes sums
+/// 32 terms (fewer in a short chunk), and five folds join the lanes. The sums of the chunks are added in the same way.
 inline Bounded lane_sum(const std::vector<Bounded>& terms) {
     std::size_t depth = 0;
     for (std::size_t n = terms.size();; n = (n + 1023) / 1024) {

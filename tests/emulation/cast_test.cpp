@@ -183,8 +183,8 @@ TEST_CASE("the vector kernels support every format that fits in fp32", "[emulati
         CAPTURE(name);
         CHECK((CastPlan({.format = format}).path != CastPlan::Path::scalar) == (format.bits <= 32));
     }
-    // For some of these custom formats, the vector kernels fall back to the scalar definition, because the exponent
-    // range is neither that of fp32 nor small. All results must be right.
+    // For some of these custom formats, the vector kernels fall back to the scalar definition, because their exponent
+    // range is neither small nor equal to the range of fp32. All results must be right.
     ThreadPool one(1);
     for (const Format format : {Format{.bits = 10, .precision = 3, .exponent_bias = 120},
                                 Format{.bits = 12, .precision = 7, .exponent_bias = 15},
@@ -226,7 +226,7 @@ TEST_CASE("casts with a zero, infinite or NaN scale agree with the definition", 
     }
 }
 
-TEST_CASE("length, alignment, threads and position do not change a cast", "[emulation][cast]") {
+TEST_CASE("the result of a cast does not depend on array length, alignment, threads or position", "[emulation][cast]") {
     const std::vector<float> hard = hard_operands(e4m3fn, 1);
     ThreadPool pools[] = {ThreadPool(1), ThreadPool(2), ThreadPool(3)};
     for (const std::int64_t n : {0, 1, 2, 3, 7, 8, 15, 16, 17, 31, 32, 33, 63, 65, 1023, 1024, 1025, 100003}) {
@@ -277,7 +277,8 @@ TEST_CASE("length, alignment, threads and position do not change a cast", "[emul
     SUCCEED();
 }
 
-TEST_CASE("arrays of codes agree with encode, and decoded arrays agree with decode", "[emulation][cast][codes]") {
+TEST_CASE("casting an array to codes agrees with encode, and decoding an array agrees with decode",
+          "[emulation][cast][codes]") {
     ThreadPool pool(2);
     for (const auto& [name, format, summary, source, aliases] : all_formats) {
         if (format.bits > 32) continue;

@@ -83,7 +83,7 @@ float expected(const Operand& a, const Operand& b, std::int64_t i, std::int64_t 
 
 }  // namespace
 
-TEST_CASE("a chain that is cut where scales change gives the bits of its definition, on every engine",
+TEST_CASE("a chain that starts a new partial sum where scales change gives the bits of its definition, on every engine",
           "[emulation][scale]") {
     struct Kind {
         const char *a, *b;
@@ -183,7 +183,7 @@ TEST_CASE("bias, order of scales and cast of a scaled chain agree with the defin
     }
 }
 
-TEST_CASE("a sum is cut where scales change, and only there", "[emulation][scale]") {
+TEST_CASE("a sum is divided into partial sums where scales change, and only there", "[emulation][scale]") {
     MatmulRule rule{.promotion = Promotion::add, .promotion_interval = 128};
     CHECK_THROWS_AS(require_possible(rule, {}, "here"), Error);
     rule.promotion = Promotion::fma_joint;

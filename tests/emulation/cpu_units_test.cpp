@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the models of the instructions of CPUs that multiply and add. The models must give known results and reproduce
+// Tests the models of the multiply-and-add instructions of CPUs. The models must give known results and reproduce
 // results that were recorded on CPUs. The recorded results must refute wrong models.
 #include "core/error.hpp"
 #include "core/profile_table.hpp"
@@ -90,7 +90,7 @@ int refuting(const std::vector<Captured>& lines, const std::function<void(SumRul
 
 }  // namespace
 
-TEST_CASE("sums of two bf16 products and an addend differ between x86, Arm and POWER10 as known",
+TEST_CASE("sums of two bf16 products and an addend differ between x86, Arm and POWER10 in the documented cases",
           "[emulation][cpu_units]") {
     struct Case {
         std::uint64_t a0, a1, b0, b1, c, x86, arm, power10;
@@ -166,7 +166,8 @@ TEST_CASE("recorded results refute wrong models of a CPU's unit", "[emulation][c
         int refute;
         std::function<void(SumRule&)> change;
     };
-    // NanRule::any makes all NaNs count as equal. These wrong models do not say which NaN results.
+    // NanRule::any makes all NaNs count as equal. It is used because these wrong models do not determine the code of a
+    // NaN result.
     const auto one_rounding = [](SumRule& r) {
         r.model = SumModel::exact_step;
         r.nan = NanRule::any;
@@ -205,7 +206,8 @@ TEST_CASE("recorded results refute wrong models of a CPU's unit", "[emulation][c
     // The recorded results also refute each wrong model in evidence::mutants().
     for (const auto& [unit, of_unit] : lines) {
         const Machine& machine = *of_unit.front().instruction.machine;
-        // The inputs that were run on an emulator of the architecture do not test every flush to zero.
+        // Some results were not recorded on hardware but on an emulator of the architecture. Their inputs do not test
+        // every flush to zero, so they need not refute every wrong model.
         if (machine.evidence != Evidence::hardware) continue;
         for (const evidence::Mutant& mutant : evidence::mutants(machine.sum, machine.k)) {
             CAPTURE(unit, mutant.name);
@@ -247,7 +249,8 @@ TEST_CASE("the conversion to bf16 flushes subnormal numbers to zero on x86 and k
     CHECK(flushed == 11);
 }
 
-TEST_CASE("every CPU unit delivers a sum unchanged if the format of the result can hold it", "[emulation][cpu_units]") {
+TEST_CASE("every CPU unit delivers a sum unchanged if the format of the result can represent it",
+          "[emulation][cpu_units]") {
     int rules = 0;
     for (const Machine* machine : all_machines) {
         const SumRule& rule = machine->sum;
@@ -265,7 +268,8 @@ TEST_CASE("every CPU unit delivers a sum unchanged if the format of the result c
                 CHECK(matrix_unit::round_result(rule, decode64(f, code | sign)) == (code | sign));
             }
         }
-        // With rounding to odd, the next number above the largest finite value becomes infinity.
+        // Rounding to odd turns a number just above the largest finite value of the format (the next fp64 number) into
+        // infinity.
         const double most = decode64(f, f.max_finite_code());
         if (rule.rounding == Round::to_odd)
             CHECK(matrix_unit::round_result(rule, std::nextafter(most, HUGE_VAL)) == f.inf_code());

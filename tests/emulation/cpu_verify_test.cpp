@@ -60,7 +60,7 @@ TEST_CASE("this CPU's units give the bits of their machines or are reported as a
     }
 }
 
-TEST_CASE("this CPU differs from every wrong model, and its recorded trace refutes each of them",
+TEST_CASE("this CPU differs from every wrong model, and a trace recorded on this CPU refutes each wrong model",
           "[emulation][cpu_units]") {
     for (const CpuUnit& unit : cpu_units()) {
         if (!unit.present() || unit.run == nullptr || unit.feature.find("128") != std::string_view::npos) continue;

@@ -112,7 +112,7 @@ TEST_CASE("values and gradients of elementwise operations are within their runni
     }
 }
 
-TEST_CASE("the backward form of an elementwise operation is the slope of its forward form",
+TEST_CASE("the backward form of an elementwise operation is the derivative of its forward form",
           "[emulation][elementwise]") {
     // With h = 2^-13, the central difference has a truncation error of h^2/6 |f'''| < 2^-28 |f'''| and a rounding error
     // of 2^-40 |f|. Both are below the error allowed for fp32 gradients. The computation of a gradient rounds a few
@@ -153,7 +153,8 @@ TEST_CASE("silu handles infinities, NaN, -0 and the largest numbers", "[emulatio
     for (const auto& engine : backends({1})) {
         Tensor out = engine->empty({6});
         engine->map(Silu{}, uploaded(*engine, {inf, big, -big, -inf, nan, -0.0f}, {6}), out);
-        // Below -88.7 the exponential is Inf: x / Inf = -0, and -Inf / Inf is NaN.
+        // silu(x) is x / (1 + exp(-x)). For x below -88.7, exp(-x) is Inf. The quotient is then -0, or NaN if x is
+        // -Inf.
         CHECK(differences(downloaded(*engine, out), {inf, big, -0.0f, nan, nan, -0.0f}) == "");
     }
 }

@@ -65,14 +65,15 @@ std::vector<float> normal(unsigned seed) {
 
 }  // namespace
 
-TEST_CASE("each scaling scheme has the errors on normal numbers that the specification's prototype had",
+TEST_CASE("each scaling scheme has the errors of the specification's prototype on normally distributed numbers",
           "[emulation][scale]") {
     struct Row {
         const char *format, *granularity, *rule;
         bool stochastic;
         double sqnr_db, shrink, underflow_percent;
     };
-    // fp8-recipes 10.1: 1024 x 1024 numbers of N(0, 1), scales along rows.
+    // These figures are from section 10.1 of the specification (fp8-recipes): 1024 x 1024 numbers of N(0, 1), scales
+    // along rows.
     constexpr Row rows[] = {
         {"e4m3fn", "tensor", "ao_fp8", false, 31.54, -8e-4, 0.001},
         {"e4m3fn", "tensor", "te_current", false, 31.54, -8e-4, 0.001},
@@ -108,7 +109,7 @@ TEST_CASE("each scaling scheme has the errors on normal numbers that the specifi
     }
 }
 
-TEST_CASE("each scaling scheme has the errors on heavy tails and outliers that the specification reports",
+TEST_CASE("each scaling scheme has the errors that the specification reports for heavy tails and outliers",
           "[emulation][scale]") {
     std::vector<float> heavy = normal(12);
     const std::vector<float> exponents = normal(13);

@@ -31,7 +31,8 @@ void for_each_operand(const std::function<void(const Machine&, const Format&)>& 
     }
 }
 
-/// A row of a, a column of b, and the scales of both if the machine or the promotion takes scales.
+/// One row of the matrix a and one column of the matrix b. If the machine or the promotion takes scales, also the
+/// scales of both.
 struct Row {
     std::vector<float> a, b, a_scale, b_scale;
     Matmul args;
@@ -116,7 +117,7 @@ float sum_by_plan(const FusedPlan& plan, const Matmul& args) {
 
 }  // namespace
 
-TEST_CASE("a fused plan gives the results of the definition", "[emulation][machine]") {
+TEST_CASE("a sum by a machine's fused plan has the bits of the machine's definition", "[emulation][machine]") {
     std::mt19937 random(11);
     std::size_t plans = 0;
     for_each_operand([&](const Machine& machine, const Format& format) {
@@ -137,7 +138,7 @@ TEST_CASE("a fused plan gives the results of the definition", "[emulation][machi
     CHECK(plans > 1000);
 }
 
-TEST_CASE("the order of a fused plan takes every term of a period exactly once", "[emulation][machine]") {
+TEST_CASE("a fused plan reads every term of a period exactly once", "[emulation][machine]") {
     for_each_operand([&](const Machine& machine, const Format& format) {
         Matmul args;
         args.a.format = args.b.format = format;
@@ -192,7 +193,7 @@ TEST_CASE("the CPU and GPU engines run a machine by the same plan", "[emulation]
     CHECK(both > 100);
 }
 
-TEST_CASE("the vector engines have kernels for every machine with a fused plan, in all its shapes",
+TEST_CASE("vector engines have a kernel for a machine's shape if and only if the shape has a fused plan",
           "[emulation][machine]") {
     for (const Machine* machine : all_machines) {
         for (const int k : {machine->k, machine->small_k}) {
@@ -210,7 +211,7 @@ TEST_CASE("the vector engines have kernels for every machine with a fused plan, 
     }
 }
 
-TEST_CASE("a machine has no fused plan if a property that published sources dispute is changed",
+TEST_CASE("a machine loses its fused plan if a property on which published sources disagree is changed",
           "[emulation][machine]") {
     const Machine& machine = *find_machine("sm90.wgmma.fp8");
     const auto has_plan = [](const Machine& changed) {

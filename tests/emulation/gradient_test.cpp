@@ -60,7 +60,8 @@ std::vector<float> values(std::int64_t n, std::uint32_t seed) {
 
 }  // namespace
 
-TEST_CASE("layernorm_backward is the slope of layernorm in x, gamma and beta", "[emulation][gradient]") {
+TEST_CASE("layernorm_backward is the derivative of layernorm with respect to x, gamma and beta",
+          "[emulation][gradient]") {
     CpuBackend b(2);
     const std::int64_t rows = 3, n = 37;
     const float eps = 1e-5f;
@@ -89,7 +90,7 @@ TEST_CASE("layernorm_backward is the slope of layernorm in x, gamma and beta", "
           "dbeta");
 }
 
-TEST_CASE("rms_normalise_backward is the slope of rms_normalise", "[emulation][gradient]") {
+TEST_CASE("rms_normalise_backward is the derivative of rms_normalise", "[emulation][gradient]") {
     CpuBackend b(2);
     const std::int64_t rows = 3, n = 37;
     const float eps = 1e-5f;
@@ -110,7 +111,7 @@ TEST_CASE("rms_normalise_backward is the slope of rms_normalise", "[emulation][g
     check(downloaded(b, dx), slope, "dx");
 }
 
-TEST_CASE("the backward rotation is the slope of the forward rotation", "[emulation][gradient]") {
+TEST_CASE("the backward rotation is the derivative of the forward rotation", "[emulation][gradient]") {
     CpuBackend b(1);
     const std::int64_t times = 3, half = 5, n = 4 * half;
     const auto x = values(times * n, 1), d = values(times * n, 2), angles = values(times * half, 3);
@@ -137,7 +138,7 @@ TEST_CASE("the backward rotation is the slope of the forward rotation", "[emulat
     check(downloaded(b, direct), slope, "rotation");
 }
 
-TEST_CASE("softmax_causal_backward is the slope of softmax_causal", "[emulation][gradient]") {
+TEST_CASE("softmax_causal_backward is the derivative of softmax_causal", "[emulation][gradient]") {
     CpuBackend b(1);
     const std::int64_t n = 19, rows = 2 * n;
     const auto s = values(rows * n, 1), d = values(rows * n, 2);
@@ -157,7 +158,7 @@ TEST_CASE("softmax_causal_backward is the slope of softmax_causal", "[emulation]
     check(downloaded(b, ds), slope, "dscores");
 }
 
-TEST_CASE("nll_backward is the slope of the mean loss through log_softmax", "[emulation][gradient]") {
+TEST_CASE("nll_backward is the derivative of the mean loss, including log_softmax", "[emulation][gradient]") {
     CpuBackend b(1);
     const std::int64_t rows = 11, n = 23;
     const auto x = values(rows * n, 1);
@@ -179,7 +180,7 @@ TEST_CASE("nll_backward is the slope of the mean loss through log_softmax", "[em
     CHECK(std::fabs(b.nll(logp, targets) - loss(wide(x))) <= 64 * 0x1p-24 * loss(wide(x)));
 }
 
-TEST_CASE("embedding_backward is the slope of embedding, repeated tokens included", "[emulation][gradient]") {
+TEST_CASE("embedding_backward is the derivative of embedding, even if tokens are repeated", "[emulation][gradient]") {
     CpuBackend b(1);
     const std::int64_t batch = 3, times = 5, n = 6, vocabulary = 4;
     const auto wte = values(vocabulary * n, 1), wpe = values(times * n, 2), d = values(batch * times * n, 3);

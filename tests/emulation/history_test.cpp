@@ -15,7 +15,7 @@ namespace {
 constexpr float infinity = std::numeric_limits<float>::infinity();
 const float not_a_number = std::numeric_limits<float>::quiet_NaN();
 
-/// Returns the scales of successive steps in which the tensor has these amaxes.
+/// Returns the scale of each step if the tensor has `amaxes[i]` in step i.
 std::vector<float> scales(const std::vector<float>& amaxes, DelayedScaling how, const char* rule = "te_delayed",
                           const Format& format = e4m3fn) {
     AmaxHistory history(*find_scale_rule(rule), format, how);
@@ -49,7 +49,8 @@ TEST_CASE("delayed scaling uses the amaxes of earlier steps", "[emulation][scale
     CHECK(scales({7, infinity, 14, 14}, {.choice = recent}) == All{1, 64, 64, 32});
 }
 
-TEST_CASE("unfused delayed scaling adds zeros and NaN to its history", "[emulation][scale]") {
+TEST_CASE("unfused delayed scaling keeps amaxes of zero and NaN in its history, and fused delayed scaling does not",
+          "[emulation][scale]") {
     using All = std::vector<float>;
     const auto unfused = [](const std::vector<float>& amaxes, DelayedScaling how) {
         return scales(amaxes, how, "te_delayed_unfused");
@@ -59,7 +60,7 @@ TEST_CASE("unfused delayed scaling adds zeros and NaN to its history", "[emulati
     const DelayedScaling two{.length = 2};
     CHECK(unfused({8, 0, 0, 4, 4}, two) == All{1, 56, 56, 56, 112});
     CHECK(scales({8, 0, 0, 4, 4}, two) == All{1, 56, 56, 56, 56});
-    // A NaN freezes the scale until it leaves the window; the fused kernel ignores it.
+    // In the unfused kernel, a NaN freezes the scale until the NaN leaves the window. The fused kernel ignores a NaN.
     CHECK(unfused({8, not_a_number, 4, 4, 4}, two) == All{1, 56, 56, 56, 112});
     CHECK(scales({8, not_a_number, 4, 4, 4}, two) == All{1, 56, 56, 56, 112});
     CHECK(unfused({8, 4, not_a_number, 2, 2, 2}, {.length = 3}) == All{1, 56, 56, 56, 56, 56});
@@ -76,7 +77,8 @@ TEST_CASE("unfused delayed scaling adds zeros and NaN to its history", "[emulati
         CHECK(amax != amax);
         CHECK(history.scale() == 1);
     }
-    // A history that is loaded from a state continues as the original does, also with zeros and NaN.
+    // A history that is loaded from a state continues like the original history. This also holds for amaxes of zero and
+    // NaN.
     AmaxHistory one(*find_scale_rule("te_delayed_unfused"), e4m3fn, {.length = 3});
     for (const float amax : {8.0f, 0.0f, not_a_number, 0.0f, 4.0f, 0.0f, 0.0f, 2.0f, 1.0f}) {
         AmaxHistory other(*find_scale_rule("te_delayed_unfused"), e4m3fn, {.length = 3});
@@ -92,7 +94,7 @@ TEST_CASE("unfused delayed scaling adds zeros and NaN to its history", "[emulati
 
 TEST_CASE("the unfused scale is the format's largest number times the rounded reciprocal of amax",
           "[emulation][scale]") {
-    // In rational arithmetic, fl(fl(1 / 3) * 448) is one ulp above fl(448 / 3).
+    // A computation in rational arithmetic shows that fl(fl(1 / 3) * 448) is one ulp above fl(448 / 3).
     const float fused = scale_function::te_delayed(3, 448, 0, 1),
                 unfused = scale_function::te_delayed_unfused(3, 448, 0, 1);
     CHECK(fused == 448.0f / 3.0f);
@@ -105,7 +107,7 @@ TEST_CASE("the unfused scale is the format's largest number times the rounded re
         CHECK(std::abs(bit_cast<std::int32_t>(a) - bit_cast<std::int32_t>(b)) <= 1);
         different += a != b ? 1 : 0;
     }
-    // According to the specification, 30 % of the scales differ.
+    // According to the specification, the fused and the unfused scale differ for 30 % of the amaxes.
     CHECK(different > 60'003 / 4);
     CHECK(different < 60'003 * 35 / 100);
 }
@@ -131,7 +133,7 @@ TEST_CASE("a history that is loaded from a state continues as the original does"
     }
 }
 
-TEST_CASE("floor_power_by_log2 returns the next power of two for numbers just below it", "[emulation][scale]") {
+TEST_CASE("for a number just below a power of two, floor_power_by_log2 returns that power", "[emulation][scale]") {
     using scale_function::floor_power;
     using scale_function::floor_power_by_log2;
     // `ulps` is the largest distance below 2^k, in ulps, at which the fp32 logarithm still rounds to k. The logarithm

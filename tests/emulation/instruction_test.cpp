@@ -93,8 +93,8 @@ TEST_CASE("every published test vector of an instruction agrees with the definit
             CAPTURE(name);
             CHECK(wrong == 0);
             if (!has_instruction_grid(instruction)) continue;
-            // Multiplies the row of a of each line by the column of b of each line, so that vector code meets ordinary
-            // and special numbers in the same panel.
+            // Every test vector has a row of a and a column of b. Multiplies the rows of all test vectors by the
+            // columns of all test vectors. A panel of the vector code then contains ordinary and special numbers.
             for (const Simd level : available_simd()) {
                 if (level == Simd::scalar) continue;
                 const auto grid = instruction_grid(level, instruction, operands, operands);
@@ -146,7 +146,8 @@ std::map<std::string, Captures> captures_of_machines(const std::filesystem::path
     return machines;
 }
 
-/// Returns whether every capture agrees with the machine if its steps have `terms` products.
+/// Returns whether every capture agrees with its machine if each step of the machine is changed to have `terms`
+/// products.
 bool agree_with_steps_of(const Captures& captures, int terms) {
     for (const auto& [instruction, line] : captures.lines) {
         Machine other = *instruction.machine;
@@ -177,11 +178,12 @@ TEST_CASE("the stated evidence of a machine claims exactly what its captured res
         if (machine.sum.model != SumModel::truncated) continue;
         const int terms = machine.sum.terms, live = captures.live_terms;
         CHECK(agree_with_steps_of(captures, terms));
-        // The captures refute steps of half the length. If fewer products are not zero, they refute steps of half that
-        // number.
+        // The captures refute steps of half the length. If the captures have fewer nonzero products than a step, they
+        // refute steps of half the number of nonzero products.
         CHECK_FALSE(agree_with_steps_of(captures, std::min(terms, live) / 2));
         if (is_whole && terms < machine.k) CHECK_FALSE(agree_with_steps_of(captures, machine.k));
-        // If the words say that two lengths of a step cannot be distinguished, the captures agree with both lengths.
+        // If evidence_words() says that two lengths of a step cannot be distinguished, the captures agree with both
+        // lengths.
         if (!is_whole) CHECK(agree_with_steps_of(captures, terms <= live ? machine.k : live));
     }
 }
@@ -199,10 +201,10 @@ TEST_CASE("a machine with captured results names the GPUs and the number of prod
         const char *machine, *says;
     };
     for (const Case& c : {Case{"sm80.mma.fp16",
-                               "A100, A2. Only the first 8 of 16 products are not zero there, so 2 chained steps of 8 "
+                               "A100, A2. Only the first 8 of 16 products are nonzero in them, so 2 chained steps of 8 "
                                "and 1 step of 16 cannot be distinguished"},
                           Case{"sm90.mma.tf32",
-                               "H100, H200. Only the first 4 of 8 products are not zero there, so 1 step of 8 and 2 "
+                               "H100, H200. Only the first 4 of 8 products are nonzero in them, so 1 step of 8 and 2 "
                                "chained steps of 4 cannot be distinguished"},
                           Case{"sm89.mma.bf16", "RTX 1000 Ada, L40S. Only the first 8 of 16"},
                           Case{"sm89.mma.tf32", "RTX 1000 Ada, L40S. Only the first 4 of 8"},

@@ -130,8 +130,8 @@ std::uint32_t computed(const Output& x, MatmulRule rule, Round to_tf32 = Round::
 }  // namespace
 
 TEST_CASE("outputs of libraries on an H100 agree with their rules in every bit", "[emulation][rules][captures]") {
-    // For each rule, a similar rule with another scale order, interval or instruction. If the names are equal, the
-    // similar rule is the same rule without slices.
+    // Maps each rule to a similar rule with another scale order, interval or instruction. If a name is mapped to
+    // itself, the similar rule is the same rule without slices.
     const std::map<std::string, std::string> similar{
         {"cublaslt.fp8.fast", "cublaslt.fp8.split"},  {"cublaslt.fp8.split", "cublaslt.fp8.fast"},
         {"cublaslt.fp8.outer", "torch.rowwise.sm90"}, {"cublaslt.fp8.outer.fast", "torch.rowwise.sm90.fast"},

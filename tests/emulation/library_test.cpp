@@ -58,7 +58,7 @@ TEST_CASE("examine_library recognises each rule of a library from results of tha
     CHECK(other.nearest.find("differs in the terms of a block (336 instead of ") != std::string::npos);
 }
 
-TEST_CASE("the name of a library selects one of its rules: the rule of the kernel that the library runs on this CPU",
+TEST_CASE("the name of a library selects the rule of the kernel that the library runs on this CPU",
           "[emulation][library]") {
     for (const LibraryName& each : library_names()) {
         CAPTURE(each.name);
@@ -77,7 +77,8 @@ TEST_CASE("the name of a library selects one of its rules: the rule of the kerne
     CHECK(library_rule_here("openblas.dgemm") == nullptr);
 }
 
-TEST_CASE("blocks of Eigen are nearly equal, and all but the last are multiples of eight", "[emulation][library]") {
+TEST_CASE("Eigen divides k into blocks of nearly equal length, and all but the last are multiples of eight",
+          "[emulation][library]") {
     const KBlocks blocks = find_matmul_rule("eigen.gemm")->rule.blocks;
     const auto lengths = [&](std::int64_t k) {
         std::vector<std::int64_t> all;
@@ -91,7 +92,8 @@ TEST_CASE("blocks of Eigen are nearly equal, and all but the last are multiples 
     CHECK(lengths(2048) == std::vector<std::int64_t>{416, 416, 416, 416, 384});
 }
 
-TEST_CASE("each rule is compared on the shapes that it claims", "[emulation][library]") {
+TEST_CASE("each rule is compared with a library only on the shapes for which the rule is claimed",
+          "[emulation][library]") {
     // Imitates BLIS: blocks of 256 if panels consist of rows, blocks of 48 if they consist of columns. If n is odd, the
     // last output is wrong.
     const auto* tall = find_matmul_rule("blas.blis-0.9.haswell");
@@ -133,7 +135,7 @@ TEST_CASE("block_ends finds the ends of the blocks of OpenBLAS and MKL rules", "
           std::vector<int>{192, 384, 576, 768, 960, 1000});
 }
 
-TEST_CASE("sums that no rule gives are not reported as reproduced", "[emulation][library]") {
+TEST_CASE("sums of a library that follow no rule are not reported as reproduced", "[emulation][library]") {
     std::string why;
     auto wide = LibraryChild::open(MACHEPS_STUB_FP64, 1, why);
     REQUIRE(wide);
@@ -152,8 +154,8 @@ TEST_CASE("a rule whose blocks or roundings differ from the library's is not rep
           "[emulation][library]") {
     const MatmulRule right = find_matmul_rule("blas.openblas-0.3.21.skylakex")->rule;
     const LibraryMultiply library = [&](const LibraryJob& job) { return by_rule(right, job, fp32); };
-    // This emulator uses blocks of 384 terms where the rule says 320. The masks find the order of the rule, but the
-    // bits differ.
+    // The library adds in blocks of 320 terms, as the rule says, and the test with masks finds this order. This
+    // emulation of the rule wrongly uses blocks of 384 terms, so its bits differ from the library's.
     const RuleMultiply longer = [&](const MatmulRule& rule, const LibraryJob& job, const Format& format) {
         MatmulRule wrong = rule;
         if (wrong.blocks.limit == right.blocks.limit) wrong.blocks.limit = 384;
@@ -228,7 +230,7 @@ TEST_CASE("a child process can load a library without an environment variable th
 }
 
 #if defined(__x86_64__)
-TEST_CASE("Debian's OpenBLAS with a given kernel matches the rule of that kernel and not that of another",
+TEST_CASE("Debian's OpenBLAS with a given kernel follows the rule of this kernel and not another kernel's rule",
           "[emulation][library]") {
     if (!__builtin_cpu_supports("avx512bf16")) SKIP_TEST("absent: this CPU has no avx512_bf16");
     struct Kernel {

@@ -95,7 +95,8 @@ float promoted(const Partial& partial) {
 }
 float whole(const Partial& partial) { return partial(0, k); }
 
-/// Number of slices of k = 300. The length of a slice is a multiple of 64: ceil(5 / 3) * 64 = 128.
+/// Number of slices into which k = 300 is split. Slices consist of groups of 64 terms. The 300 terms are 5 groups (the
+/// last is incomplete), so a slice has ceil(5 / 3) = 2 groups, which are 128 terms.
 constexpr int slices = 3;
 
 const Description descriptions[] = {
@@ -316,8 +317,9 @@ TEST_CASE("a rule that no hardware follows is refused with a reason and a remedy
         {on("sm70.mma.fp16.c16"), {.a = fp16, .b = fp16}, "reads C as fp16 and writes D as fp32", "the same format"},
         {on("sm70.mma.fp16.d16"), {.a = fp16, .b = fp16}, "reads C as fp32 and writes D as fp16", "the same format"},
         {changed(named("cutlass.fp8.default"), [](auto& r) { r.promotion_interval = 100; }), fp8(),
-         "every 100 k is not possible on sm90.wgmma.fp8, whose instruction has 32", "multiple of 32"},
-        {changed(named("cutlass.fp8.default"), [](auto& r) { r.promotion_interval = 0; }), fp8(), "every 0 k", "128"},
+         "every 100 terms of k is not possible on sm90.wgmma.fp8, whose instruction has 32", "multiple of 32"},
+        {changed(named("cutlass.fp8.default"), [](auto& r) { r.promotion_interval = 0; }), fp8(), "every 0 terms of k",
+         "128"},
         {changed(named("cutlass.fp8.default"), [](auto& r) { r.machine = &fp32_chain; }), fp8(),
          "fp32.chain does not support promotion", "leave out the promotion"},
         {changed(named("cutlass.fp8.default"), [](auto& r) { r.machine = machine("sm100.tcgen05.mxfp8"); }), fp8(),
@@ -326,18 +328,18 @@ TEST_CASE("a rule that no hardware follows is refused with a reason and a remedy
          "deepgemm.sm90.1d2d"},
         {named("cutlass.fp8.default"), fp8(by_128), "its promotion only adds", "cutlass.fp8.blockwise"},
         {MatmulRule{}, {.b_scales = by_32}, "scales of operand b", "sm100.tcgen05.mxfp8"},
-        {named("deepgemm.sm90.1d2d"), fp8(by_32), "does not divide a block of scales, which has 32 k",
+        {named("deepgemm.sm90.1d2d"), fp8(by_32), "does not divide a block of scales, which has 32 terms",
          "promote after every 32"},
         {on("sm100.tcgen05.mxfp8"), fp8({.kind = ScaleLayout::Kind::blocks, .k_block = 16, .format = e8m0fnu}),
-         "one scale for every 16 k", "blocks of 32"},
+         "one scale for every 16 terms of k", "blocks of 32"},
         {on("sm100.tcgen05.mxfp8"), fp8(by_128), "scales in fp32, but sm100.tcgen05.mxfp8 needs scales in e8m0fnu",
          "mx32"},
         {find_matmul_rule("cutlass2.splitk.serial")->rule, fp8(), "unknown machine", "all_machines"},
         {changed(find_matmul_rule("cutlass2.splitk.serial")->rule,
                  [](auto& r) { r.machine = machine("sm90.wgmma.fp8"); }),
          fp8(), "number of k slices", "split_k = 2"},
-        {changed(named("cutlass2.splitk.serial"), [](auto& r) { r.slice_granule = 48; }), fp8(), "multiples of 48 k",
-         "multiple of 32"},
+        {changed(named("cutlass2.splitk.serial"), [](auto& r) { r.slice_granule = 48; }), fp8(),
+         "multiples of 48 terms", "multiple of 32"},
         {changed(named("deepgemm.sm90.1d2d"), [](auto& r) { r.slices = 2; }), fp8(by_128),
          "do not match blocks of scales", "slice_granule = 128"},
         {named("cutlass2.splitk.serial"),
@@ -381,7 +383,7 @@ TEST_CASE("an undocumented combination is accepted, and the reason is reported",
     struct Case {
         MatmulRule rule;
         MatmulUse use;
-        const char *name, *why;  ///< why: nullptr if documented
+        const char *name, *why;  ///< why: part of the expected objection; nullptr if the rule is documented
     };
     const Case cases[] = {
         {MatmulRule{}, {}, nullptr, nullptr},

@@ -216,7 +216,7 @@ TEST_CASE("the matrices of a batch are independent, whatever their strides", "[e
     }
 }
 
-TEST_CASE("work that an engine skips because of a causal mask does not change the bits", "[emulation][matmul]") {
+TEST_CASE("skipping the work that a causal mask makes unnecessary does not change the bits", "[emulation][matmul]") {
     struct Case {
         Operands kind;
         Problem::Sizes sizes;
@@ -231,7 +231,8 @@ TEST_CASE("work that an engine skips because of a causal mask does not change th
         Case{Operands::plain, {.m = 90, .n = 33, .k = 40}, "more rows than terms"});
     const Triangle triangle = GENERATE(Triangle::a_lower, Triangle::a_upper, Triangle::out_lower);
     const bool at = GENERATE(false, true), bt = GENERATE(false, true);
-    // Small operands underflow and may leave -0 in a sum. A product of +0 that is skipped would change it to +0.
+    // Small operands underflow and may leave -0 in a sum. Adding a product of +0 changes this sum to +0. Skipping the
+    // product does not.
     const float size = GENERATE(1.0f, 0x1p-80f);
     CAPTURE(c.why, static_cast<int>(triangle), size);
     Problem p(c.sizes, at, bt, c.kind, 2);
@@ -346,7 +347,7 @@ TEST_CASE("scale, bias and cast are applied to the sum in this order", "[emulati
             for (const Cast& cast : casts) {
                 for (const float scale : {1.0f, -0x1.3p-2f}) {
                     for (const int bias : {0, 1, 2}) {
-                        if (bias == 2 && cast.round == Round::stochastic) continue;  // refused: it would draw twice
+                        if (bias == 2 && cast.round == Round::stochastic) continue;  // refused: two stochastic casts
                         Problem p(s, false, true, kind, gap);
                         p.args.out_cast = cast;
                         p.args.out_scale = scale;
@@ -361,7 +362,7 @@ TEST_CASE("scale, bias and cast are applied to the sum in this order", "[emulati
     }
 }
 
-TEST_CASE("a tally adds to its earlier counts, and counts only the last cast", "[emulation][matmul]") {
+TEST_CASE("a matmul adds to the earlier counts of its tally, and counts only the last cast", "[emulation][matmul]") {
     const float a[] = {1.0f}, b[] = {0x1p-10f, 500.0f}, bias[] = {1.0f, -400.0f};
     for (const Engine& engine : engines()) {
         float out[2] = {};

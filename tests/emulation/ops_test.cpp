@@ -257,7 +257,7 @@ TEST_CASE("operations on many rows give the same bits with any number of threads
 TEST_CASE("every NaN that an operation returns is the canonical NaN", "[emulation][ops]") {
     const auto engines = backends({1});
     for (const Operation& operation : operations()) {
-        // These operations return a single value. The test that compares engines checks all its bits.
+        // These operations return a single value. The test that compares engines checks all bits of this value.
         if (operation.name == "nll" || operation.name == "cross_entropy") continue;
         for (const auto& engine : engines) {
             bool any = false, canonical = true;
@@ -284,7 +284,7 @@ TEST_CASE("layernorm and its backward are within their running error bounds", "[
         Tensor in = uploaded(b, x, {rows, n}), g = uploaded(b, gamma, {n}), out = b.empty({rows, n}),
                mean = b.empty({rows}), rstd = b.empty({rows}), dx = b.empty({rows, n}), dgamma = b.empty({n}),
                dbeta = b.empty({n});
-        const float eps = 0.125f;  // large enough that a row of one element is not all cancellation
+        const float eps = 0.125f;  // large enough to avoid complete cancellation in rows of one element
         b.layernorm(in, g, uploaded(b, beta, {n}), eps, out, mean, rstd);
         b.layernorm_backward(in, g, mean, rstd, uploaded(b, dout, {rows, n}), dx, dgamma, dbeta);
         const auto means = downloaded(b, mean), rstds = downloaded(b, rstd);
@@ -355,7 +355,7 @@ TEST_CASE("rms_normalise and its backward are within their running error bounds"
         const auto x = operands(Operands::plain, rows * n, 1), dout = operands(Operands::plain, rows * n, 4);
         Tensor in = uploaded(b, x, {rows, n}), out = b.empty({rows, n}), rstd = b.empty({rows}),
                dx = b.empty({rows, n});
-        const float eps = 0.125f;  // large enough that a row of one element is not all cancellation
+        const float eps = 0.125f;  // large enough to avoid complete cancellation in rows of one element
         b.rms_normalise(in, eps, out, rstd);
         b.rms_normalise_backward(in, rstd, uploaded(b, dout, {rows, n}), dx);
         const auto rstds = downloaded(b, rstd);
@@ -384,7 +384,7 @@ TEST_CASE("rms_normalise and its backward are within their running error bounds"
     }
 }
 
-TEST_CASE("the two outputs of rotate add up to a rotation of pairs, forward and backward", "[emulation][ops]") {
+TEST_CASE("rotate returns two parts, whose sum is the forward or backward rotation of pairs", "[emulation][ops]") {
     CpuBackend b(2);
     for (const std::int64_t half : {1, 2, 7, 8, 16, 17, 33}) {
         const std::int64_t batch = 2, times = 3, heads = 2, width = 2 * half, extra = 5,
@@ -414,8 +414,7 @@ TEST_CASE("the two outputs of rotate add up to a rotation of pairs, forward and 
                     const auto angle = static_cast<std::size_t>(at);
                     want_one.push_back(static_cast<float>(own * cosines[angle]));
                     want_other.push_back(static_cast<float>(sign * partner * sines[angle]));
-                    // (a, b) -> (a cos - b sin, b cos + a sin): a rotation of the plane by the angle or by its
-                    // negative.
+                    // The pair (a, b) is rotated to (a cos - b sin, b cos + a sin), by the angle or by its negative.
                     sums.push_back(own * std::cos(double{angles[angle]}) +
                                    sign * partner * std::sin(double{angles[angle]}));
                 }
@@ -426,7 +425,9 @@ TEST_CASE("the two outputs of rotate add up to a rotation of pairs, forward and 
             double worst = 0;
             for (std::size_t i = 0; i < sums.size(); ++i)
                 worst = std::max(worst, std::fabs(double{one[i]} + double{other[i]} - sums[i]));
-            CHECK(worst <= 4 * 0x1p-24 * 2 * 2);  // two products of at most 2; the table and the product are rounded
+            // A sum has two products of magnitude at most 2. In each product, the factor from the table and the product
+            // itself are rounded.
+            CHECK(worst <= 4 * 0x1p-24 * 2 * 2);
         }
     }
 }
@@ -528,9 +529,9 @@ TEST_CASE("cross_entropy is the cross entropy of the logits with the rounding er
             const std::int64_t rows = 7;
             const auto x = operands(kind, rows * n, 3);
             const auto target = tokens(rows, static_cast<std::int32_t>(n), 9);
-            // The reference is computed in long double, with 64 bits. The sum of n exponentials has a relative error of
-            // n/32 + 7 + 1 roundings, which is an absolute error of its logarithm. The logarithm, the difference, their
-            // sum and the mean add one rounding each.
+            // The reference is computed in long double, with 64 bits. In the sum of n exponentials, the relative errors
+            // of n/32 + 7 + 1 roundings add up. The relative error of the sum is also the absolute error that it causes
+            // in the logarithm of the sum. The logarithm, the difference, their sum and the mean add one rounding each.
             long double want = 0, error = 0;
             for (std::size_t r = 0; r < static_cast<std::size_t>(rows); ++r) {
                 const auto row = std::span(x).subspan(r * static_cast<std::size_t>(n), static_cast<std::size_t>(n));

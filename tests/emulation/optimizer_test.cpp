@@ -202,8 +202,8 @@ TEST_CASE("requesting statistics does not change a step", "[emulation][optimizer
 }
 
 TEST_CASE("a second moment that should change but does not is counted", "[emulation][optimizer]") {
-    // With beta2 = 0.999, rounding to bf16 leaves the second moment unchanged if the gradient is small. An element does
-    // not count if its moment and its gradient are 0.
+    // With beta2 = 0.999, rounding to bf16 leaves the second moment unchanged if the gradient is small. An element is
+    // not counted if its moment and its gradient are both 0, because its moment should not change.
     const std::vector<float> g{0, 0, 1, 1e-4f, 0, 4}, v{0, 1, 0, 1, 0x1p-120f, 1};
     for (const auto& engine : backends({1})) {
         CAPTURE(engine->name());
@@ -225,7 +225,7 @@ TEST_CASE("a second moment that should change but does not is counted", "[emulat
             return stats.frozen;
         };
         CHECK(frozen(fp32) == 0);
-        CHECK(frozen(bf16) == 3);  // elements 1, 3 and 4; a gradient of 4 moves the last one
+        CHECK(frozen(bf16) == 3);  // elements 1, 3 and 4; the gradient 4 changes the last element's moment
     }
 }
 
@@ -390,7 +390,7 @@ TEST_CASE("a bf16 second moment stops decaying when beta2 is near 1", "[emulatio
     }
 }
 
-TEST_CASE("with stochastic rounding, small updates that rounding to nearest would lose move weights on average",
+TEST_CASE("stochastic rounding applies, on average, updates that rounding to nearest would lose",
           "[emulation][optimizer]") {
     CpuBackend b(1);
     const std::int64_t n = 1 << 16;

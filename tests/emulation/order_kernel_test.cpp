@@ -37,7 +37,7 @@ float drawn(std::mt19937& random, Draw how, const Format& format) {
         case Draw::small:
             x = sign * std::ldexp(1 + uniform(), format.emin() / 2 - static_cast<int>(random() % 12));
             break;
-        case Draw::subnormal:  // multiplied by large numbers, so that flushing to zero would change the sum
+        case Draw::subnormal:  // multiplied by large numbers, so that flushing to zero changes the sum
             x = sign * std::ldexp(1 + uniform(), format.emin() - 1 - static_cast<int>(random() % 3));
             break;
         case Draw::large:  // sums that exceed the largest number or come close to it
@@ -131,14 +131,14 @@ Result compare_rule(Simd level, const MatmulRule& rule, std::mt19937& random, co
 
 }  // namespace
 
-TEST_CASE("in bf16.chain, a previous sum far below a product that is a tie breaks the tie, in every column and row",
+TEST_CASE("in bf16.chain, if a product is a tie, a tiny previous sum breaks the tie, in every column and row",
           "[emulation][order_kernel]") {
     // (1 + 2^-7) 1.5 is a tie between two bf16 numbers. The previous sum of 2^-40 or -2^-40 breaks the tie. An addition
-    // in fp32 would lose that sum.
+    // in fp32 loses the previous sum.
     constexpr std::int64_t m = 7, n = 37, k = 63;
     ThreadPool one(1);
     for (const std::int64_t at : {0, 1, 6, 20, 40, 41, 46, 60}) {
-        const std::int64_t parity = at / 40;  // in the other columns, fp32 does not lose the sum
+        const std::int64_t parity = at / 40;  // in the other columns, the previous sum is 2^-20, which fp32 keeps
         std::vector<float> a(m * k, 0x1p-20f), b(k * n), out(m * n);
         for (std::int64_t i = 0; i < m; ++i) a[static_cast<std::size_t>(i * k + at + 1)] = 1 + 0x1p-7f;
         const auto is_tiny = [&](std::int64_t j) { return j % 2 == parity; };
@@ -168,7 +168,7 @@ TEST_CASE("in bf16.chain, a previous sum far below a product that is a tie break
 
 TEST_CASE("an infinite fp16 sum does not hide the overflow of neighbouring sums", "[emulation][order_kernel]") {
     // The kinds of rows: rows that overflow with the first term, with the second term or never, and rows with NaN.
-    // Overflow happens only in columns of large numbers, which come in runs of the length of a vector.
+    // Overflow happens only in columns of large numbers. These columns come in runs of `run` columns.
     constexpr std::int64_t n = 37, k = 3;
     constexpr unsigned kinds = 4;
     constexpr float first[kinds] = {65504, 0, 1, NAN}, second[kinds] = {0, 65504, 1, 0};

@@ -55,8 +55,8 @@ std::string compare_codes(const std::vector<float>& values, const Format& format
 /// A fault to inject. The test vectors must detect it.
 enum class Fault { none, truncates, one_binade_up, one_binade_down };
 
-/// The rule and the number of binades for off_by_binades(), which multiplies the scales of the rule by 2^binades. They
-/// are set for one line at a time.
+/// The rule and the number of binades that off_by_binades() uses: it multiplies the scales of the rule by 2^binades.
+/// check_convert() sets both when it injects a fault of one binade.
 const ScaleRule* faulted = nullptr;
 int binades = 0;
 definition::GroupScale off_by_binades(const definition::ScaleGroup& group) {
@@ -64,7 +64,8 @@ definition::GroupScale off_by_binades(const definition::ScaleGroup& group) {
     return {std::ldexp(scale.encode, binades), std::ldexp(scale.decode, -binades)};
 }
 
-/// Casts the tensor of a line with the scaled cast of a backend. Returns the first difference from the line, or "".
+/// Casts the tensor of a test vector (a line of the file) with the scaled cast of a backend. Returns a description of
+/// the first difference from the results in the test vector, or "".
 std::string check_convert(const Json& line, Backend& backend, Fault fault = Fault::none) {
     const Format format = format_named(line.at("format").string(), "vectors");
     const bool k_is_last = line.at("axis").get<int>() == 1;
@@ -117,8 +118,9 @@ std::string option(const Json& args, const std::string& name, const std::string&
     return otherwise;
 }
 
-/// Computes the scales for a line's sequence of amaxes. Returns the first difference from the line, or "". If `late`,
-/// each amax enters the history one step too late, which the test vectors must detect.
+/// Computes the scales for the sequence of amaxes in a test vector (a line of the file). Returns a description of the
+/// first difference from the scales in the test vector, or "". If `late`, each amax enters the history one step too
+/// late. The test vectors must detect this fault.
 std::string check_trace(const Json& line, bool late = false) {
     const Format format = format_named(line.at("format").string(), "vectors");
     const ScaleRule* rule = find_scale_rule(line.at("rule").string());

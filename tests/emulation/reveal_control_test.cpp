@@ -40,7 +40,8 @@ std::string said(int terms, Times times) {
 
 }  // namespace
 
-TEST_CASE("the error of the control rows names the terms that a sum leaves out or reads twice", "[emulation][reveal]") {
+TEST_CASE("the control rows of reveal find terms that a sum omits or reads twice, and the error names these terms",
+          "[emulation][reveal]") {
     CHECK(control_rows(1) == 1);
     CHECK(control_rows(2) == 2);
     CHECK(control_rows(64) == 7);
@@ -69,7 +70,7 @@ TEST_CASE("the error of the control rows names the terms that a sum leaves out o
           }).find("another is read instead") != std::string::npos);
 }
 
-TEST_CASE("every machine whose format has a range large enough for masks passes the control rows",
+TEST_CASE("every machine passes the control rows of reveal if the range of its operand format suffices for masks",
           "[emulation][reveal]") {
     CpuBackend backend(1);
     int passed = 0;

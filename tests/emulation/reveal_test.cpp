@@ -19,7 +19,8 @@ using namespace macheps;
 
 namespace {
 
-/// Adds the sum of node `first` (none if negative) and terms [from, to) to the tree, and returns its node.
+/// Adds a node to the tree and returns it: the sum of the node `first` and the terms [from, to). If `first` is
+/// negative, the sum has only the terms. A sum of one operand is that operand, and no node is added.
 int add(SumTree& tree, int first, int from, int to) {
     std::vector<int> children;
     if (first >= 0) children.push_back(first);
@@ -36,8 +37,8 @@ int chain(SumTree& tree, int width, int from, int to) {
     return node;
 }
 
-/// Returns a tree of chains of `length` terms, whose sums are added one after another. Results do not show the order of
-/// the two operands of such an addition.
+/// Returns a tree of chains of `length` terms, whose sums are added one after another. Results do not show which
+/// operand of an addition is the first.
 SumTree joined_chains(int terms, int width, int length) {
     SumTree tree{.terms = terms};
     int node = -1;
@@ -138,12 +139,12 @@ TEST_CASE("the tree of pairwise sums is balanced", "[emulation][reveal]") {
         CHECK(shape(tree) == shape(expected));
         CHECK((tree.is_balanced() || terms == 3 || terms == 100));
     }
-    // MI200: products in pairs, pairs of pairs, then C.
+    // MI200 adds products in pairs, then pairs of these sums, then C.
     const SumTree tree = revealed(rule_of("cdna2.mfma.fp16"), fp16, fp16, 12);
     CHECK(shape(tree) == "((((0 1) (2 3)) ((4 5) (6 7))) ((8 9) (10 11)))\n");
 }
 
-TEST_CASE("the tree of sm90.mma.fp8 shows two fp16 steps for each instruction and the addition after them",
+TEST_CASE("the tree of sm90.mma.fp8 shows two fp16 steps per instruction and the additions between instructions",
           "[emulation][reveal]") {
     const SumTree tree = revealed(rule_of("sm90.mma.fp8"), e4m3fn, e4m3fn, 64);
     SumTree expected{.terms = 64};
@@ -181,7 +182,7 @@ TEST_CASE("with promotion or k slices, the tree of a matmul consists of chains t
     }
 }
 
-TEST_CASE("trees of any shape are found, and sums that show no tree are refused", "[emulation][reveal]") {
+TEST_CASE("trees of any shape are found, and sums whose results show no order are refused", "[emulation][reveal]") {
     std::mt19937 random(3);
     for (int round = 0; round < 200; ++round) {
         const int terms = 1 + static_cast<int>(random() % 40);
@@ -225,12 +226,14 @@ TEST_CASE("trees of any shape are found, and sums that show no tree are refused"
             CHECK_THROWS_AS(verify_tree(chain_of(terms, 1), sizes), Error);
         }
     }
-    // If both masks are in the same exact sum, the units in that sum are not lost, and the results show no order.
+    // The masks are two large products of opposite sign, and the units are small products. If both masks are in one
+    // exact sum, the units in that sum are not lost, so the results show no order.
     CHECK_THROWS_AS(revealed(rule_of("exact"), fp32, fp32, 16), Error);
     CHECK_THROWS_AS(revealed(rule_of("cdna1.mfma.fp16"), fp16, fp16, 16), Error);
 }
 
-TEST_CASE("if each sum has two operands, the tree is found with about k log2 k pairs of terms", "[emulation][reveal]") {
+TEST_CASE("if every addition has two operands, the tree is found with about k log2 k pairs of terms",
+          "[emulation][reveal]") {
     CHECK(near_pairs(6) == std::vector<TermPair>{
                                {0, 1}, {0, 2}, {0, 4}, {1, 2}, {1, 3}, {1, 5}, {2, 3}, {2, 4}, {3, 4}, {3, 5}, {4, 5}});
     CHECK(near_pairs(1).empty());
@@ -269,13 +272,14 @@ TEST_CASE("tree_of_pairs gives the tree, lists pairs that are still undetermined
     CHECK(tree_brackets(found({2, 3, 4}).tree) == "(((0 1) 2) 3)\n");
     CHECK(found({2, 3, 4}).open.empty());
     CHECK(tree_brackets(found({2, 4, 2}).tree) == "((0 1) (2 3))\n");
-    // Either one sum adds all four terms, or an earlier sum adds two terms whose pair was not measured, such as 0 and
-    // 2. Three pairs of terms were not measured.
+    // Each of the three measured pairs meets in a sum of four terms. Either one sum adds all four terms, or an earlier
+    // sum adds two terms whose pair was not measured, such as 0 and 2. Three pairs were not measured, and all of them
+    // are open.
     CHECK(tree_brackets(found({4, 4, 4}).tree) == "(0 1 2 3)\n");
     CHECK(found({4, 4, 4}).open.size() == 3);
     CHECK(tree_brackets(found({2, 4, 4}).tree) == "((0 1) 2 3)\n");
     CHECK(found({2, 4, 4}).open.front().pair == TermPair{0, 3});
-    // The smallest sum with terms 1 and 2 has three terms. None of the three pairs shows which is the third term.
+    // The smallest sum with terms 1 and 2 has three terms. None of the three pairs shows which term is the third.
     CHECK_FALSE(found({4, 3, 4}).gap.empty());
     CHECK_FALSE(tree_of_pairs(4, std::vector<TermPair>{{0, 1}, {2, 3}}, std::vector{2, 2}).gap.empty());
     CHECK_THROWS_AS(found({2, 2, 4}), Error);
@@ -283,8 +287,9 @@ TEST_CASE("tree_of_pairs gives the tree, lists pairs that are still undetermined
     CHECK_THROWS_AS(tree_of_pairs(3, std::vector<TermPair>{{0, 1}, {1, 2}, {0, 2}}, std::vector{2, 3, 2}), Error);
 }
 
-TEST_CASE("masks and units are numbers of their formats, and ranges that are too small are refused",
-          "[emulation][reveal]") {
+TEST_CASE(
+    "reveal uses masks and units that are exact in the operand formats, and refuses formats whose range is too small",
+    "[emulation][reveal]") {
     const RevealOperands half = reveal_operands(fp16, fp16, 512, {});
     CHECK(half.mask_a == 0x1p15f);
     CHECK(half.mask_b == 1);  // b is all ones, so one matmul serves every pair

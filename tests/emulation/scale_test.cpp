@@ -55,7 +55,7 @@ TEST_CASE("block scales have the expected bytes for amaxes where the rules diffe
         int fraction_bits;
         std::uint32_t floor, ceil, even, rceil, te;
     };
-    // OCP MX 1.0 section 6.3; torchao mx_tensor.py; Transformer Engine ptx_arch_spec.cuh.
+    // Sources: OCP MX 1.0 section 6.3; torchao mx_tensor.py; Transformer Engine ptx_arch_spec.cuh.
     constexpr Row rows[] = {
         {0x00000000, 448, 3, 0, 0, 0, 0, 0},           {0x3f800000, 448, 3, 119, 119, 119, 119, 119},
         {0x3fe00000, 448, 3, 119, 120, 119, 119, 119}, {0x3fe00001, 448, 3, 119, 120, 119, 120, 120},
@@ -84,7 +84,7 @@ TEST_CASE("every scale rule has a group function, and only NVFP4 rules have a te
     }
 }
 
-TEST_CASE("block scales are the powers of two that exact arithmetic gives", "[emulation][scale]") {
+TEST_CASE("block scales equal the powers of two that exact arithmetic gives", "[emulation][scale]") {
     std::mt19937 random(2);
     for (const Element& e : elements) {
         int different = 0;
@@ -155,7 +155,7 @@ TEST_CASE("fp32 scale rules handle zero, overflow and non-finite maxima", "[emul
     }
     CHECK(ao_fp8(not_a_number, 448) != ao_fp8(not_a_number, 448));
     CHECK(deepgemm(infinity, 448) == infinity);
-    // The two orders of applying a margin differ if an intermediate result overflows.
+    // The margin is applied before the division by amax. Here this intermediate result, 2^3 * 2^126, overflows.
     CHECK(te_delayed(0x1p-126f, 0x1p3f, -126, 1) == largest_fp32);
 }
 
@@ -196,7 +196,8 @@ TEST_CASE("the factor of a product of two NVFP4 tensors comes from the product o
         CHECK(bits_of(product_scale(tensor(te, a), tensor(te, b))) == c.factor);
         CHECK(bits_of(te.tensor(a).decode * te.tensor(b).decode) != c.factor);
     }
-    // torchao multiplies its two scales. A mix of the rules does the same.
+    // torchao multiplies the scales of the two operands. If the operands have different rules, their scales are also
+    // multiplied.
     CHECK(product_scale(tensor(ao, 6), tensor(ao, 5)) == (6.0f / 2688) * (5.0f / 2688));
     CHECK(product_scale(tensor(te, 6), tensor(ao, 5)) == te.tensor(6).decode * (5.0f / 2688));
     CHECK(product_scale(tensor(te, 0), tensor(te, 5)) == 0);
@@ -233,7 +234,7 @@ std::vector<Kind> all_kinds() {
 
 }  // namespace
 
-TEST_CASE("every scale rule gives a scale of its kind and names its source", "[emulation][scale]") {
+TEST_CASE("every scale rule gives a scale of its declared kind and names its source", "[emulation][scale]") {
     for (const ScaleRule& rule : scale_rules) {
         CAPTURE(rule.name);
         CHECK_FALSE(rule.source.empty());

@@ -67,7 +67,7 @@ TEST_CASE("the fidelity figures of a cast have the same bits on every instructio
             for (const bool has_groups : {false, true}) {
                 const FidelityCast cast{
                     .min_normal = 0x1p-6, .min_beyond = 464.5, .has_groups = has_groups, .encode_scale = 8};
-                // Uses the codes of a cast, but replaces some of them by arbitrary numbers.
+                // `codes` and `y` are the results of a cast, but some of them are replaced by arbitrary numbers.
                 std::vector<float> y(x.size()), codes(x.size());
                 for (std::size_t i = 0; i < x.size(); ++i) {
                     const std::uint32_t r = random_bits({.seed = 3}, i);
@@ -109,7 +109,7 @@ TEST_CASE("amax is the largest magnitude, or NaN if any element is NaN", "[emula
             CAPTURE(n);
             CHECK(bits(amax_array(simd, pool, x.data(), n)) == bits(top));
             CHECK_FALSE(any_nonfinite_array(simd, pool, x.data(), n));
-            // Tests every place of a short array, and the ends and the middle of a long one.
+            // In a short array, tests every place. In a long array, tests the ends and the middle.
             for (std::int64_t place = 0; place < n; place += n <= 65 ? 1 : std::max<std::int64_t>(1, (n - 1) / 2)) {
                 auto& spoiled = x[static_cast<std::size_t>(place)];
                 const float was = spoiled;
@@ -163,7 +163,7 @@ TEST_CASE("error sums of known numbers are exact, and skip numbers that are not 
     for_each_engine([&](Simd simd, ThreadPool& pool) {
         const ErrorSums sums = compare_arrays(simd, pool, x.data(), y.data(), 6, 2);
         CHECK(sums.count == 3);
-        CHECK(sums.error2 == 1);  // y' = 1, 2, -2
+        CHECK(sums.error2 == 1);  // the finite y, times the decode scale 2, are 1, 2 and -2
         CHECK(sums.x2 == 14);
         CHECK(sums.y2 == 9);
         CHECK(sums.xy == 11);
@@ -183,7 +183,8 @@ TEST_CASE("every engine adds the sum of squares in fp32, in the order of the def
     }
 }
 
-TEST_CASE("in sums of more than 1024 * 1024 numbers, the sums of chunks are added in chunks", "[emulation][stats]") {
+TEST_CASE("in sums of more than 1024 * 1024 numbers, the sums of chunks are themselves added in chunks",
+          "[emulation][stats]") {
     constexpr std::int64_t n = 2 * 1024 * 1024 + 4321;
     const std::vector<float> x = numbers(n, Kind::moderate, 5), y = numbers(n, Kind::moderate, 6);
     const float squares = definition::sum_of_squares(x.data(), n);

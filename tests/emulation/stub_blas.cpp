@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// BLAS libraries for a test. MACHEPS_STUB selects a library that sums in fp64 (1), one whose results also change from
-// call to call (2), or one that crashes in the second call (3).
+// BLAS libraries for a test. MACHEPS_STUB selects a library. Library 1 sums in fp64. Library 2 also sums in fp64, but
+// its results change from call to call. Library 3 crashes in the second call.
 #include <csignal>
 #include <cstddef>
 #include <vector>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares orders of summation with the same sums computed on codes, with machines that add in the same order, and with
-// their error bounds.
+// Tests sums in each order of summation. They are compared with a second implementation that computes on codes, with
+// machines that add in the same order, and with the error bounds of the orders.
 #include "emulation/matmul/sum_order.hpp"
 
 #include "core/arithmetic.hpp"
@@ -165,7 +165,7 @@ TEST_CASE("no order of summation exceeds its certain error bound, and stochastic
     CHECK(beyond == 0);
     CHECK(probable < outputs / 100);
     CHECK(outputs > 80000);
-    CHECK(std::fabs(drift) < 0.02);  // mean of 256 outputs, whose relative deviation from the sum is below 0.2
+    CHECK(std::fabs(drift) < 0.02);  // mean relative error of 256 outputs, each of which is below 0.2
     CHECK(cut < -0.2);               // with rounding to nearest, the sum stalls
 }
 

@@ -81,7 +81,7 @@ TEST_CASE("vector math gives the bits of the scalar code on every eighth input",
     compare_all(8, 1021);
 }
 
-TEST_CASE("vector math gives the bits of the scalar code around special points and in short tails",
+TEST_CASE("vector math gives the bits of the scalar code around special points and for short arrays",
           "[emulation][math]") {
     const std::vector<Simd> levels = available_simd();
     if (levels.size() == 1) SKIP_TEST("this CPU has no AVX2");
@@ -117,7 +117,8 @@ TEST_CASE("vector math gives the bits of the scalar code around special points a
     }
 }
 
-TEST_CASE("the fp64 halves of an fp32 vector are joined in order", "[emulation][math]") {
+TEST_CASE("if an fp32 vector is processed as two fp64 halves, the results are joined in the right order",
+          "[emulation][math]") {
     const std::vector<Simd> levels = available_simd();
     if (levels.size() == 1) SKIP_TEST("this CPU has no AVX2");
     std::vector<float> x(100);

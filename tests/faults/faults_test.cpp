@@ -68,7 +68,8 @@ struct Injection {
     Start start() const { return {.environment = {"LD_PRELOAD=" MACHEPS_PRELOAD_FAULTS, "MACHEPS_FAULT=" + text()}}; }
 };
 
-/// Selects the calls of a function that fail: the first, the middle and the last call, or up to 120 calls.
+/// Selects the calls of a function at which a fault is injected. `sample` selects the first, the middle and the last
+/// call. `all` selects every call if there are at most 60, and otherwise the first 60 calls and 60 evenly spaced calls.
 enum class Depth { sample, all };
 
 /// Returns the numbers of the calls that fail, out of `count` calls.
@@ -108,7 +109,8 @@ std::vector<Injection> injections(const std::map<std::string, long>& calls, Dept
         for (const long number : chosen_numbers(count, depth)) {
             for (const int error : call.errors) {
                 list.push_back({call.name, number, error, "sticky"});
-                // A sticky fault makes every later fsync fail as well, and the error may report one of these instead.
+                // Also makes a single call of fsync fail. After a sticky fault, all later calls fail too, and the
+                // program may report one of their failures instead of the first.
                 if (depth == Depth::all || call.name == std::string_view("fsync"))
                     list.push_back({call.name, number, error, "once"});
                 if (depth == Depth::sample) break;
@@ -123,7 +125,7 @@ std::vector<Injection> injections(const std::map<std::string, long>& calls, Dept
     return list;
 }
 
-/// Counts the exit codes after the injections into one command.
+/// Counts how often the injections into one command end with each exit code.
 struct Tallied {
     std::map<int, int> by_code;
     std::size_t injected = 0;
@@ -216,7 +218,7 @@ void break_training(Depth depth) {
 
 /// Makes a run that was killed in the middle and has checkpoints.
 void make_stopped(const Folder& folder) {
-    const Injection kill{"rename", 3, 0, "kill"};  // the manifest is renamed first, then checkpoints
+    const Injection kill{"rename", 3, 0, "kill"};  // the manifest is renamed first, checkpoints later
     REQUIRE(folder.run(short_run, kill.start()).code == 128 + SIGKILL);
     REQUIRE(fs::exists(folder / "run/checkpoints"));
 }
@@ -262,8 +264,9 @@ void break_report(Depth depth) {
         check_ending(outcome, injection);
         check_no_draft(whole / "run", injection);
         if (outcome.code == 0) CHECK(outcome.out == fine.out);
-        // The table and the page must be complete. Whether they are old or new does not matter, because the report is
-        // the same each time. If the manifest cannot be read, a note says so, and the page lacks the settings.
+        // summary.csv and the page must be complete. They may come from this report or from the previous one, because
+        // both reports are the same. If the manifest cannot be read, a note says so, and the page lacks the settings.
+        // In this case the page is not compared.
         CHECK(contents(whole / "run/summary.csv") == summary);
         const bool has_note = outcome.code == 0 && outcome.err.find("note: ") != std::string::npos;
         CHECK((has_note || contents(whole / "run/report.html") == page));
@@ -272,7 +275,7 @@ void break_report(Depth depth) {
     tallied.print("report", calls);
 }
 
-/// A command that prints, and the file that it writes, if any.
+/// A command whose output is compared, and the name of the file that it writes, which is empty if it writes none.
 struct Printed {
     const char *arguments, *file;
 };
@@ -317,9 +320,9 @@ void break_output(Depth depth) {
             check_ending(outcome, injection);
             check_no_draft(folder.path(), injection);
             if (outcome.code != 0) continue;
-            // `version` prints the number of threads that the system granted. The parser builds the help in streams,
-            // which do not report that memory ran out. Therefore the help may be incomplete, and so may `man`, which
-            // contains the help.
+            // If pthread_create fails, `version` prints the number of threads that the system granted, which differs.
+            // If memory runs out, the help may be incomplete, because the parser builds it in streams, which do not
+            // report this failure. The same holds for `man`, which contains the help.
             const bool may_differ = is_timed || injection.call == "pthread_create" ||
                                     (injection.call == "new" && (arguments == "--help" || arguments == "man"));
             if (!may_differ) CHECK(outcome.out == fine.out);
@@ -329,7 +332,7 @@ void break_output(Depth depth) {
     }
 }
 
-/// Writes a folder with a config and a sweep whose only unit is finished.
+/// Writes a config file and a finished sweep, which has a single unit of work, to the folder.
 void write_folders(const Folder& folder) {
     fs::create_directories(folder / "configs");
     folder.write("configs/a.json", R"({"fp16":{"enabled":true}})");
@@ -355,7 +358,7 @@ void break_folders(Depth depth) {
             INFO(injection.text());
             const Outcome outcome = folder.run(arguments, injection.start());
             tallied.add(outcome.code);
-            // `--each` prints the error of a file in its table.
+            // With `--each`, the error of a config file is printed in the table on stdout, not on stderr.
             const bool is_in_table =
                 outcome.code == 3 && outcome.err.empty() && outcome.out.find("configs/a.json") != std::string::npos;
             if (!is_in_table) check_ending(outcome, injection);
@@ -367,8 +370,8 @@ void break_folders(Depth depth) {
     }
 }
 
-/// Trains under each limit on the size of files. Unlike a full disk, such a limit does not need the right to mount a
-/// disk.
+/// Trains under each limit on the size of files. The limit takes the place of a full disk, because only a user with
+/// special rights may mount a small disk for a test.
 void limit_file_size(const std::vector<rlim_t>& sizes) {
     const auto wanted = undisturbed();
     Tallied tallied;
@@ -396,14 +399,15 @@ TEST_CASE("a report survives a sample of system faults", "[faults]") { break_rep
 TEST_CASE("under a sample of system faults, verbs print their output or report that it is lost", "[faults]") {
     break_output(Depth::sample);
 }
-TEST_CASE("under a sample of system faults, commands that read folders overlook nothing", "[faults]") {
+TEST_CASE("under a sample of system faults, commands that read folders overlook no file", "[faults]") {
     break_folders(Depth::sample);
 }
 TEST_CASE("a limit on file sizes ends a run with exit 5, and the run can be resumed without the limit", "[faults]") {
     limit_file_size({0, 500, 3000, 30000});
 }
 
-// The samples above make only a few allocations fail, but a failure of any allocation could leave a temporary file.
+// The sampled faults above include only a few failed allocations, but any failed allocation could leave a temporary
+// file. Therefore this test makes every allocation fail, one in each run.
 TEST_CASE("no failed allocation leaves a temporary file", "[faults]") {
     const std::string command = "reveal -k 4 -f fp16 --emit-operands operands.npy";
     const Folder folder;
@@ -424,10 +428,10 @@ TEST_CASE("a report survives every system fault", "[faults][slow]") { break_repo
 TEST_CASE("under every system fault, verbs print their output or report that it is lost", "[faults][slow]") {
     break_output(Depth::all);
 }
-TEST_CASE("under every system fault, commands that read folders overlook nothing", "[faults][slow]") {
+TEST_CASE("under every system fault, commands that read folders overlook no file", "[faults][slow]") {
     break_folders(Depth::all);
 }
-TEST_CASE("limits on file sizes of up to 300 kB end a run with exit 5, unless its files fit", "[faults][slow]") {
+TEST_CASE("a limit of at most 300 kB on file sizes ends a run with exit 5, unless its files fit", "[faults][slow]") {
     std::vector<rlim_t> sizes;
     for (rlim_t size = 0; size < 12000; size += 137) sizes.push_back(size);
     for (rlim_t size = 20000; size <= 300000; size += 20000) sizes.push_back(size);

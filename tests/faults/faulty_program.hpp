@@ -91,7 +91,7 @@ inline std::string without_times(const std::string& text) {
     return without_columns(text, {"seconds", "tokens_per_second", "slowdown"});
 }
 
-/// Returns a manifest without the line of the device, which differs if the system grants no threads.
+/// Returns a manifest without the line that describes the device. This line differs if the system grants no threads.
 inline std::string without_device(const std::string& text) {
     const std::size_t from = text.find("  \"device\": "), to = text.find('\n', from);
     return from == std::string::npos ? text : text.substr(0, from) + text.substr(to + 1);

@@ -59,8 +59,7 @@ bool upper_halves_in_use() { return false; }
 void clean_upper_halves() {}
 #endif
 
-/// Operands for the operations. Results for these operands would change with the rounding direction or with flushing to
-/// zero.
+/// Operands for the operations. For these operands, another rounding direction or flushing to zero changes the results.
 struct Inputs {
     explicit Inputs(Backend& backend)
         : b(backend),
@@ -293,7 +292,8 @@ const std::vector<Operation>& all_operations() {
     return list;
 }
 
-/// Returns the contents of the files with the rows, the manifest and the summary of a run, by name.
+/// Returns, by file name, the contents of the files that contain the rows, the manifest and the summary of a run. The
+/// summary lacks the slowdown, which is a time.
 std::map<std::string, std::string> files_of(const std::filesystem::path& directory) {
     std::map<std::string, std::string> files;
     for (const char* name : {"steps.csv", "evals.csv", "sites.csv", "exponents.csv", "manifest.json"})

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests that a folder that cannot be listed is an error for every command that reads folders, and does not count as
-// empty.
+// Tests folders that cannot be listed. Every command that reads folders must report an error, and must not treat the
+// folder as empty.
 #include "tests/faults/faulty_program.hpp"
 #include "tests/faults/hostile_inputs.hpp"
 
@@ -26,7 +26,7 @@ void close_folder(const fs::path& path) { REQUIRE(::chmod(path.c_str(), 0) == 0)
 
 }  // namespace
 
-TEST_CASE("a folder that cannot be listed is an error, and an empty one is reported", "[faults][folders]") {
+TEST_CASE("a folder that cannot be listed is an error, and an empty folder is reported", "[faults][folders]") {
     const Folder folder;
     fs::permissions(folder.path(), fs::perms::all);
     fs::create_directories(folder / "configs/secret");
@@ -116,7 +116,8 @@ TEST_CASE("only the used members of an archive are unpacked, and members must no
     CAPTURE(twice.err);
     CHECK(twice.code == 3);
     CHECK(twice.err.find("shares bytes with another member") != std::string::npos);
-    // The check does not use the member `unused`, so it is not unpacked, and its damage is not noticed.
+    // The check does not use the array `unused`. Therefore it does not unpack this member of the archive, and does not
+    // notice that the member is damaged.
     std::vector<Member> more = arrays;
     more.push_back({"unused.npy", npy_of_ones(8, 8)});
     std::string damaged = zip_of(more);

@@ -15,7 +15,7 @@ namespace macheps::test {
 /// A kind of input: a file that the program reads, a way to put a name into it, and the commands that read it.
 struct InputKind {
     const char* name;
-    std::string file;                   ///< name of the file, or its path in a folder that `commands` name
+    std::string file;                   ///< name of the file; a path if `commands` read the folder in which it lies
     std::string base;                   ///< contents of a valid file
     std::vector<std::string> commands;  ///< arguments of macheps, separated by blanks
     std::function<std::string(const std::string& name)> with_name;

@@ -47,7 +47,7 @@ TEST_CASE("no file that the program opens gets the descriptor of a closed standa
         const Folder folder;
         const Outcome outcome = folder.run(short_run, closed(descriptors));
         CAPTURE(descriptors.front(), descriptors.size(), outcome.err);
-        // Output to a closed stdout is lost, which exit code 5 reports.
+        // If stdout is closed, the output is lost, and the exit code is 5.
         const bool has_stdout = std::find(descriptors.begin(), descriptors.end(), 1) == descriptors.end();
         CHECK(outcome.code == (has_stdout ? 0 : 5));
         CHECK(differing(wanted, rows_of(folder / "run")) == "");
@@ -81,7 +81,7 @@ TEST_CASE("a stderr that cannot be written does not change the exit code", "[fau
     }
 }
 
-TEST_CASE("a floating-point mode that a library sets while it is loaded does not change the results",
+TEST_CASE("a floating-point mode that a library sets while it is being loaded does not change the results",
           "[faults][float_modes]") {
     const std::vector<std::string> commands{
         short_run_with("2^-99") + " -q",
@@ -109,7 +109,7 @@ TEST_CASE("a floating-point mode that a library sets while it is loaded does not
             const Outcome outcome = folder.run(commands[i], start);
             CAPTURE(std::string(mode.name), commands[i], outcome.err);
             CHECK(outcome.code == 0);
-            if (i > 1) CHECK((outcome.out == wanted[i]));  // the first two print times
+            if (i > 1) CHECK((outcome.out == wanted[i]));  // the output of the first two commands contains times
         }
         CAPTURE(std::string(mode.name));
         CHECK(differing(rows_of(plain / "run"), rows_of(folder / "run")) == "");

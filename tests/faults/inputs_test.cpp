@@ -15,7 +15,7 @@ namespace {
 
 constexpr int too_long = 128 + SIGALRM, too_much_work = 128 + SIGXCPU;
 
-/// Limits the time of the program, in case it hangs, and limits its memory to that of a small machine.
+/// Limits the time of the program, in case it hangs. Limits its memory to the memory of a small machine.
 void limit_program() {
     const rlimit seconds{20, 20}, memory{rlim_t{4} << 30, rlim_t{4} << 30};
     if (setrlimit(RLIMIT_CPU, &seconds) != 0 || setrlimit(RLIMIT_AS, &memory) != 0) _exit(97);

@@ -112,7 +112,8 @@ TEST_CASE("work that does not fit into memory is refused before memory is alloca
                               "--hidden 1048576 --layers 1000"}) {
         folder.write("text", std::string(4000000, 'x'));
         for (const char* dry : {"", "--dry-run "}) {
-            // The limit of the address space shows that nothing of this size was allocated.
+            // An allocation of this size would fail under this limit of the address space. The messages below show that
+            // none was tried.
             const Outcome outcome =
                 folder.run(tiny + dry + sizes + " --out run --memory 1G", with_address_space(1'000'000'000));
             CAPTURE(sizes, dry, outcome.err);
@@ -193,8 +194,9 @@ TEST_CASE("the planned memory is a lower bound of the memory that a run uses, an
             REQUIRE(at != std::string::npos);
             return std::stod(plan.out.substr(at + key.size() + 4));
         };
-        // A separate process starts the run. Otherwise the peak could be that of the plan, an earlier child process,
-        // which may have timed a smaller model.
+        // The run is the only child of a separate process, so the peak memory of the children of that process is that
+        // of the run. In this process, the peak would also cover the dry run above, which may have timed a smaller
+        // model.
         const double planned = number_at("least_bytes"),
                      taken = peak_of([&] {
                          return folder.run(
@@ -203,14 +205,14 @@ TEST_CASE("the planned memory is a lower bound of the memory that a run uses, an
                              sizes);
                      });
         CAPTURE(planned, taken);
-        CHECK(planned < taken);                 // a run that fits is not refused
+        CHECK(planned < taken);                 // otherwise a run that fits in memory could be refused
         CHECK(planned > 0.4 * (taken - 24e6));  // the program itself takes 24 MB
     }
 }
 
 TEST_CASE("the time to plan a run does not grow with the number of its steps", "[faults]") {
     const Folder folder;
-    // Counting the steps one by one would take longer than this limit of CPU time.
+    // A program that counts the steps one by one exceeds this limit of CPU time.
     const Start limited{.prepare = [] {
         const rlimit limit{20, 20};
         if (setrlimit(RLIMIT_CPU, &limit) != 0) _exit(97);
@@ -236,7 +238,8 @@ TEST_CASE("a second signal interrupts the current step, and no completed step is
         }
         FAIL("no step was completed");
     };
-    // Measures how many micro-batches take a second.
+    // Measures the time of one micro-batch. A step of the long run has as many micro-batches as take a second, but at
+    // least 100.
     const Folder measured;
     const auto start = std::chrono::steady_clock::now();
     REQUIRE(measured.run(run + "50").code == 0);

@@ -130,7 +130,7 @@ Function next(const char* name) {
     return reinterpret_cast<Function>(::dlsym(RTLD_NEXT, name));
 }
 
-/// Defines `real` as the C library's function of this name, which is looked up once.
+/// Declares `real`, a pointer to the C library's function `name` of type `type`. The function is looked up only once.
 #define NEXT(name, type) static const auto real = next<type>(name)
 
 int opened(const char* name, const char* path, int flags, mode_t mode) {

@@ -166,7 +166,8 @@ TEST_CASE("anchors, aliases and merge keys are expanded", "[config]") {
     CHECK(yaml_refusal("a: {<<: 1}").find("x.yaml:1:9: the value of '<<' is not a map") == 0);
     CHECK(yaml_refusal("a: &a [*a]").find("x.yaml:1:8: an alias is inside the value that it names") == 0);
     CHECK(yaml_refusal("a: *b").find("x.yaml:1:4: ") == 0);
-    // Each value consists of nine aliases of the previous value. This file of a kilobyte would expand to gigabytes.
+    // Each value consists of nine aliases of the previous value. The file is shorter than a kilobyte, but would have
+    // hundreds of gigabytes if all aliases were expanded.
     std::string bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n";
     for (int i = 1; i < 12; ++i) {
         const std::string before = "*a" + std::to_string(i - 1);
@@ -236,7 +237,7 @@ TEST_CASE("invalid YAML is refused at the position of its first error", "[config
         {"a: !custom x\n", "x.yaml:1:4: ", "'!custom'"},
         {"a: !!python/object:os.system {}\n", "x.yaml:1:4: ", "is not supported"},
         {"a: !!int x\n", "x.yaml:1:4: ", "is not supported"},
-        {"? [a]\n: x\n", "x.yaml:1:3: ", "where a key is expected"},
+        {"? [a]\n: x\n", "x.yaml:1:3: ", "cannot be a key"},
     }));
     CAPTURE(text);
     const std::string refused = yaml_refusal(text);
@@ -246,7 +247,7 @@ TEST_CASE("invalid YAML is refused at the position of its first error", "[config
     CHECK(refused.find('\n') == std::string::npos);
 }
 
-TEST_CASE("files that are not text, too large, too deeply nested or empty are refused in both languages", "[config]") {
+TEST_CASE("JSON and YAML files that are not text, too large, too deeply nested or empty are refused", "[config]") {
     const auto both = [](const std::string& text, const std::string& begins, const std::string& reason) {
         CAPTURE(begins, reason);
         for (const std::string& refused : {json_refusal(text), yaml_refusal(text)}) {
@@ -374,8 +375,8 @@ TEST_CASE("an environment file consists of NAME=VALUE lines", "[config]") {
 }
 
 TEST_CASE("every file that the YAML reader accepts is read and merged in a few seconds", "[config]") {
-    // These files are within the limits and expensive to copy or to search: they have many keys, deep levels or
-    // repeated aliases.
+    // These files do not exceed the reader's limits, but they are expensive to copy or to search, because they have
+    // many keys, deep levels or repeated aliases.
     std::string keys, deep, aliases = "a: &a {k: 1}\nl: [";
     for (int i = 0; i < 19'000; ++i) keys += "k" + std::to_string(i) + ": 1\n";
     for (int i = 0; i < 250; ++i) deep += std::string(static_cast<std::size_t>(i), ' ') + "k:\n";

@@ -82,7 +82,8 @@ TEST_CASE("a policy that nests too deeply is refused, and the error names the li
         CHECK(parts.where == c.where);
         CHECK(contains(parts.what, "nest deeper than 256 levels"));
     }
-    // A file that does not nest too deeply is read, or refused for another reason.
+    // The files below contain many brackets but do not nest too deeply. The reader must not refuse them because of
+    // their depth.
     const std::string shallow[] = {
         "name = \"" + dots + "\"",  // a long name
         "description = '''" + repeated("[", 1000) + "'''",
@@ -144,8 +145,9 @@ TEST_CASE("a pattern that is too long or nests too deeply is refused, and the er
     }
 }
 
-TEST_CASE("a policy's name must not be a spreadsheet formula or contain control or direction characters",
-          "[experiments][hostile]") {
+TEST_CASE(
+    "a policy's name must not be a spreadsheet formula or contain control characters or bidirectional-text characters",
+    "[experiments][hostile]") {
     const auto problem = [](const std::string& name) {
         const Error::Parts parts = parts_of_error([&] { parse_policy("name = '" + name + "'", "mine.toml"); });
         CHECK((parts.exit == Exit::ok || contains(parts.where, "mine.toml:1:8 (name)")));
@@ -197,7 +199,7 @@ TEST_CASE("a data file that is truncated while it is in use causes an error, not
     CHECK(parts.exit == Exit::bad_input);
     CHECK(parts.where == path.string());
     CHECK(contains(parts.what, "cut short while it was in use: it had 100000 bytes"));
-    write(path, text);  // the previous contents, in the same file
+    write(path, text);  // restores the contents without replacing the file
     CHECK(data->batch(Split::train, 1, 1, 4, 32).tokens == before.tokens);
 }
 
@@ -220,7 +222,7 @@ TEST_CASE("data may come through a pipe, and may not come from a device", "[expe
     CHECK(contains(parts_of_error([] { vocabulary_of({.train = "/dev/zero"}); }).what, "neither a regular file"));
 }
 
-TEST_CASE("every reader refuses an endless device", "[experiments][hostile]") {
+TEST_CASE("every reader of files refuses a device that never ends, such as /dev/zero", "[experiments][hostile]") {
     for (const auto& read : std::vector<std::function<void()>>{
              [] { read_numbers("/dev/zero"); }, [] { Safetensors::read("/dev/zero"); },
              [] { read_manifest(fs::path("/dev/zero")); }, [] { load_policy("/dev/zero"); }}) {

@@ -94,7 +94,7 @@ TEST_CASE("reading a written file returns every tensor of every dtype, and the m
     CHECK_THROWS_AS(read.metadata_at("nothing"), Error);
     CHECK_THROWS_AS(read.values<double>("f32"), Error);
 
-    SECTION("every tensor is aligned to its element") {
+    SECTION("every tensor is aligned to the size of its elements") {
         for (const StoredTensor& tensor : read.tensors()) {
             CAPTURE(tensor.name);
             CHECK((tensor.bytes.data() - file.data()) % static_cast<std::ptrdiff_t>(dtype_bytes(tensor.dtype)) == 0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzzes the reader of checkpoints. Nearly every input has a wrong checksum and would be refused. Therefore the target
-// corrects the checksum first, unless the first byte is odd, so that the code after the check of the checksum also gets
-// arbitrary bytes. An accepted checkpoint must not change if it is written and read again.
+// Fuzzes the reader of checkpoints. Nearly every input has a wrong checksum. The reader checks the checksum first and
+// refuses these inputs. Therefore this target corrects the checksum, unless the first byte is odd. The rest of the
+// reader then also gets arbitrary bytes. An accepted checkpoint must not change if it is written and read again.
 #include "core/error.hpp"
 #include "experiments/training/run/checkpoint.hpp"
 #include "reports/rows/checksum.hpp"

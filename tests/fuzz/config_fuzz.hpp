@@ -69,7 +69,8 @@ void read_config(std::string_view text, Read read) {
     }
     std::size_t values = 0;
     check_tree(file.root, static_cast<std::uint32_t>(std::count(text.begin(), text.end(), '\n') + 1), 0, values);
-    // If the input contained a path, an importer could open other files on the disk.
+    // A text with a '/' is not imported, because it may contain a path, and an importer could open that file. A config
+    // with many values is not imported either, because that would take too long.
     if (file.root.is_map() && text.find('/') == std::string_view::npos && values < 500) import_by_one(file.root, text);
 }
 

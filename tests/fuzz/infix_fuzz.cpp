@@ -21,7 +21,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         fuzz::require(again.expressions.size() == 1 && study::fpcore_text(again.expressions.front()) == core,
                       "a printed formula reads back as itself");
     } catch (const Error&) {
-        // This may happen only if the FPCore nests too deeply for its reader, although the infix text did not.
+        // Reading the printed formula may fail only if the FPCore nests too deeply for its reader. An FPCore can nest
+        // more deeply than the infix text.
         fuzz::require(size > 200, "a printed formula reads back");
     }
     return 0;

@@ -23,7 +23,8 @@ struct Codes {
         while (bytes.left() > 0 && pool.size() < 2048) pool.push_back(bytes.take<std::uint32_t>());
         if (pool.empty()) pool.push_back(0x3c00);
     }
-    /// Returns numbers of `format`. If `off_grid`, returns any fp32 numbers in the range of `format`.
+    /// Returns numbers of `format`. If `off_grid`, the numbers are arbitrary fp32 numbers within the range of `format`,
+    /// which need not be numbers of `format`.
     std::vector<float> draw(const Format& format, std::int64_t count, std::uint32_t turn, bool off_grid = false) const {
         std::vector<float> values(static_cast<std::size_t>(count));
         for (std::size_t i = 0; i < values.size(); ++i) {
@@ -76,8 +77,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const bool off_grid = (flags & 4) != 0;
     args.a.ld = args.a.transposed ? args.m : args.k;
     args.b.ld = args.b.transposed ? args.k : args.n;
-    // If the machine takes scales, they are numbers of its scale format. Otherwise scales belong to a promotion or to
-    // the whole matmul.
+    // If the machine itself takes scales, they are numbers of its scale format. Otherwise the scales are fp32 numbers,
+    // which a promotion or the matmul as a whole applies.
     const bool scaled = machine.has_scales() || (flags & 8) != 0;
     const std::int64_t block = machine.has_scales() ? machine.scale_block : 128;
 

@@ -12,7 +12,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (size == 0) return 0;
     const auto format = static_cast<DataFormat>(data[0] % 4);
     const std::string name = data[0] / 4 % 2 == 0 ? "fuzz.bin" : "fuzz.txt";
-    // The copy has exactly the size of the file, so that a sanitizer detects a read beyond the end.
+    // The file consists of all bytes after the first. The vector has exactly this size, so that a sanitizer detects a
+    // read beyond the end of the file.
     const std::vector<std::byte> bytes(reinterpret_cast<const std::byte*>(data) + 1,
                                        reinterpret_cast<const std::byte*>(data) + size);
     try {

@@ -26,7 +26,8 @@ class Named {
     Named& operator=(const Named&) = delete;
 };
 
-/// Returns a description of algorithm number `choice` of the fake library, or the reason why there is none.
+/// Returns a description of the algorithm that is selected by `choice` for this problem, or the reason why none could
+/// be selected.
 std::string chosen(const LibraryProblem& p, int choice) {
     const cublaslt::FoundApi found = cublaslt::find_api();
     if (found.api == nullptr) return found.missing;
@@ -66,15 +67,16 @@ TEST_CASE("cuBLASLt accepts the descriptors of every matrix product that is prob
     }
 }
 
-TEST_CASE("algorithms are chosen in the order of the heuristic, and with slices only if they support them",
-          "[gpu][library]") {
+TEST_CASE(
+    "cuBLASLt algorithms are chosen in the heuristic's order, and sliced products use only those that support slices",
+    "[gpu][library]") {
     const Named named(MACHEPS_FAKE_CUBLASLT);
     LibraryProblem p{.m = 64, .n = 32, .k = 256, .a = bf16, .b = bf16, .out = bf16};
     CHECK(chosen(p, 0) == "algo 3 tile 9 stages 2 splitk 1 tensor 0x2");
     CHECK(chosen(p, 1) == "algo 5 tile 20 stages 4 splitk 1 tensor 0x2");
     CHECK(chosen(p, 2) == "cublasLtMatmulAlgoGetHeuristic: no more algorithms");
     p.slices = 4;
-    p.reduction = Reduction::compute_type;  // supported by 5: the heuristic's second, the search's first
+    p.reduction = Reduction::compute_type;  // only algorithm 5 supports it; the heuristic and the search find it
     CHECK(chosen(p, 0) == "algo 5 tile 20 stages 4 splitk 4 compute_type tensor 0x2");
     CHECK(chosen(p, 1) == "algo 5 tile 20 stages 4 splitk 4 compute_type tensor 0x2");
     CHECK(chosen(p, 2) == "no algorithm supports 4 slices with the reduction compute_type");

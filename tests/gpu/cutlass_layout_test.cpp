@@ -40,7 +40,8 @@ int size_of(const Modes& modes) {
     return size;
 }
 
-/// Maps a thread and the number of its value to an index in a matrix with `rows` rows.
+/// Each thread holds several values of a matrix with `rows` rows. A layout maps the number of a thread, and the number
+/// of a value within this thread, to the index of the value in the matrix.
 struct Layout {
     int rows;
     Modes threads, values;
@@ -190,14 +191,14 @@ TEST_CASE("the instruction probes place operands as CUTLASS's layouts do", "[gpu
 
 TEST_CASE("the matrix products place operands as CUTLASS's layouts do", "[gpu][layout]") {
     places = wrong = 0;
-    for (const auto& [bytes, k] : {std::pair{2, 16}, {4, 8}}) {  // m16n8k16 of 16 bits, m16n8k8 of tf32
+    for (const auto& [bytes, k] : {std::pair{2, 16}, {4, 8}}) {  // m16n8k16 with 16-bit operands, m16n8k8 with tf32
         const Fragments fragments = mma_fragments(16, k, bytes);
         compare_words(fragments.a, k, bytes, 4, [](int lane, int r) {
             const FragmentPlace place = mma_a_place(lane, r);
             return WordPlace{place.row, place.column};
         });
         compare_words(fragments.b, k, bytes, 4, [](int lane, int r) {
-            const FragmentPlace place = mma_b_place(lane, r);  // row: word along k
+            const FragmentPlace place = mma_b_place(lane, r);  // place.row counts words along k
             return WordPlace{place.column, place.row};
         });
         compare_sums(fragments.c, 8, [](int lane, int i) { return mma_c_place(lane, i); });

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A fake cuBLASLt that needs no device. Tests load it to check the choice of algorithms. The fake has
+// A fake cuBLASLt that needs no device. Tests load it to check the choice of algorithms. An algorithm may divide k into
+// slices (split-K) and add the sums of the slices afterwards, which is called joining. The fake has three algorithms:
 //   algorithm 3: does not support slices;
 //   algorithm 5: joins slices in fp32 or in the output's type, only on tile 20 with stages 4;
 //   algorithm 8: joins slices in the output, on any tile.

@@ -43,7 +43,8 @@ esac
 exit 0
 END
 printf '#!/usr/bin/env bash\necho what,ratio\n' > programs/bench_gpu
-# The capture of PyTorch writes some bytes, and then hangs if TORCH_HANGS is set.
+# This stand-in for python3 replaces the captures of PyTorch and Triton. The capture of PyTorch writes some bytes, and
+# then hangs if TORCH_HANGS is set.
 cat > bin/python3 <<'END'
 #!/usr/bin/env bash
 [ "${1:-}" = -u ] && shift
@@ -72,7 +73,7 @@ failures=0
 fail() { echo "$*"; failures=$((failures + 1)); }
 has() { grep -qF -- "$2" "$1" || { fail "$1 lacks: $2"; cat "$1"; }; }         # has FILE TEXT
 holds() { tar -tf "out/$1" | grep -qxF -- "$2" || fail "$1 lacks $2"; }          # holds ARCHIVE PATH
-# ends_with CODE STAGE...: checks the exit code. The folder for the results is empty, as at the start of a command.
+# ends_with CODE STAGE...: runs the stages with an empty folder for the results, and checks the exit code.
 ends_with() {
     local wanted=$1 code
     shift
@@ -84,7 +85,8 @@ ends_with() {
 }
 fresh() { rm -rf build "$SANITIZED"; }
 
-# Without faults every stage runs once, and a second run only provides the archives again.
+# Without faults, every stage runs once. A second run repeats no stage, and only writes the archives of the results
+# again.
 ends_with 0
 has out/summary.txt "smoke: exit 0; smoke: questions: 1 equal; two steps: equal"
 has out/summary.txt "traces: exit 0; traces: 11 equal; 6 traces"
@@ -116,7 +118,8 @@ ends_with 0 triton torch
 has out/summary.txt "triton: done before"
 has out/summary.txt "torch: exit 0"
 
-# Large results are split into pieces. Small archives share a file if there are too many.
+# Large results are split into several files. If there are too many small archives, they are put into one file
+# (rest.tar).
 fresh
 TORCH_BYTES=100000 GPU_MAX_BYTES=32000 ends_with 0
 find out -type f -size +32000c | grep . && fail "a file is too large"
@@ -125,8 +128,8 @@ has rest.txt speed.tar.gz
 cat out/torch.tar.gz.0* | tar -tz > torch.txt
 has torch.txt torch/torch/outputs
 
-# If training differs from the CPU, it is repeated on emulated matrix units. In this case only the native units differ,
-# so the model of a unit is wrong and the kernels are right.
+# If training on the GPU differs from training on the CPU, it is repeated on emulated matrix units. In this test, only
+# training on the native units differs, which shows that the model of a unit is wrong and that the kernels are right.
 fresh
 DIFFERS=native ends_with 1 train
 has out/summary.txt "train: exit 1; train: DIFFERENT"

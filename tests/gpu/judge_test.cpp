@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests that the diagnosis of recorded traces names the cause of a difference. The tests change the results of traces
-// that an H100 recorded. They take results of another model from the oracle of tests/machine, or results of other rows.
+// Tests that the diagnosis of recorded traces names the cause of a difference. The tests take traces that were recorded
+// on an H100, and replace their results. The new results are those of a wrong model (from the oracle in tests/machine),
+// or results of other rows.
 #include "emulation/evidence/traces/diagnosis.hpp"
 #include "emulation/evidence/traces/json_lines.hpp"
 #include "emulation/evidence/traces/replay.hpp"
@@ -78,8 +79,8 @@ TEST_CASE("the diagnosis names each field of a model that may be wrong", "[gpu][
         const std::string& note = notes.front();
         const std::size_t cause = note.find("; cause: ");
         REQUIRE(cause != std::string::npos);
-        // The oracle's mutation and the candidate zeros_read_-126 disagree about rows in which both factors of a
-        // product are zero.
+        // If both factors of a product are zero, the oracle's mutation zero_reads_m126 and the candidate
+        // zeros_read_-126 give different results. Therefore this candidate does not reproduce four of the rows.
         CHECK(note.find(c.mutation == M::zero_reads_m126 ? "reproduces all rows except 4" : "reproduces every row",
                         cause) != std::string::npos);
         // The cause may list several names, joined by "or".
@@ -100,8 +101,9 @@ TEST_CASE("the diagnosis distinguishes a wrong layout, NaN bits and signs of zer
     }
     CAPTURE(evidence::diagnose(moved));
     CHECK(evidence::diagnose(moved).ends_with(
-        "including normal operands: the cause is a layout of fragments or a descriptor of this form"));
-    // In one case the bits of NaN results change; in the other the signs of zero results change.
+        "including most rows of normal operands: the fragment layout or a descriptor of this instruction shape is "
+        "wrong"));
+    // The first case changes the bits of NaN results. The second case changes the signs of zero results.
     struct Case {
         const char* words;
         bool (*takes)(const Format&, std::uint64_t);

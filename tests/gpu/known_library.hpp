@@ -28,7 +28,7 @@ struct Hidden {
     bool drops_last = false;       ///< omits the last of the k products
     bool nudges_specials = false;  ///< returns -0 instead of +0 for special operands
     bool is_restless = false;      ///< uses another order of summation from the second run on
-    bool is_exchanged = false;     ///< computes b^T a^T by its rule
+    bool is_exchanged = false;     ///< computes b^T a^T, the transposed output, by its rule
     const char* architecture = "sm_90";
     bool is_row_major = false;
 };
@@ -58,8 +58,8 @@ class FakePlan final : public LibraryPlan {
 
   private:
     std::vector<float> product(const LibraryOperands& x) {
-        // op(A) is A [m,k], or the transpose of A [k,m]. A is stored by columns. This backend reads matrices by rows,
-        // so it sees the transpose of A.
+        // op(A) is A, which then has the shape [m,k], or the transpose of A, which then has the shape [k,m]. A is
+        // stored by columns. This backend reads matrices by rows, so it sees the transpose of A.
         std::vector<float> a = columns_of(packed_values(x.a, p_.a, p_.m, p_.k, p_.a_by_rows), p_.a, p_.m, p_.k);
         std::vector<float> b = columns_of(packed_values(x.b, p_.b, p_.k, p_.n, !p_.b_by_columns), p_.b, p_.k, p_.n);
         if (hidden_.rounds_words) {
@@ -160,7 +160,7 @@ inline std::pair<LibraryProblem, Hidden> served_by(const NamedMatmulRule& named,
                                                                                   : Reduction::compute_type;
     } else if (named.rule.promotion == Promotion::fma_joint || named.rule.promotion == Promotion::fma_left) {
         p.k = 640;
-        p.n = 160;  // two blocks of columns of b; the second has only 32
+        p.n = 160;  // b has a block of 128 columns and a block of 32 columns
         p.scaling = named.name == "deepgemm.sm90.1d1d" ? LibraryScaling::blocks_1x1 : LibraryScaling::blocks_1x2;
     } else {
         p.scaling = named.rule.scale_order == ScaleOrder::joint ? LibraryScaling::tensor : LibraryScaling::outer;

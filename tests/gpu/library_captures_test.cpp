@@ -25,7 +25,7 @@ TEST_CASE("the rule of a library is found from outputs that were recorded in a f
     CpuBackend host(1);
     for (const Format& out : {fp32, bf16}) {
         for (const NamedMatmulRule& named : all_matmul_rules()) {
-            if (!named.versions.empty()) continue;                           // a rule of a CPU library
+            if (!named.versions.empty()) continue;                           // rules of CPU libraries have versions
             if (out == bf16 && named.name != "cublaslt.fp8.fast") continue;  // one 16-bit output format is enough
             const auto [p, hidden] = served_by(named, out);
             FakeLibrary library(hidden);
@@ -103,7 +103,8 @@ TEST_CASE("no capture of cuBLASLt on an H100 contradicts the rule claimed for it
             const bool is_special = row.operands == special_class;
             algorithms += !is_special;
             claimed += !is_special && row.verdict == evidence::Verdict::equal;
-            // An algorithm agrees with a rule in every bit if its row of special values also has no mismatch.
+            // Each algorithm has one row for finite and one for special operands. The algorithm agrees with the rule in
+            // every bit if the row for special operands has no mismatch either.
             reproduced += is_special && row.mismatches == 0;
             const bool is_fp8 =
                 row.instruction.starts_with("cublasLt.e4m3fn.") || row.instruction.starts_with("cublasLt.e5m2.");

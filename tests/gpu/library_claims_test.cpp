@@ -39,7 +39,8 @@ MatmulRule rule_of(const char* name) {
 
 }  // namespace
 
-TEST_CASE("the verdict depends only on the claimed rule, even if another rule agrees", "[gpu][library]") {
+TEST_CASE("the verdict depends only on the claimed rule, even if the library agrees with another rule",
+          "[gpu][library]") {
     struct Case {
         const char *problem, *claim, *other;
         bool has_roles;
@@ -94,8 +95,8 @@ TEST_CASE("the verdict depends only on the claimed rule, even if another rule ag
             CHECK(row.note.find(std::string("equal to ")) != std::string::npos);
         }
     }
-    // No rule is claimed for another architecture. No rule is claimed for slices, because the library chooses their
-    // lengths.
+    // No rule is claimed for sm_100. No rule is claimed for products in slices on any architecture, because the library
+    // chooses the lengths of the slices.
     Hidden hidden{.rule = rule_of("cublaslt.fp8.split"), .architecture = "sm_100"};
     const std::string fp8 = "cublasLt.e4m3fn.e4m3fn.fp32.tn.64x48x1008";
     CHECK(rows_of(hidden, fp8).front().verdict == evidence::Verdict::recorded);
@@ -121,8 +122,9 @@ TEST_CASE("the verdict depends only on the claimed rule, even if another rule ag
     CHECK(names.size() == 11);
 }
 
-TEST_CASE("an order of summation that is not that of the claimed rule gets the verdict differs, live and from a file",
-          "[gpu][library]") {
+TEST_CASE(
+    "a library that does not sum in the order of the claimed rule gets the verdict 'differs', live and from a file",
+    "[gpu][library]") {
     const std::string problem = "cublasLt.e4m3fn.e4m3fn.fp32.tn.128x128x256";
     for (const char* name : {"cublaslt.fp8.split", "cublaslt.fp8.fast"}) {
         CAPTURE(name);
@@ -133,7 +135,8 @@ TEST_CASE("an order of summation that is not that of the claimed rule gets the v
         CAPTURE(live.note);
         CHECK(live.verdict == verdict);
         CHECK(live.model == "cublaslt.fp8.split");
-        // The order is captured, written, read and judged.
+        // The probe captures the order of summation without judging it. The capture is then written as text, read again
+        // and judged.
         evidence::ProbeOptions options{.only = {}, .only_captures = true};
         std::vector<evidence::Capture> kept;
         options.keep = [&](const evidence::Capture& capture) { kept.push_back(capture); };

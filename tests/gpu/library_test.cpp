@@ -27,7 +27,7 @@ namespace {
 void find_named_rules(const Format& out) {
     CpuBackend host(1);
     for (const NamedMatmulRule& named : all_matmul_rules()) {
-        if (!named.versions.empty()) continue;  // a rule of a CPU library
+        if (!named.versions.empty()) continue;  // rules of CPU libraries have versions
         const auto [p, hidden] = served_by(named, out);
         const LibraryFinding found = finding_of(p, hidden);
         CAPTURE(named.name, p.name(), found.closest, found.difference);
@@ -59,11 +59,11 @@ void find_named_rules(const Format& out) {
 
 TEST_CASE("the probe finds every named rule that a library follows", "[gpu][library]") { find_named_rules(fp32); }
 
-TEST_CASE("the probe finds every named rule that a library follows if its output is bf16", "[gpu][library][slow]") {
+TEST_CASE("for bf16 outputs, the probe finds every named rule that a library follows", "[gpu][library][slow]") {
     find_named_rules(bf16);
 }
 
-TEST_CASE("the machine of a library is distinguished from similar machines", "[gpu][library]") {
+TEST_CASE("the probe distinguishes the machine that a library uses from similar machines", "[gpu][library]") {
     struct Case {
         Format format, accumulator, out;
         std::int64_t k;
@@ -99,7 +99,7 @@ TEST_CASE("a library that uses the smaller shape of an instruction is recognised
 TEST_CASE("a library that truncates fp32 operands is distinguished from one that rounds them", "[gpu][library]") {
     const LibraryProblem p{.m = 32, .n = 40, .k = 256, .a = tf32, .b = tf32, .out = fp32, .whole_words = true};
     Hidden hidden{.rule = {.machine = find_machine("sm90.wgmma.tf32")}};
-    CHECK(is_among(finding_of(p, hidden).equal, "sm90.mma.tf32, low 13 bits cut"));
+    CHECK(is_among(finding_of(p, hidden).equal, "sm90.mma.tf32, low 13 bits cut off"));
     hidden.rounds_words = true;
     const LibraryFinding rounded = finding_of(p, hidden);
     REQUIRE(rounded.equal.size() == 1);
@@ -117,7 +117,8 @@ TEST_CASE("the probe finds the boundaries of slices and how their sums are joine
         CAPTURE(to_string(join), found.closest, found.difference);
         REQUIRE(!found.equal.empty());
         for (const LibraryCandidate& c : found.equal) {
-            // For three sums that are normal numbers, `workspace` and `stream_k` give the same result.
+            // If the sums of the three slices are normal numbers, the joins `workspace` and `stream_k` give the same
+            // result.
             CHECK((c.rule.join == join || (join == SliceJoin::workspace && c.rule.join == SliceJoin::stream_k)));
             CHECK(definition::slice_length(c.rule, p.k) == definition::slice_length(hidden.rule, p.k));
         }
@@ -180,7 +181,7 @@ TEST_CASE("operands are exact in their formats, and scales are laid out as cuBLA
             CHECK(library_operands(p, name, 6).b != x.b);
         }
     }
-    // Each of the three rows with k = 600 has five blocks.
+    // These are the scales of three rows with k = 600. Each row has five blocks of 128, so it has five scales.
     const std::vector<float> scales{1, 2, 3, 4, 5, 11, 12, 13, 14, 15, 21, 22, 23, 24, 25};
     CHECK(packed_scales(scales, LibraryScaling::blocks_1x1, 600, false) ==
           std::vector<float>{1, 11, 21, 2, 12, 22, 3, 13, 23, 4, 14, 24, 5, 15, 25});
@@ -246,7 +247,8 @@ TEST_CASE("an exact sum, which has no order, is reported without a tree", "[gpu]
     CHECK_FALSE(reveal_library(plan, p, host).no_tree.empty());
 }
 
-TEST_CASE("a probe of a library gives rows, and the library is loaded once", "[gpu][library]") {
+TEST_CASE("each probe of a library gives rows of results, and all probes together load the library once",
+          "[gpu][library]") {
     std::set<std::string> names;
     std::size_t count = 0;
     for (const evidence::ProbeGroup& group : library_probe_groups(0)) {
@@ -309,7 +311,7 @@ TEST_CASE("a probe of a library gives rows, and the library is loaded once", "[g
     CHECK_THROWS_AS(missing[0].run("cublasLt.none", 1, {}, [](const evidence::ProbeResult&) {}), Error);
 }
 
-TEST_CASE("an instruction that fails gets the verdict failed, and a missing device ends the run", "[gpu]") {
+TEST_CASE("an instruction that fails gets the verdict 'failed', and a missing device ends the run", "[gpu]") {
     Exit exit = Exit::check_failed;
     const evidence::ProbeGroup group{
         .kind = "matrix",

@@ -341,7 +341,8 @@ TEST_CASE("machines on wgmma give the definition's bits, also with promotion and
             options.rule.machine = find_machine(c.machine);
             options.a = c.a, options.b = c.b;
             const Problem p = problem(make, shape, options);
-            // mma.sync gives the same bits for fp16 sums, and is used for small matmuls.
+            // With fp16 operands and fp16 sums, mma.sync gives the same bits as wgmma. It is used here, because the
+            // matmuls are small.
             CHECK(path_of(MatrixUnits::native, 90, p.args) == (c.a.bits == 8 ? "wgmma" : "mma"));
             CHECK(mismatch(device, MatrixUnits::native, 90, p) == "");
         };
@@ -367,8 +368,8 @@ TEST_CASE("machines on wgmma give the definition's bits, also with promotion and
 TEST_CASE("the large tiles of the matrix units give the definition's bits", "[gpu][matmul]") {
     gpu::HostDevice device;
     Maker make(4);
-    /// Checks one kernel on a random matmul. run(memory, job) starts the kernel, even if matmul_path would choose
-    /// another.
+    /// Checks one kernel on a random matmul. run(memory, job) starts this kernel, even if matmul_path chooses another
+    /// kernel.
     const auto check = [&](const char* machine, Format a, Format b, MatmulRule rule, const auto& run,
                            std::int64_t rows = 125) {
         rule.machine = find_machine(machine);

@@ -120,7 +120,8 @@ TEST_CASE("a comparison visits every input of its launches exactly once", "[gpu]
         CHECK(found.first.empty());
         std::uint64_t wrong = 0;
         const auto counts = visits.download();
-        // A last launch evaluates the input of the largest error again. It uses input 0 for cases that were not found.
+        // At the end, one more launch evaluates the inputs that are reported, such as that of the largest error. It
+        // evaluates input 0 in place of each case that did not occur. Therefore the visits of input 0 are not checked.
         for (std::size_t i = 1; i < counts.size(); ++i) wrong += counts[i] != 1;
         CHECK(wrong == 0);
     }
@@ -163,7 +164,8 @@ TEST_CASE("no result is lost when the results of many warps are combined", "[gpu
     }
 }
 
-TEST_CASE("launches are spread over the inputs, and a probe with endless inputs is never complete", "[gpu][scalar]") {
+TEST_CASE("a few launches sample the whole range of inputs, and a probe with unlimited inputs is never complete",
+          "[gpu][scalar]") {
     HostDevice device;
     // The first four of 16 launches take the inputs with the remainders 0, 8, 4 and 12 modulo 16.
     for (const auto& [rest, seen] : {std::pair{0, true}, {8, true}, {4, true}, {12, true}, {1, false}, {15, false}}) {
@@ -181,14 +183,14 @@ TEST_CASE("launches are spread over the inputs, and a probe with endless inputs 
     const ScalarComparison endless = compare(device, probe, 0, no_limit, {.inputs = 1u << 12, .most = 4});
     CHECK(endless.mismatches() == 1);
     CHECK_FALSE(endless.complete);
-    CHECK(compare(device, probe, 0, -1.0, {.inputs = 1u << 12}).trials == 4096);  // one launch, even without time
+    CHECK(compare(device, probe, 0, -1.0, {.inputs = 1u << 12}).trials == 4096);  // at least one launch
     probe.offered = false;
     const ScalarComparison absent = compare(device, probe, 1u << 16, no_limit, {.inputs = 1u << 12});
     CHECK(absent.trials == 0);
     CHECK(absent.absent == 4096);
 }
 
-TEST_CASE("codes are assigned to their classes", "[gpu][scalar]") {
+TEST_CASE("each code is assigned to its class: zero, subnormal, normal, infinite or NaN", "[gpu][scalar]") {
     struct Case {
         Format format;
         std::uint64_t code;
@@ -255,7 +257,8 @@ TEST_CASE("the table row of a PTX conversion agrees with the name of the instruc
 }
 
 TEST_CASE("the table row of a toolkit function agrees with the name of the function", "[gpu][scalar]") {
-    // A name may end in the rounding mode. In a table, errors are most likely in rows with directed modes.
+    // The name of a function may end in its rounding mode. A mistake in the table is most likely in the rows with
+    // directed modes.
     const std::pair<const char*, Round> endings[] = {
         {"_rn", Round::nearest_even}, {"_rz", Round::toward_zero}, {"_ru", Round::up}, {"_rd", Round::down}};
     const std::pair<const char*, Operation> words[] = {
@@ -287,7 +290,7 @@ TEST_CASE("the table row of a toolkit function agrees with the name of the funct
     }
 }
 
-TEST_CASE("every probe of a correct device agrees with its model, and differs from a wrong model", "[gpu][scalar]") {
+TEST_CASE("on a correct device, every probe agrees with its model and differs from a wrong model", "[gpu][scalar]") {
     HostDevice device;
     const auto groups = groups_on(device);
     for (const evidence::ProbeResult& result : run_all(groups, {})) {
@@ -493,7 +496,7 @@ TEST_CASE("ftz flushes results that are tiny after rounding with an unbounded ex
     }
 }
 
-TEST_CASE("the first element of a pair is in the low half", "[gpu][scalar]") {
+TEST_CASE("the first element of a packed pair is in the low half of the word", "[gpu][scalar]") {
     std::uint64_t result = 0;
     const auto float_bits = [](float x) { return std::uint64_t{bit_cast<std::uint32_t>(x)}; };
     for (const auto& [instruction, packed] : {std::pair<const char*, std::uint64_t>{"cvt.rn.f16x2.f32", 0xc0003c00},
@@ -523,7 +526,8 @@ TEST_CASE("the first element of a pair is in the low half", "[gpu][scalar]") {
     }
 }
 
-TEST_CASE("the other element of a pair runs through all of its codes", "[gpu][scalar]") {
+TEST_CASE("over all inputs of a packed operation, the other element of the pair takes every 16-bit code",
+          "[gpu][scalar]") {
     // Multiplying by an odd number and adding a constant is a bijection modulo every power of two up to 2^32.
     std::vector<bool> seen(1 << 16);
     for (std::uint32_t u = 0; u < 1 << 16; ++u) seen[other_element(u) & 0xffff] = true;
@@ -533,7 +537,7 @@ TEST_CASE("the other element of a pair runs through all of its codes", "[gpu][sc
     CHECK(reversed(3, 8) == 0xc0);
 }
 
-TEST_CASE("hard operands produce every kind of result for every operation", "[gpu][scalar]") {
+TEST_CASE("the hard test operands produce every kind of result for every operation", "[gpu][scalar]") {
     for (const Format& f : {fp32, fp64, fp16, bf16}) {
         for (const Operation operation :
              {Operation::add, Operation::sub, Operation::mul, Operation::div, Operation::sqrt, Operation::fma}) {
@@ -591,7 +595,7 @@ TEST_CASE("the reference functions are within their error bounds", "[gpu][scalar
             if (y != y) {
                 CHECK(got != got);
             } else if (std::fabs(y) < std::numeric_limits<float>::denorm_min() || std::isinf(static_cast<float>(y))) {
-                CHECK(static_cast<float>(got) == static_cast<float>(y));  // no error is measured in this range
+                CHECK(static_cast<float>(got) == static_cast<float>(y));  // only the fp32 result counts in this range
             } else {
                 Wide& error = std::fabs(x) > 0x1p20f ? worst_large : worst;
                 error = std::max(error, std::fabs(got - y) / std::fabs(y));
@@ -636,7 +640,8 @@ TEST_CASE("a corrupted result of a function of macheps is found, and its input i
     REQUIRE(named.size() == 20);
     for (const std::uint32_t input : {0x00000000u, 0x00002345u, 0x0000ffffu, 0x80000000u, 0x80001234u}) {
         const sweep::Spoil spoil{sweep::Spoil::Which::one, input};
-        const auto there = sweep::device_engine(device, named[0].task, spoil, 2);  // blocks 0000 and 8000
+        // The first two blocks are those of the inputs 0000.... and 8000.... (hexadecimal).
+        const auto there = sweep::device_engine(device, named[0].task, spoil, 2);
         const auto here = sweep::host_engine(named[0].task, sweep::has_fma());
         const auto outcome = sweep::compare_blocks(there, here, 2, 1, sweep::Clock::now() + std::chrono::hours(1));
         CAPTURE(input);

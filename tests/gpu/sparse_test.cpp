@@ -31,19 +31,19 @@ std::vector<evidence::ProbeResult> run(int index, const evidence::ProbeOptions& 
     return rows;
 }
 
-/// Numbers of outputs that agree with two hypotheses, read from the note of a row. The hypothesis `one` is a dense
-/// instruction over the selected products. The hypothesis `two` is two dense steps over all products.
+/// For each of two hypotheses, the number of outputs that agree with it, read from the note of a row. The hypothesis
+/// `one` is a dense instruction over the selected products. The hypothesis `two` is two dense steps over all products.
 struct Counts {
     unsigned long long one = 0, two = 0;
 };
 Counts counts_of(const evidence::ProbeResult& row) {
     Counts counts;
     unsigned long long all[2] = {0, 0};
-    CHECK(std::sscanf(
-              row.note.c_str(),
-              "equal to dense over the selected products: %llu of %llu; equal to two dense steps over all products: "
-              "%llu of %llu",
-              &counts.one, &all[0], &counts.two, &all[1]) == 4);
+    CHECK(std::sscanf(row.note.c_str(),
+                      "equal to one dense step over the selected products: %llu of %llu; equal to two dense steps over "
+                      "all products: "
+                      "%llu of %llu",
+                      &counts.one, &all[0], &counts.two, &all[1]) == 4);
     CHECK(all[0] == row.trials);
     CHECK(all[1] == row.trials);
     return counts;
@@ -102,7 +102,7 @@ TEST_CASE("metadata selects the products that the PTX ISA specifies", "[gpu][spa
             words.insert(sparse_metadata(type, static_cast<std::uint64_t>(p)));
             CHECK(sparse_metadata(type, static_cast<std::uint64_t>(p + count)) ==
                   sparse_metadata(type, static_cast<std::uint64_t>(p)));
-            std::set<int> places;  // a pattern and its complement select every place once
+            std::set<int> places;  // a pattern and its complement together select each of 64 places once
             for (int i = 0; i < 32; ++i) {
                 places.insert(chosen_product(type, sparse_metadata(type, static_cast<std::uint64_t>(p)), i));
                 places.insert(
@@ -114,7 +114,8 @@ TEST_CASE("metadata selects the products that the PTX ISA specifies", "[gpu][spa
     }
 }
 
-TEST_CASE("every sparse form multiplies the selected products from registers and shared memory", "[gpu][sparse]") {
+TEST_CASE("every sparse instruction multiplies the selected operands, from registers and from shared memory",
+          "[gpu][sparse]") {
     int telling = 0;
     for (int i = 0; i < sparse_forms; ++i) {
         CAPTURE(sparse_name(dense_form(i)));
@@ -137,7 +138,8 @@ TEST_CASE("every sparse form multiplies the selected products from registers and
     CHECK(telling == sparse_forms);
 }
 
-TEST_CASE("the counts of two dense steps over all products agree with the definition", "[gpu][sparse]") {
+TEST_CASE("the report counts sparse results that also equal two dense steps over all products, and its count is right",
+          "[gpu][sparse]") {
     const std::vector<std::array<int, 2>> of_four{{0, 1}, {0, 2}, {0, 3}, {1, 2}, {1, 3}, {2, 3}},
         of_two{{0, 2}, {1, 3}};
     for (const char* name : {"mma.sp.m16n8k32.f32.f16.f16.f32", "mma.sp.m16n8k8.f32.tf32.tf32.f32",
@@ -150,7 +152,7 @@ TEST_CASE("the counts of two dense steps over all products agree with the defini
         const auto& patterns = form.a == PtxType::tf32 ? of_two : of_four;
         const auto k = static_cast<std::size_t>(form.k);
         for (const evidence::ProbeResult& row : run(find(name))) {
-            // Tests only classes whose addends do not depend on the sum.
+            // Tests only operand classes in which the addend c does not depend on the sum of the products.
             if (row.operands != "normal" && row.operands != "swamp" && row.operands != "finite_bits") continue;
             const auto cls = row.operands == "normal"  ? evidence::OperandClass::normal
                              : row.operands == "swamp" ? evidence::OperandClass::swamp
@@ -184,7 +186,7 @@ TEST_CASE("the counts of two dense steps over all products agree with the defini
     }
 }
 
-TEST_CASE("operands that are placed by another pattern than that of the metadata are detected", "[gpu][sparse]") {
+TEST_CASE("sparse operands that are not where the metadata's pattern puts them are detected", "[gpu][sparse]") {
     evidence::ProbeOptions options;
     options.fault = true;
     for (int i = 0; i < sparse_forms; ++i) {

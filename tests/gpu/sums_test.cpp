@@ -63,23 +63,23 @@ std::string text_of(const std::string& kind, const std::string& lines) {
 
 }  // namespace
 
-TEST_CASE("sums of hashes that were recorded on a GPU agree with the models", "[gpu][sums]") {
+TEST_CASE("recorded hash sums of GPU results agree with the models", "[gpu][sums]") {
     if (!evidence::has_zstd()) SKIP_TEST("this build reads no .zst");
     if (sums_files().empty()) SKIP_TEST("no sums are recorded below tests/traces");
     CHECK(replay_files({.sums = 2}, false) >= 6);
 }
 
-TEST_CASE("a recorded sum of every operation agrees with its model", "[gpu][sums][slow]") {
+TEST_CASE("a recorded hash sum of every operation agrees with its model", "[gpu][sums][slow]") {
     if (!evidence::has_zstd()) SKIP_TEST("this build reads no .zst");
     CHECK(replay_files({}, true) > 0);
 }
 
-TEST_CASE("the recorded sums that the seed of the night selects agree with the models", "[.][nightly]") {
+TEST_CASE("the recorded hash sums that the seed of a nightly run selects agree with the models", "[.][nightly]") {
     const char* const seed = std::getenv("MACHEPS_NIGHTLY_SEED");
     CHECK(replay_files({.sums = 300, .seed = seed != nullptr ? std::strtoull(seed, nullptr, 10) : 1}, false) > 0);
 }
 
-TEST_CASE("each line of a file of sums gets its own verdict", "[gpu][sums]") {
+TEST_CASE("each line of a file of hash sums gets its own verdict", "[gpu][sums]") {
     const auto hash_of = [](std::uint64_t inputs, const auto& result) {
         std::uint64_t sum = 0;
         for (std::uint64_t i = 0; i < inputs; ++i) sum += hash_item(i, result(i));
@@ -115,7 +115,7 @@ TEST_CASE("each line of a file of sums gets its own verdict", "[gpu][sums]") {
     CHECK(replay_all(functions, {.all = true})[0].verdict == evidence::Verdict::recorded);
 }
 
-TEST_CASE("an invalid file of sums is refused with an error that names the place", "[gpu][sums]") {
+TEST_CASE("an invalid file of hash sums is refused with an error that names the place", "[gpu][sums]") {
     const std::string sum = "\"0123456789abcdef\"";
     const auto line = [](const std::string& trials, const std::string& sums) {
         return "{\"instruction\":\"cvt.f32.bf16\",\"model\":\"\",\"trials\":" + trials + ",\"sums\":[" + sums + "]}\n";
@@ -129,7 +129,7 @@ TEST_CASE("an invalid file of sums is refused with an error that names the place
         }
         return false;
     };
-    CHECK(fails(text_of("matrix", line("65536", sum)), "the kind of the sums is unknown: 'matrix'"));
+    CHECK(fails(text_of("matrix", line("65536", sum)), "the kind of the sums of hashes is unknown: 'matrix'"));
     CHECK(fails(text_of("convert", line("65536", "")), "there are no sums"));
     CHECK(fails(text_of("convert", line("65536", "\"1234\"")), "16 hexadecimal digits"));
     CHECK(fails(text_of("convert", line("65536", "\"0123456789abcdeg\"")), "16 hexadecimal digits"));
@@ -141,9 +141,10 @@ TEST_CASE("an invalid file of sums is refused with an error that names the place
     CHECK(fails(changed, "here"));
 }
 
-TEST_CASE("successive seeds recompute different sums, until each has been recomputed", "[gpu][sums]") {
-    // Every replay recomputes all sums of at most 2^16 results, so this test uses sums of 2^17 results. The recorded
-    // sums are wrong, so the note of a row names the sum that was recomputed.
+TEST_CASE("successive seeds recompute different hash sums, until each has been recomputed", "[gpu][sums]") {
+    // If a sum covers at most 2^16 results, every replay recomputes it. Therefore each sum in this test covers 2^17
+    // results. The recorded sums are wrong on purpose, because the note of a row then names the sum that was
+    // recomputed.
     std::string lines;
     const std::vector<std::string> names = {"__hadd(bfloat16)", "__hsub(bfloat16)", "__hmul(bfloat16)"};
     for (const std::string& name : names) {

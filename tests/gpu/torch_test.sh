@@ -8,7 +8,7 @@ python3 -c 'import numpy' 2> /dev/null || { echo "MACHEPS-SKIPPED: numpy is miss
 rm -rf "$place"
 mkdir -p "$place/torch"
 cat > "$place/torch/__init__.py" <<'PYTHON'
-"""Fake PyTorch on a GPU. If the variable SUMS is not `claimed`, sums follow another rule than the claimed one."""
+"""Fake PyTorch on a GPU. If the variable SUMS is not `claimed`, sums do not follow the claimed rule."""
 import os
 import sys
 
@@ -123,7 +123,7 @@ asks() {
 has() { grep -qE -- "$1" "$place/out.txt" || { fail "verify lacks: $1"; cat "$place/out.txt"; }; }
 
 # Every product follows the rule that is claimed for it, and its sum follows the claimed order.
-for case in 'tf32 sm90.wgmma.tf32, operands to tf32 by nearest_even' 'bf16 sm90.wgmma.bf16' \
+for case in 'tf32 sm90.wgmma.tf32, operands rounded to tf32 by nearest_even' 'bf16 sm90.wgmma.bf16' \
     'scaled.tensor cublaslt.fp8.split' 'scaled.row.fast cublaslt.fp8.outer.fast'; do
     asks 0 "torch.cuda.${case%% *}" --shapes 1
     has "^library +cublasLt\..*64x48x144.* 2 classes +${case#* } .* equal$"
@@ -139,7 +139,7 @@ asks 0 torch.cuda.fp32 --shapes 1 --rule fp32.chain
 has '3 rows: 3 equal'
 asks 1 torch.cuda.scaled.row --shapes 1 --rule torch.rowwise.sm90
 has 'not torch.rowwise.sm90: .*equal to .*cublaslt.fp8.outer'
-# If the sums follow another rule than the claimed one, the verdict is `differs`.
+# If the sums do not follow the claimed rule, the verdict is `differs`.
 for case in tf32 scaled.tensor scaled.row; do
     SUMS=other asks 1 "torch.cuda.$case" --shapes 1
     has ' differs$'

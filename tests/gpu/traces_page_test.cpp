@@ -44,7 +44,7 @@ struct Recorded {
     int traces = 0, sparse_traces = 0, sums_files = 0, operations = 0, without_model = 0, problems = 0, algorithms = 0,
         trees = 0, policies = 0;
     std::uint64_t outputs = 0, sparse_outputs = 0, results = 0, library_outputs = 0, tensors = 0;
-    std::map<std::string, int> operations_of{};  ///< by kind; all results of these agree with a model
+    std::map<std::string, int> operations_of{};  ///< by kind: operations whose results all agree with a model
     std::set<std::string> libraries{};
 };
 
@@ -160,7 +160,7 @@ TEST_CASE("docs/gpu.md lists the existing traces by GPU and date", "[gpu][traces
     CHECK(said == rows);
 }
 
-TEST_CASE("the counts that docs/gpu.md claims are those of the traces", "[gpu][traces]") {
+TEST_CASE("the counts in docs/gpu.md agree with the traces", "[gpu][traces]") {
     if (!evidence::has_zstd()) SKIP_TEST("this build reads no .zst");
     const std::map<std::string, Recorded> gpus = recorded();
     const Recorded& h100 = gpus.at("NVIDIA H100 80GB HBM3");
@@ -183,7 +183,7 @@ TEST_CASE("the counts that docs/gpu.md claims are those of the traces", "[gpu][t
 TEST_CASE("docs/evidence.md names the GPUs whose traces cover a machine, and calls the other machines unverified",
           "[gpu][traces]") {
     const std::vector<evidence::RecordedTrace> traces = evidence::recorded_traces();
-    // `| machines | evidence | from where |`
+    // Columns of the table: `| machines | evidence | from where |`
     std::map<std::string, std::string> from;
     std::istringstream lines(page("evidence.md"));
     for (std::string line; std::getline(lines, line);) {
@@ -206,12 +206,12 @@ TEST_CASE("docs/evidence.md names the GPUs whose traces cover a machine, and cal
         const std::string& said = from.at(name);
         std::set<std::string> devices;
         for (const evidence::DeviceEvidence& device : evidence::devices_with_traces(*machine, traces)) {
-            std::istringstream words(device.device);  // `NVIDIA H100 80GB HBM3`
+            std::istringstream words(device.device);  // such as `NVIDIA H100 80GB HBM3`
             std::string vendor, gpu;
             words >> vendor >> gpu;
             devices.insert(gpu);
         }
-        const std::string by_traces = fmt::format("traces of this program: {}", fmt::join(devices, ", "));
+        const std::string by_traces = fmt::format("traces that this program recorded: {}", fmt::join(devices, ", "));
         CHECK(said.ends_with((devices.empty() ? "unverified" : by_traces) + " "));
         CHECK((said.find("unverified") != std::string::npos) == devices.empty());
         CHECK((said.find("traces") != std::string::npos) == !devices.empty());

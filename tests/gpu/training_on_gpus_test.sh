@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Checks that the CPU still trains as the tensor cores of recorded GPUs did. Usage: training_on_gpus_test.sh MACHEPS
-# SOURCE_FOLDER FOLDER
-# An intentional change of the arithmetic of training invalidates a recording. Record it again on a GPU
-# (scripts/gpu-first-contact train), or remove the policy's line and mention it in docs/gpu.md.
+# Checks that training on the CPU still gives the bits that were recorded when the tensor cores of GPUs trained.
+# Usage: training_on_gpus_test.sh MACHEPS SOURCE_FOLDER FOLDER
+# An intentional change of the arithmetic of training invalidates a recording. If you have a GPU of the recorded kind,
+# record again (scripts/gpu-first-contact train). If you have none, remove the lines of the affected policies from the
+# recording, and mention the removal in docs/gpu.md.
 set -eu
 macheps=$1 folder=$3
 recorded=("$2"/tests/traces/*/training.txt)

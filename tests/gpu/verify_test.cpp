@@ -65,8 +65,9 @@ void check_forms(const std::function<bool(const InstructionForm&)>& takes) {
 }
 
 bool is_wide(const InstructionForm& form) { return form.n > 16; }
-/// Returns whether the quick test of wgmma runs this form, unless the form is wide. The quick test runs every plain
-/// form. It runs variants only if f16 operands give f32 results, or if e4m3 times e5m2 gives f32 results.
+/// Returns whether the quick test of wgmma runs this form if it is not wide. This holds for every plain form, and for a
+/// variant if f16 operands give f32 results, or if e4m3 times e5m2 gives f32 results. The slow test runs all other
+/// forms.
 bool is_frequent(const InstructionForm& form) {
     return form.is_plain() || (form.a == PtxType::f16 && form.d == PtxType::f32) ||
            (form.a == PtxType::e4m3 && form.b == PtxType::e5m2 && form.d == PtxType::f32);
@@ -96,7 +97,7 @@ TEST_CASE("the forms of wgmma that the quick test leaves out give the model's bi
     check_forms([](const InstructionForm& f) { return f.unit == Unit::wgmma && (is_wide(f) || !is_frequent(f)); });
 }
 
-TEST_CASE("a wrong model gives every row the verdict differs", "[gpu][verify]") {
+TEST_CASE("with a wrong model, every row has the verdict 'differs'", "[gpu][verify]") {
     evidence::ProbeOptions options;
     options.fault = true;
     InstructionProbe<HostDevice> probe = host_probe({.outputs = 1 << 12, .max_tiles = 12});
@@ -120,7 +121,8 @@ TEST_CASE("a wrong model gives every row the verdict differs", "[gpu][verify]") 
     }
 }
 
-TEST_CASE("questions have the answers that the models assume, and the notes explain them", "[gpu][verify]") {
+TEST_CASE("the probes of open questions give the results that the models assume, and their notes explain the results",
+          "[gpu][verify]") {
     InstructionProbe<HostDevice> probe = host_probe();
     std::map<std::string, std::string> notes;
     for (const Question& question : instruction_questions()) {
@@ -168,7 +170,7 @@ TEST_CASE("a form that the device or the build lacks is declined, with the reaso
         CHECK(rows[0].verdict == evidence::Verdict::declined);
         CHECK(rows[0].note.find(c.why) != std::string::npos);
     }
-    // If an A100 has the form, the probe uses the machines of the A100's units.
+    // On an A100 (sm_80), the probe uses the machine that models the matrix unit of the A100.
     InstructionProbe<HostDevice> a100 = host_probe({.outputs = 1, .max_tiles = 1}, {"sm_80", 80, 80, false});
     for (const evidence::ProbeResult& row : run_form(a100, "mma.m16n8k16.f32.f16.f16.f32"))
         CHECK(row.model == "sm80.mma.fp16");
@@ -201,10 +203,11 @@ TEST_CASE("elements are where the figures of the PTX ISA show them", "[gpu][veri
         CHECK(output_place(p.thread, p.i).row == p.row);
         CHECK(output_place(p.thread, p.i).column == p.column);
     }
-    // Start address 0x400. Neighbouring core matrices are 1024 bytes apart along k (64 rows) and 128 along m.
+    // The operand starts at address 0x400 and has 64 rows. Neighbouring core matrices are 128 bytes apart along m.
+    // Along k, they are 1024 bytes apart, because a column of 64 rows with 16 bytes each lies between them.
     CHECK(shared_descriptor(0x400, 64) == (0x40 | std::uint64_t{1024 / 16} << 16 | std::uint64_t{128 / 16} << 32));
     CHECK(shared_offset(64, 9, 9, 2, false) == 1024 + 128 + 16 + 2);      // K-major
-    CHECK(shared_offset(64, 9, 10, 2, true) == 1024 + 128 + 2 * 16 + 2);  // M-major: lines follow k
+    CHECK(shared_offset(64, 9, 10, 2, true) == 1024 + 128 + 2 * 16 + 2);  // M-major: a line of 16 bytes has one k
     for (int i = 0; i < instruction_forms; ++i) {                         // every place occurs once
         const InstructionForm& form = instruction_form(i);
         if (form.ptx() != form) continue;
@@ -228,7 +231,7 @@ TEST_CASE("elements are where the figures of the PTX ISA show them", "[gpu][veri
     }
 }
 
-TEST_CASE("the rows and columns of a tile differ, so that a wrong layout is detected", "[gpu][verify]") {
+TEST_CASE("all rows and columns of a test tile differ, so that a wrong layout is detected", "[gpu][verify]") {
     for (int i = 0; i < instruction_forms; ++i) {
         const InstructionForm& form = instruction_form(i);
         if (!form.is_plain() || form.n != 8) continue;
@@ -250,7 +253,7 @@ TEST_CASE("the rows and columns of a tile differ, so that a wrong layout is dete
                 for (int k = 0; k < form.k; ++k) codes.push_back(tile.b(k, column));
                 columns.insert(codes);
             }
-            CHECK(rows.size() == static_cast<std::size_t>(form.m + 1));  // and the empty row
+            CHECK(rows.size() == static_cast<std::size_t>(form.m + 1));  // m rows, and the empty row of emplace()
             CHECK(columns.size() == static_cast<std::size_t>(form.n));
         }
     }
@@ -311,8 +314,8 @@ evidence::Trace host_trace(const std::string& name, evidence::Candidates* kept =
     return trace;
 }
 
-/// Checks that at least 16 rows of the trace refute each wrong model. Wrong models of macheps may also have no such
-/// row. Wrong models of the oracle are skipped if no input can refute them.
+/// Checks that at least 16 rows of the trace refute each wrong model. For a wrong model of macheps, it is also correct
+/// if no row refutes it. A wrong model of the oracle is skipped if no input can refute it.
 void check_refuted(const evidence::Trace& trace) {
     CAPTURE(trace.form.instr, trace.form.qual);
     REQUIRE(!trace.rows.empty());
@@ -346,7 +349,7 @@ std::string refuted_by(const evidence::Trace& trace, const std::string& mutant) 
 
 TEST_CASE("a trace refutes every wrong model at least 16 times", "[gpu][verify]") {
     check_refuted(host_trace("mma.m16n8k16.f32.f16.f16.f32"));
-    // Inputs exist that refute the wrong models below. These traces contain such inputs.
+    // These traces contain inputs that refute the wrong models named below.
     const evidence::Trace bf16 = host_trace("mma.m16n8k8.f32.bf16.bf16.f32"),
                           half = host_trace("mma.m16n8k8.f16.f16.f16.f16");
     check_refuted(bf16);
@@ -358,14 +361,16 @@ TEST_CASE("a trace refutes every wrong model at least 16 times", "[gpu][verify]"
     CHECK(refuted_by(half, "normalises_addend") == "some");
 }
 
-TEST_CASE("the trace of every plain form refutes every wrong model at least 16 times", "[gpu][verify][slow]") {
+TEST_CASE("for every instruction form without variants, the trace refutes every wrong model at least 16 times",
+          "[gpu][verify][slow]") {
     for (int i = 0; i < instruction_forms; ++i) {
         const InstructionForm& form = instruction_form(i);
         if (form.is_plain() && form.n == 8) check_refuted(host_trace(form.name(), nullptr, 512));
     }
 }
 
-TEST_CASE("a trace that is read equals the written one, its replay agrees, and changes are detected", "[gpu][verify]") {
+TEST_CASE("a written trace is read back unchanged, its replay agrees with the model, and changes are detected",
+          "[gpu][verify]") {
     const std::filesystem::path folder = test::disk_folder() / "verify";
     evidence::Candidates candidates;
     const evidence::Trace trace = host_trace("mma.m16n8k8.f32.f16.f16.f32", &candidates);
@@ -386,7 +391,7 @@ TEST_CASE("a trace that is read equals the written one, its replay agrees, and c
     });
     CHECK(rows == trace.rows.size());
 
-    // No backend gives this changed result.
+    // One result is changed, so that no backend gives it.
     evidence::Trace wrong = trace;
     wrong.rows[0].d ^= 1;
     int red = 0;
@@ -460,7 +465,8 @@ TEST_CASE("a trace that is read equals the written one, its replay agrees, and c
     std::filesystem::remove_all(folder);
 }
 
-TEST_CASE("differing outputs of a variant are replayed from a file, and the note names the cause", "[gpu][verify]") {
+TEST_CASE("if outputs of an instruction variant differ, they can be replayed from a file, and the note names the cause",
+          "[gpu][verify]") {
     const struct {
         const char *form, *cause;
     } cases[] = {{"wgmma.m64n8k16.f32.f16.f16+chain4",
@@ -469,7 +475,7 @@ TEST_CASE("differing outputs of a variant are replayed from a file, and the note
                  {"wgmma.m64n8k16.f32.f16.f16+registers", "cause: the registers of operand a"},
                  {"wgmma.m64n8k16.f32.f16.f16+negated_a", "cause: the negation of an operand"},
                  {"wgmma.m64n8k16.f32.f16.f16+no_addend", "cause: the ignored addend"},
-                 {"wgmma.m64n16k16.f32.f16.f16", "cause: strides of forms wider than 8 columns"}};
+                 {"wgmma.m64n16k16.f32.f16.f16", "cause: strides of instruction shapes with more than 8 columns"}};
     for (const auto& c : cases) {
         CAPTURE(c.form);
         std::vector<evidence::Capture> kept;
@@ -514,7 +520,7 @@ TEST_CASE("differing outputs of a variant are replayed from a file, and the note
         Error);
 }
 
-TEST_CASE("vector engines also compute the smaller shape of emulated fp8 in two steps", "[gpu][verify]") {
+TEST_CASE("the smaller shape of emulated fp8 is computed in two steps, also on vector engines", "[gpu][verify]") {
     evidence::Trace trace = host_trace("mma.m16n8k16.f32.e4m3.e4m3.f32", nullptr, 32);
     CHECK(trace.rows.size() > 500);
     evidence::replay(trace, [](const evidence::ProbeResult& row) {
@@ -561,7 +567,7 @@ TEST_CASE("a line of the index gives the machine that a trace covers, the device
     CHECK(evidence::not_refuted(*find_machine("sm90.wgmma.fp16"), traces).empty());
 }
 
-TEST_CASE("recorded traces replay", "[gpu][verify]") {
+TEST_CASE("the results in recorded traces agree with the models", "[gpu][verify]") {
     const std::filesystem::path folder = std::filesystem::path(MACHEPS_SOURCE_DIR) / "tests" / "traces";
     std::size_t replayed = 0;
     std::string index(evidence::index_header);

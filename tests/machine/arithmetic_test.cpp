@@ -56,7 +56,8 @@ TEST_CASE("rounding and decoding agree with the processor's float and double", "
     const Type &f32 = find_type("f32"), &f64 = find_type("f64");
     std::mt19937_64 random(6);
     for (int i = 0; i < 20000; ++i) {
-        // Half of the numbers are around the range of float, including subnormals and overflow.
+        // Half of the numbers have exponents in or near the range of float, so that results may be subnormal or
+        // overflow.
         const std::uint64_t wide = random(), field = 850 + wide % 350;
         const std::uint64_t code = i % 2 ? wide : (wide & ~(0x7ffull << 52)) | field << 52;
         const double x = float_of<double>(code);
@@ -68,8 +69,8 @@ TEST_CASE("rounding and decoding agree with the processor's float and double", "
         const float nearest = static_cast<float>(x);
         const bool beyond = std::fabs(static_cast<double>(nearest)) > std::fabs(x);
         const float cut = beyond && std::isfinite(nearest) ? std::nextafter(nearest, 0.0f) : nearest;
-        // From 2^128 on, the oracle's rounding towards zero gives infinity, and so does `cut`. Just below 2^128 the
-        // right result is the largest float, but `cut` is infinite. Such numbers are skipped.
+        // For numbers of 2^128 or more, the oracle's rounding towards zero and `cut` both give infinity. Just below
+        // 2^128, the right result is the largest float, but `cut` is infinite. These numbers are skipped.
         const bool at_the_top = beyond && std::isinf(nearest) && std::fabs(x) < 0x1p128;
         if (!at_the_top) REQUIRE(ieee_code(real(number), f32, Rounding::toward_zero, 24, 0) == code_of(cut));
     }
@@ -81,9 +82,9 @@ TEST_CASE("a fused multiply-add rounds once, even if the exact sum is close to a
          {std::pair{"f16", macheps::fp16}, {"bf16", macheps::bf16}, {"f32", macheps::fp32}}) {
         const Type &type = find_type(name), &f32 = find_type("f32");
         for (int i = 0; i < 20000; ++i) {
-            // c is a normal number. x y is half an ulp of c times (1 + d) (1 - d + e), where d and e are at most a few
-            // ulps of fp32. With e = 0, the relative difference between x y and half an ulp of c is about 2^-46 or
-            // zero.
+            // Let c be a normal number and h half an ulp of c. The product x y has the magnitude (1 + d) (1 - d + e) h,
+            // where d and e are at most a few ulps of fp32. With e = 0, the magnitude is h, or differs from h by a
+            // relative error of about 2^-46.
             const int field = 8 + static_cast<int>(random() % static_cast<unsigned>(type.max_field() - 16));
             const std::uint64_t c = static_cast<std::uint64_t>(field) << (type.precision - 1) |
                                     (random() & ((std::uint64_t{1} << (type.precision - 1)) - 1)) |

@@ -7,9 +7,9 @@ namespace macheps::machine_oracle::classes {
 
 using Digits = Maker::Digits;
 
-/// Puts a zero or a small term into a slot. In a step whose largest exponent is t, the unit is 2^(t - F), at which
-/// terms are cut. The exponent of the small term is close to that of the unit or lies between the unit and t, so low
-/// bits of the term may be lost.
+/// Puts a zero or a small term into a slot. In a step whose largest exponent is t, terms are cut at the unit 2^(t - F).
+/// The exponent of the small term is close to that of the unit or lies between the unit and t, so low bits of the term
+/// may be lost.
 static void put_small(Maker& m, int slot, int t) {
     const int f = std::max(m.in.fraction_bits, m.in.precision);
     if (m.chance(20)) return m.put_zero(slot);
@@ -80,8 +80,8 @@ void near_one_and_four(Maker& m) {
         m.put_c({m.chance(50), t + m.between(-1, 2), Digits::any});
 }
 
-/// Chooses an exponent of C that is larger (`direction` 1) or smaller (-1) than that of the largest product, in most
-/// cases by about F + 3, where F is the number of fraction bits.
+/// Chooses an exponent of C that is larger (`direction` 1) or smaller (`direction` -1) than the exponent of the largest
+/// product. In most cases the difference is about F + 3, where F is the number of fraction bits.
 void c_far(Maker& m, int direction) {
     const int f = m.in.fraction_bits > 0 ? m.in.fraction_bits : m.in.precision;
     const int t = m.leader(3);
@@ -104,13 +104,13 @@ void underflow(Maker& m) {
     for (int i = 0; i < m.slots(); ++i) m.put_zero(i);
     if (kind == 0) {  // sums around the smallest result
         for (int i = 0; i < m.slots(); ++i) m.put({i, m.chance(50), t - m.between(0, 6), Digits::any});
-    } else if (kind == 1) {  // one quantum of the result (or half of it), and a term around the unit of a zero
+    } else if (kind == 1) {  // one quantum of the result (or half of it), and a term around a zero's unit
         const auto [i, j] = m.two_slots();
         const bool nearest = m.in.rounding == Rounding::nearest_even, negative = m.chance(50);
         m.put_power({j, nearest ? negative : !negative, unit - m.between(0, 1)});
         m.put_power({i, negative, nearest ? quantum - 1 : quantum});
         if (m.chance(15)) m.put({i, m.chance(50), quantum + m.between(-1, 3), Digits::few});
-    } else if (kind == 2) {  // many terms around the unit of a zero, which lose all bits or none
+    } else if (kind == 2) {  // many terms around a zero's unit; they lose all their bits or none
         const bool sign = m.chance(50);
         const int e = unit + m.between(-3, 6);
         m.set_scales(e);

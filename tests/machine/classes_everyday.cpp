@@ -20,7 +20,7 @@ void random_bits(Maker& m, bool finite) {
 }
 
 /// Returns a code of an approximately normal random number, N(0, 4^e). It is the sum of twelve uniform integers,
-/// because functions of the platform's library could give other bits elsewhere.
+/// because library functions may give different bits on other platforms.
 static std::uint64_t normal_code(Maker& m, const Type& type, int e) {
     std::int64_t x = -6 * 65536;
     for (int i = 0; i < 12; ++i) x += static_cast<std::int64_t>(m.bits(16));

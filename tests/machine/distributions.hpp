@@ -19,18 +19,18 @@ enum class Class {
     close_exponents,    ///< exponents of products within +- 2, random significands and signs
     cancellation,       ///< pairs x, -x (1 + few ulps), C within a few ulps of -sum
     alignment_edge,     ///< one large term, the other terms around F bits below it
-    swamp,              ///< a large term that another term or C cancels, and terms around the unit
-    subnormal,          ///< subnormal a, b or c, alone and times large numbers
-    near_one_and_four,  ///< products of significands near 2 * 2 and 1 * 1, equal exponents
+    swamp,              ///< a large term that another term or C cancels, and terms around the alignment's unit
+    subnormal,          ///< subnormal a, b or c; subnormal factors times large or medium factors
+    near_one_and_four,  ///< products of two significands near 2 or of two near 1, with equal exponents
     mixed,              ///< exponents uniform over the whole range
     c_dominant,         ///< C's exponent around F + 3 above that of the products
     c_tiny,             ///< C's exponent around F + 3 below that of the products
     overflow,           ///< sums around the largest finite result, large products that cancel
-    underflow,          ///< sums around the smallest result, products below the unit of a zero term
+    underflow,          ///< sums around the smallest result, products below the unit that a zero term sets
     tie,                ///< sums exactly or nearly half way between two results
     zeros,      ///< most operands are zeros of either sign, the others are large; a scale may be zero; C has any size
     specials,   ///< NaN of several kinds, infinities, zeros
-    near_miss,  ///< a case of another class for which some wrong model gives other bits
+    near_miss,  ///< a case of another class for which some wrong model gives a wrong result
     count
 };
 [[nodiscard]] std::string_view name_of(Class cls);
@@ -43,8 +43,9 @@ struct Case {
 
 [[nodiscard]] Case generate(const Instruction& instruction, Class cls, std::mt19937_64& random);
 
-/// Returns a case for which the wrong model `mutation` gives other bits than the right model. Tries at most `attempts`
-/// random cases of classes that suit the mutation. If none of them differs, returns the last of them.
+/// Returns a case for which the wrong model `mutation` and the right model give different bits. Tries at most
+/// `attempts` random cases of classes that suit the mutation. If the models agree on all of them, returns the last
+/// case.
 [[nodiscard]] Case generate_against(const Instruction& instruction, Mutation mutation, std::mt19937_64& random,
                                     int attempts = 200);
 

@@ -32,7 +32,7 @@ struct Exact {
 /// Returns x / 2^q, rounded to an integer towards minus infinity.
 [[nodiscard]] Integer floored(const Exact& x, int q);
 
-/// Special codes of a format.
+/// Kinds of formats. Each kind has its own special codes.
 enum class Specials {
     ieee,     ///< the largest exponent field means inf or NaN
     e4m3fn,   ///< NaN is the magnitude with all bits set; no code is inf

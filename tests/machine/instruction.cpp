@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Derives the parameters of an instruction from its name. Types and shapes are read from the qualifier. A few rules
-// depend on the generation of the GPU. oracle.hpp lists the sources.
+// Derives the parameters of an instruction from its name. The qualifier, such as m16n8k16.f32.f16.f16.f32, gives the
+// shape and the types. A few rules depend on the generation of the GPU. oracle.hpp lists the sources.
 #include "tests/machine/oracle.hpp"
 
 #include <algorithm>
@@ -111,7 +111,8 @@ void set_nvidia(Instruction& in) {
     set_output(in);
     in.fraction_bits = f0;
     // If C is not fp16, the exponent of a zero term is -108 - F. If C is fp16, the exponent is 4 - F, or -133 for
-    // tcgen05. F is always the value for 16-bit operands.
+    // tcgen05. In these formulas, F is always the number of fraction bits for 16-bit operands, even if the operands
+    // have other types.
     in.zero_exponent = in.c.name != "f16" ? -108 - f0 : is_tcgen05 ? -133 : 4 - f0;
     int widest = 0;
     if (is_16_bit(in.a) && in.a.name == in.b.name) {
@@ -137,7 +138,7 @@ void set_nvidia(Instruction& in) {
 void set_amd(Instruction& in) {
     const int generation = in.arch.back() - '0';
     if (in.instr != "mfma" || generation < 1 || generation > 3) refuse(in, "CDNA1 to CDNA3 have mfma");
-    // f32_16x16x16bf16_1k, f32_32x32x8_bf16, f32_32x32x4_2b_f16, f32_16x16x32_fp8_bf8, ...
+    // Examples: f32_16x16x16bf16_1k, f32_32x32x8_bf16, f32_32x32x4_2b_f16, f32_16x16x32_fp8_bf8.
     Words words = split(in.qual, '_');
     if (words.size() < 2) refuse(in, "d_MxNxK and types expected");
     const auto shape_end = words[1].find_last_not_of("0123456789x", std::string::npos) == std::string::npos

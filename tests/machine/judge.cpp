@@ -51,7 +51,7 @@ bool means_something(const Instruction& in, Mutation m) {
     const auto one_of = [m](std::initializer_list<M> list) {
         return std::find(list.begin(), list.end(), m) != list.end();
     };
-    switch (m) {  // rules for every model
+    switch (m) {  // first, mutations whose rule concerns more than one value of in.model
         case M::split_groups:
             if (in.step < 2) return false;
             break;
@@ -105,7 +105,7 @@ bool means_something(const Instruction& in, Mutation m) {
     return false;
 }
 
-/// Returns the exponent of the last bit that a product (with its scales) can have.
+/// Returns the exponent of the lowest bit that any product, multiplied by its scales, can have.
 int product_quantum(const Instruction& in) {
     const auto quantum = [](const Type& type) {
         return type.specials == Specials::e8m0 ? -127 : type.emin() - (type.precision - 1);
@@ -136,7 +136,7 @@ std::string_view why_invisible(const Instruction& in, Mutation m) {
         case M::zero_reads_m126: {
             if (in.model == Model::emulated_fp8)
                 return "products of fp8 lie above 2^-126 * 448, and C is added separately";
-            if (!fused || quantum < floor_unit) break;  // wide products show the missing e_zero
+            if (!fused || quantum < floor_unit) break;  // visible in products with bits below a zero's unit
             if (in.c.name == "f16") return "an fp16 C and all other products have larger exponents than a zero product";
             const int zero = std::max(in.a.emax(), in.b.emax()) - 126 + (in.scales > 0 ? 2 * in.scale.emax() : 0);
             if (in.model == Model::fused && zero - in.fraction_bits <= -149)

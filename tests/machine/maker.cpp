@@ -51,7 +51,7 @@ Maker::Maker(const Instruction& instruction, std::mt19937_64& random) : in(instr
 
 std::pair<int, int> Maker::two_slots() {
     if (slots_ == 1) return {0, 0};
-    if (in.model == Model::emulated_fp8 && chance(60)) {  // both in one fp16 step: k mod 4 in {0, 1} or in {2, 3}
+    if (in.model == Model::emulated_fp8 && chance(60)) {  // both in one fp16 step (k mod 4 is 0 or 1, or 2 or 3)
         const int half = 2 * between(0, 1), quad = 4 * between(0, slots_ / 4 - 1), i = quad + half + between(0, 1);
         const int j = 4 * between(0, slots_ / 4 - 1) + half;
         return {i, j == i ? j + 1 : j};
@@ -64,7 +64,7 @@ std::pair<int, int> Maker::two_slots() {
 
 int Maker::leader(int room) {
     const int low = std::max(least_, in.d.emin() - in.d.precision), high = std::min(greatest_, in.d.emax() - 1);
-    if (low + room > high - 6 && chance(60)) return high - between(0, 2);  // narrow types only have room below the top
+    if (low + room > high - 6 && chance(60)) return high - between(0, 2);  // narrow types have room only near the top
     if (chance(60)) return std::clamp(between(-12, 12), std::min(low + room, high), high);
     return low + room < high ? between(low + room, high) : between(low, high);
 }

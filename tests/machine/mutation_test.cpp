@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks that generated cases distinguish every wrong model from the right model. Otherwise agreement on these cases
-// would prove nothing.
+// Checks that generated cases distinguish every wrong model from the right model. If the cases did not, agreement on
+// these cases would prove nothing.
 #include "tests/machine/distributions.hpp"
 #include "tests/machine/vectors.hpp"
 #include "tests/test.hpp"
@@ -63,7 +63,8 @@ void refute(const std::vector<Instruction>& instructions) {
 
 }  // namespace
 
-TEST_CASE("cases refute every wrong model 16 times, for one instruction of each model", "[machine][oracle]") {
+TEST_CASE("generated test cases refute every wrong model 16 times, for one instruction of each model",
+          "[machine][oracle]") {
     std::vector<Instruction> some;
     struct Row {
         const char *arch, *instr, *qual;
@@ -83,7 +84,7 @@ TEST_CASE("cases refute every wrong model 16 times, for one instruction of each 
     refute(some);
 }
 
-TEST_CASE("cases refute every wrong model 16 times, for every instruction", "[machine][oracle][slow]") {
+TEST_CASE("generated test cases refute every wrong model 16 times, for every instruction", "[machine][oracle][slow]") {
     refute(all_instructions());
 }
 
@@ -100,7 +101,7 @@ TEST_CASE("the shared vectors refute the wrong models against which they were ma
                 if (judge(in, mutation).kind == Verdict::visible)
                     form.second[mutation] += !same_result(in, v.d, evaluate(in, v.a, v.b, v.c, v.sa, v.sb, mutation));
         }
-    std::map<Mutation, std::pair<int, int>> counts;  // instructions whose vectors refute it; all
+    std::map<Mutation, std::pair<int, int>> counts;  // {instructions whose vectors refute it, all that can}
     for (const auto& [name, form] : forms)
         for (const auto& [mutation, refuted] : form.second) {
             counts[mutation].first += refuted > 0;
@@ -109,8 +110,8 @@ TEST_CASE("the shared vectors refute the wrong models against which they were ma
     for (const auto& [mutation, count] : counts)
         std::printf("%-22s refuted by the vectors of %d of %d instructions\n", std::string(name_of(mutation)).c_str(),
                     count.first, count.second);
-    // The vectors contain near misses that were made for the following wrong models. Generated cases cover e_zero and
-    // details of AMD's units.
+    // For the following wrong models, near misses were made and added to the vectors, so the vectors must refute them.
+    // Wrong models of e_zero and of details of AMD's units are refuted by generated cases instead.
     for (const Mutation mutation : {Mutation::floor_terms, Mutation::fewer_fraction_bits, Mutation::more_fraction_bits,
                                     Mutation::product_renormalised, Mutation::full_output, Mutation::nearest_output,
                                     Mutation::native_fp8, Mutation::c_last}) {
@@ -120,7 +121,7 @@ TEST_CASE("the shared vectors refute the wrong models against which they were ma
 }
 
 TEST_CASE(
-    "the same seed gives the same cases, whose codes fit their types and are finite unless the class has specials",
+    "the same seed gives the same cases; codes fit their types and are finite unless the class has special numbers",
     "[machine][oracle]") {
     for (const Instruction& in : all_instructions()) {
         std::mt19937_64 random(7), again(7);

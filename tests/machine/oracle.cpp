@@ -130,7 +130,7 @@ std::uint64_t evaluate(const Instruction& right, Codes a, Codes b, std::uint64_t
             step.sa.push_back(decode(in.scale, sa[k * scales / products]));
             step.sb.push_back(decode(in.scale, sb[k * scales / products]));
         }
-        if (mutation == Mutation::descending_steps && steps == 1) {  // a chain: reverse its products
+        if (mutation == Mutation::descending_steps && steps == 1) {  // an FMA chain is one step: reverse its products
             std::reverse(step.a.begin(), step.a.end());
             std::reverse(step.b.begin(), step.b.end());
         }

@@ -16,7 +16,7 @@ namespace macheps::machine_oracle {
 
 /// How an instruction adds products and addend.
 enum class Model {
-    fused,          ///< NVIDIA: one integer sum of terms cut at a common unit; with scales, one pair per instruction
+    fused,          ///< NVIDIA: one integer sum of terms cut at a common unit; at most one pair of block scales
     grouped,        ///< NVIDIA fp4 with block scales: exact sums of 16 products, then `fused` for 4 such sums and C
     emulated_fp8,   ///< NVIDIA fp8 mma.sync that consists of two fp16 steps and an addition
     exact,          ///< CDNA1: exact sum, rounded once
@@ -73,7 +73,7 @@ enum class Mutation {
     e_zero_lower,          ///< zero_exponent - 1
     e_zero_higher,         ///< zero_exponent + 1
     zero_reads_emin,       ///< a zero operand counts with the smallest exponent of its type
-    zero_reads_m126,       ///< a zero operand counts with exponent -126 (the vectors' `zero_m126`)
+    zero_reads_m126,       ///< a zero operand counts with exponent -126 (`zero_m126` in the vectors)
     zero_scale_counts,     ///< a group with a scale of zero counts with the exponents of its scales
     underflow_minus_zero,  ///< a negative sum that underflows gives -0
     descending_steps,      ///< steps in descending order of k

@@ -72,7 +72,7 @@ TEST_CASE("the oracle gives the bits of every shared vector and of every capture
     }
 }
 
-TEST_CASE("if published sources differ, the oracle can also give the bits of the other source", "[machine][oracle]") {
+TEST_CASE("if published sources differ, the oracle can give the bits of each of them", "[machine][oracle]") {
     const auto folder = macheps::test::shared_folder();
     if (folder.empty()) SKIP_TEST("no folder of shared vectors");
     for (const Vector& v : read_vectors(folder / "vectors" / "tc_vectors_public.jsonl"))
@@ -80,8 +80,9 @@ TEST_CASE("if published sources differ, the oracle can also give the bits of the
             if (name == "both") continue;
             CAPTURE(v.line, name);
             const Instruction in = find_instruction(v.arch, v.instr, v.qual);
-            // For the sign of an underflow, the oracle follows the other source without a mutation, because an H100
-            // does.
+            // The sources differ in two points: the exponent of zeros (`zero_m126`) and the sign of a sum that
+            // underflows. To give the bits of the other source, the oracle needs a mutation only for the exponent. In
+            // the sign, it follows the other source anyway, because an H100 agrees with that source.
             const Mutation mutation = name == "zero_m126" ? Mutation::zero_reads_m126 : Mutation::none;
             CHECK(evaluate(in, v.a, v.b, v.c, v.sa, v.sb, mutation) == other);
         }
@@ -91,14 +92,14 @@ TEST_CASE("the oracle gives the bits of the worked examples", "[machine][oracle]
     const Instruction fp8 = find_instruction("sm_90", "wgmma", "m64n8k32.f32.e4m3.e4m3");
     CHECK(padded(fp8, {0x3c, 0xb9}, {0x3c, 0x19}, 0x42c80080) == 0x42cc5800);
     CHECK(padded(fp8, {0x3c, 0xb9}, {0x3c, 0x19}, 0x42c80080, Mutation::floor_terms) == 0x42cc5400);
-    CHECK(padded(fp8, {0x29}, {0x38}, 0x42fffc00) == 0x43004400);  // a carry costs a bit
+    CHECK(padded(fp8, {0x29}, {0x38}, 0x42fffc00) == 0x43004400);  // the carry into the next binade costs a bit
     CHECK(padded(fp8, {0x29}, {0x38}, 0x42fffc00, Mutation::full_output) == 0x43004600);
 
     const Instruction fp16 = find_instruction("sm_90", "mma", "m16n8k16.f32.f16.f16.f32");
     CHECK(padded(fp16, {0x3e00, 0x3c00, 0xbc00}, {0x3e00, 0x0010, 0x0003}, 0x33a00000) == 0x40100003);
     CHECK(padded(fp16, {0x3e00, 0x3c00, 0xbc00}, {0x3e00, 0x0010, 0x0003}, 0x33a00000, Mutation::nearest_output) ==
           0x40100004);
-    CHECK(padded(fp16, {0x0001, 0x1000}, {0x7800, 0x0400}, 0) == 0x3b000000);  // a subnormal's exponent is clamped
+    CHECK(padded(fp16, {0x0001, 0x1000}, {0x7800, 0x0400}, 0) == 0x3b000000);  // a subnormal has the exponent emin
     CHECK(padded(fp16, {0x0001, 0x1000}, {0x7800, 0x0400}, 0, Mutation::product_renormalised) == 0x3b000080);
 
     Instruction chain = fp8;
@@ -112,7 +113,7 @@ TEST_CASE("the oracle gives the bits of the worked examples", "[machine][oracle]
 }
 
 TEST_CASE("the sum 2^23 - 2^23 - 0.5 - 0.25 - 0.125 distinguishes the generations of GPUs", "[machine][oracle]") {
-    // a = -2^13, -.5, -.25, -.125; b = 2^10, 1, 1, 1; C = 2^23, in fp16 and bf16.
+    // The operands are a = -2^13, -.5, -.25, -.125; b = 2^10, 1, 1, 1; C = 2^23. Tests them in fp16 and bf16.
     const Codes a16{0xf000, 0xb800, 0xb400, 0xb000}, b16{0x6400, 0x3c00, 0x3c00, 0x3c00};
     const Codes abf{0xc600, 0xbf00, 0xbe80, 0xbe00}, bbf{0x4480, 0x3f80, 0x3f80, 0x3f80};
     struct Row {
@@ -152,7 +153,8 @@ TEST_CASE("the sum 2^23 - 2^23 - 0.5 - 0.25 - 0.125 distinguishes the generation
                  bits(0x1p23)) == bits(-.875));
 }
 
-TEST_CASE("for the probes of open questions, the oracle agrees with the sources we follow", "[machine][oracle]") {
+TEST_CASE("for the probes of open questions, the oracle agrees with the published sources that macheps follows",
+          "[machine][oracle]") {
     const Instruction bf16 = find_instruction("sm_90", "mma", "m16n8k16.f32.bf16.bf16.f32");
     CHECK(padded(bf16, {0, 0x3f80}, {0x7f00, 0x3080}, 0) == 0x30800000);
     CHECK(padded(bf16, {0, 0x3f80}, {0x7f00, 0x3080}, 0, Mutation::zero_reads_emin) == 0);
@@ -171,13 +173,13 @@ TEST_CASE("for the probes of open questions, the oracle agrees with the sources 
     for (int t = 40; t <= 48; ++t) {
         CAPTURE(t);
         CHECK(padded(mma, {0x1000, f16_of(24 - t)}, {0x0400, 0x0001}, 0) == (t <= 46 ? 1 : 0));
-        CHECK(padded(wgmma, {0x1000, f16_of(24 - t)}, {0x0400, 0x0001}, 0) == (t <= 46 ? 1 : 0));  // as an H100 does
+        CHECK(padded(wgmma, {0x1000, f16_of(24 - t)}, {0x0400, 0x0001}, 0) == (t <= 46 ? 1 : 0));  // an H100 agrees
     }
     CHECK(padded(mma, {0x1000, 0x0010}, {0x0400, 0x0008}, 0x0002) == 0x0002);
 
     const Instruction tf32 = find_instruction("sm_90", "mma", "m16n8k8.f32.tf32.tf32.f32");
     CHECK(padded(bf16, Codes(16, 0x8000), Codes(16, 0x3f80), 0x80000000) == 0);
-    CHECK(padded(bf16, {0x8000 | bf16_power(-75)}, {bf16_power(-76)}, 0) == 0);  // as on an H100
+    CHECK(padded(bf16, {0x8000 | bf16_power(-75)}, {bf16_power(-76)}, 0) == 0);  // an H100 agrees
     CHECK(padded(bf16, {0x8000 | bf16_power(-75)}, {bf16_power(-76)}, 0, Mutation::underflow_minus_zero) == 0x80000000);
     CHECK(padded(tf32, {0x7f800001}, {0x3f800000}, 0) == 0x7f800000);  // the unit does not read this NaN's payload
 

@@ -70,7 +70,8 @@ void compare(const Form& form, oracle::Class cls, std::mt19937_64& random, Count
 }
 
 /// Cases of one class, arranged as a matmul of one instruction. Row i of a comes from case i. Column j of b comes from
-/// case j % rows, except a few factors that come from another case. The addends come from the same cases.
+/// case j % rows, but about an eighth of its factors are replaced by those of another case. Each addend comes from the
+/// case of its row or of its column.
 struct Grid {
     std::vector<float> a, b, c, sa, sb;
     Matmul args;
@@ -195,7 +196,8 @@ TEST_CASE("every machine that has an instruction is covered by a form of the ora
     const auto share = forms_per_machine();
     for (const Machine* machine : all_machines) {
         INFO(machine->name);
-        // The oracle covers GPUs. tests/emulation/cpu_units_test.cpp covers CPUs, with captures and live units.
+        // The oracle covers GPUs. For CPUs, tests/emulation/cpu_units_test.cpp uses captures, and cpu_verify_test.cpp
+        // uses the CPU that runs the tests.
         CHECK((machine->instruction.empty() || is_cpu_unit(*machine) || share.count(machine) == 1));
     }
 }
@@ -213,7 +215,8 @@ TEST_CASE("the reference agrees with the oracle on ten million cases per model",
         Count& count = counts[model];
         while (count.cases < 10'000'000) {
             const Form& form = *list[random() % list.size()];
-            const auto cls = static_cast<oracle::Class>(random() % (classes - 1));  // near misses take long to find
+            // The last class is left out, because its cases, the near misses, take long to find.
+            const auto cls = static_cast<oracle::Class>(random() % (classes - 1));
             for (int i = 0; i < 8; ++i) compare(form, cls, random, count);
         }
         std::printf("model %d: %llu cases, %llu wrong\n", static_cast<int>(model),

@@ -7,8 +7,8 @@
 
 namespace macheps::machine_oracle {
 
-/// Operands of one step. If the instruction has scales, `sa` and `sb` have one entry for each product, the scale of its
-/// block. Otherwise they are empty.
+/// Operands of one step. If the instruction has scales, `sa` and `sb` have one entry for each product: the scale of the
+/// block to which the factor belongs. Otherwise they are empty.
 struct Step {
     std::vector<Number> a, b, sa, sb;
     Number c;

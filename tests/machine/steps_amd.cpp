@@ -9,7 +9,7 @@ namespace macheps::machine_oracle {
 namespace {
 
 /// Sum of the products 0, 2, 4 ..., of the products 1, 3, 5 ..., or of all products. Each product is cut towards zero
-/// 24 bits below the largest exponent of the nonzero products in the sum.
+/// at the bit that lies 24 places below the largest exponent of the nonzero products in the sum.
 struct Part {
     Exact sum;
     int top = INT_MIN;  ///< largest exponent, or INT_MIN if all products are zero

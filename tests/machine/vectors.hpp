@@ -10,8 +10,8 @@
 
 namespace macheps::machine_oracle {
 
-/// One line, with numbers as codes. If `any_nan` or `any_zero` is set, any NaN or any zero is right, and `d` is not
-/// used.
+/// One line of a file of vectors. All numbers are codes. If `any_nan` is set, every NaN is a right result. If
+/// `any_zero` is set, every zero is. In both cases `d` is not used.
 struct Vector {
     std::string arch, instr, qual, cls, status, gpu;
     int row = 0;   ///< row in the original file of a capture
@@ -19,7 +19,7 @@ struct Vector {
     std::vector<std::uint64_t> a, b, sa, sb;
     std::uint64_t c = 0, d = 0;
     bool any_nan = false, any_zero = false;
-    std::map<std::string, std::uint64_t> alt;  ///< results by other published models
+    std::map<std::string, std::uint64_t> alt;  ///< results of other published models, by name
 };
 
 /// Returns all lines of a file. Throws std::runtime_error that names file and line.

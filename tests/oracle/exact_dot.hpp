@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums of products without rounding, in integers of Boost.Multiprecision. A test may round such a sum once. This is the
-// oracle for every machine that sums exactly or by a chain of fused multiply-adds. It includes nothing of macheps.
+// Sums of products without rounding, in integers of Boost.Multiprecision. A test may round the exact sum once. This is
+// the oracle for every machine that sums exactly or by a chain of fused multiply-adds. It includes nothing of macheps.
 #pragma once
 #include <boost/multiprecision/cpp_int.hpp>
 #include <cmath>

@@ -146,7 +146,7 @@ TEST_CASE("the chain rounds after every term, and the exact dot product never ro
     CHECK(bits(round_exact_to_fp32(dot_exact({}, {}))) == 0);
 
     std::mt19937 random(3);
-    std::vector<float> a, b;  // a: |a| < 2, including subnormals
+    std::vector<float> a, b;  // every |a[k]| is below 2; some are subnormal
     for (int k = 0; k < 500; ++k) {
         a.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(random()) & 0xbfffffffu));
         b.push_back(std::ldexp(static_cast<float>(random()), -static_cast<int>(random() % 64)));

@@ -10,7 +10,7 @@ rank. The script prints a line of codes for each case. START is the rank at whic
 import struct
 import sys
 
-# significand bits, smallest exponent of a normal number, largest finite value
+# Formats of the wire: significand bits, smallest exponent of a normal number, largest finite value.
 WIRES = {"fp32": (24, -126, (2 - 2**-23) * 2.0**127), "bf16": (8, -126, (2 - 2**-7) * 2.0**127), "fp16": (11, -14, 65504.0)}
 
 

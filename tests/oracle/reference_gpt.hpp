@@ -37,9 +37,9 @@ std::map<std::string, std::size_t> parameter_sizes(const GptShape& shape);
 /// computer.
 Parameters random_parameters(const GptShape& shape, std::uint64_t seed, double spread = 0.5);
 
-/// Returns logits [B,T,V]. Pre-LayerNorm (biased variance, eps 1e-5), causal softmax attention scaled by 1/sqrt(C/H),
-/// residuals. Shapes: tokens [B,T] with T = context. Errors: throws std::invalid_argument for wrong sizes, names and
-/// tokens.
+/// Returns logits [B,T,V]. The model uses pre-LayerNorm (biased variance, eps 1e-5), causal softmax attention scaled by
+/// 1/sqrt(C/H), and residuals. Shapes: tokens [B,T] with T = context. Errors: throws std::invalid_argument for wrong
+/// sizes, names and tokens.
 std::vector<double> logits(const GptShape& shape, const Parameters& parameters, std::span<const int> tokens, int batch);
 
 /// Returns the cross-entropy of every token, in nats, [B,T].
@@ -57,8 +57,11 @@ Parameters gradient(const GptShape& shape, const Parameters& parameters, std::sp
 
 /// Returns d loss / d parameters[name][index] by central differences and Richardson extrapolation (Ridders' tableau).
 /// It tries the steps 1/8, 1/16, ... 1/512, and returns the entry of the tableau with the smallest estimated error.
-/// *error receives that estimate: the distance to the two entries from which the entry was made, plus the contribution
-/// of rounding the loss at that step (64 units of roundoff of 1 + loss). `parameters` is changed and restored.
+/// *error receives that estimate, which is the sum of two numbers. The first is the larger of the distances between
+/// this entry and the two entries from which it was computed. The second is a bound on the error that rounding of the
+/// loss causes in the entry. The bound assumes that a loss has a rounding error of up to 64 units of roundoff of
+/// 1 + loss.
+/// `parameters` is changed and restored.
 double finite_difference(const GptShape& shape, Parameters& parameters, std::span<const int> tokens,
                          std::span<const int> targets, int batch, const std::string& name, std::size_t index,
                          double* error = nullptr);

@@ -36,8 +36,8 @@ Setting setting(GptShape shape = {}, std::uint64_t seed = 1) {
 
 double loss(const Setting& s) { return macheps::oracle::loss(s.shape, s.parameters, s.tokens, s.targets, batch); }
 
-/// Relative tolerance for two ways to compute the same fp64 loss, which differ only by rounding. For comparison, the
-/// oracle assumes 64 units of roundoff for one way.
+/// Relative tolerance for comparing the same fp64 loss, computed in two ways that differ only by rounding. It is 256
+/// units of roundoff. For the rounding of a single loss, the oracle's finite_difference assumes 64 units.
 constexpr double loss_rounding = 256 * 0x1p-53;
 
 double greatest(const std::vector<double>& values) {
@@ -94,7 +94,7 @@ TEST_CASE("uniform logits give the loss log V at every token", "[oracle]") {
 }
 
 // Every vector in this model is a multiple of p = (1,-1,1,-1), so the whole forward pass can be written by hand.
-TEST_CASE("a model whose vectors are all parallel has the loss of its closed form", "[oracle]") {
+TEST_CASE("the loss of a model whose vectors are all parallel agrees with a closed form", "[oracle]") {
     const bool by_tanh = GENERATE(false, true);
     const GptShape shape{
         .layers = 1, .width = 4, .heads = 2, .context = 2, .vocabulary = 2, .tied = false, .gelu_tanh = by_tanh};
@@ -117,7 +117,8 @@ TEST_CASE("a model whose vectors are all parallel has the loss of its closed for
                                     : 0.5 * up * std::erfc(-up / std::sqrt(2.0));
         return norm(x + gelu);
     };
-    // Position 0 sees only itself. Position 1 has the scores -+ 2 s^2 / sqrt(2), because heads have two channels.
+    // Position 0 sees only itself. Heads have two channels. Therefore the scores of position 1 are -2 s^2 / sqrt(2) for
+    // position 0 and 2 s^2 / sqrt(2) for itself.
     const double s = norm(1), other = 1 / (1 + std::exp(2 * std::sqrt(2.0) * s * s));
     const double logit0 = after_attention(1 + s), logit1 = after_attention(-1 + s * other - s * (1 - other));
 
@@ -207,7 +208,8 @@ TEST_CASE("gradients obey the model's symmetries", "[oracle]") {
         for (std::size_t v = 0; v < 11; ++v) column += g.at("lm_head.weight")[v * width + c];
         CHECK(std::fabs(column) < 1e-15);
     }
-    // Every reader of the residual stream is a LayerNorm, which subtracts the mean of the channels.
+    // Only LayerNorms read the residual stream, and they subtract the mean of the channels. Therefore the gradient of a
+    // bias that is added to the stream sums to zero.
     for (const char* bias : {"block.0.attn.proj.bias", "block.0.mlp.down.bias", "block.1.mlp.down.bias"}) {
         const auto& values = g.at(bias);
         CHECK(std::fabs(std::accumulate(values.begin(), values.end(), 0.0)) < 1e-14 * greatest(values) * 8 + 1e-15);
@@ -239,7 +241,7 @@ TEST_CASE("wrong shapes are refused", "[oracle]") {
     CHECK_THROWS_AS(macheps::oracle::loss(s.shape, s.parameters, tokens, s.targets, batch), std::invalid_argument);
 }
 
-TEST_CASE("the schedule warms up, then follows half a cosine", "[oracle]") {
+TEST_CASE("the learning rate warms up, then follows half a cosine", "[oracle]") {
     const Schedule lr{.base = 1e-3, .min_lr = 1e-4, .warmup = 4, .steps = 25};
     const auto [step, expected, why] =
         GENERATE(table<long, double, const char*>({{0, 0.25e-3, "the first step already moves"},

@@ -37,9 +37,9 @@ std::map<std::string, std::size_t> parameter_sizes(const LlamaShape& shape);
 /// computer.
 Parameters random_parameters(const LlamaShape& shape, std::uint64_t seed, double spread = 0.5);
 
-/// Returns logits [B,T,V]. Pre-RMSNorm (eps 1e-5), rotary positions on queries and keys, causal softmax attention
-/// scaled by 1/sqrt(D), down(silu(gate) up), residuals. Shapes: tokens [B,T] with T = context. Errors: throws
-/// std::invalid_argument for wrong sizes, names and tokens.
+/// Returns logits [B,T,V]. The model uses pre-RMSNorm (eps 1e-5), rotary positions on queries and keys, causal softmax
+/// attention scaled by 1/sqrt(D), down(silu(gate) up), and residuals. Shapes: tokens [B,T] with T = context. Errors:
+/// throws std::invalid_argument for wrong sizes, names and tokens.
 std::vector<double> logits(const LlamaShape& shape, const Parameters& parameters, std::span<const int> tokens,
                            int batch);
 
@@ -55,7 +55,7 @@ double loss(const LlamaShape& shape, const Parameters& parameters, std::span<con
 Parameters gradient(const LlamaShape& shape, const Parameters& parameters, std::span<const int> tokens,
                     std::span<const int> targets, int batch);
 
-/// Returns a finite difference as for the GPT-2 style model (reference_gpt.hpp).
+/// Returns d loss / d parameters[name][index] by the method that reference_gpt.hpp describes for the GPT-2 style model.
 double finite_difference(const LlamaShape& shape, Parameters& parameters, std::span<const int> tokens,
                          std::span<const int> targets, int batch, const std::string& name, std::size_t index,
                          double* error = nullptr);

@@ -33,8 +33,8 @@ Setting setting(LlamaShape shape = {}) {
 
 double loss(const Setting& s) { return macheps::oracle::loss(s.shape, s.parameters, s.tokens, s.targets, batch); }
 
-/// Relative tolerance for two ways to compute the same fp64 loss, which differ only by rounding. For comparison, the
-/// oracle assumes 64 units of roundoff for one way.
+/// Relative tolerance for comparing the same fp64 loss, computed in two ways that differ only by rounding. It is 256
+/// units of roundoff. For the rounding of a single loss, the oracle's finite_difference assumes 64 units.
 constexpr double loss_rounding = 256 * 0x1p-53;
 
 }  // namespace
@@ -69,7 +69,7 @@ TEST_CASE("the llama tape's gradient agrees with the finite difference", "[oracl
 
 // This model has width 2, one head and one block. q, k and v are equal to the normed input, which is (s, s) or (-s, s).
 // Therefore the whole forward pass can be written by hand.
-TEST_CASE("a llama of two channels has the loss of its closed form", "[oracle]") {
+TEST_CASE("the loss of a llama of two channels agrees with a closed form", "[oracle]") {
     const LlamaShape shape{
         .layers = 1, .width = 2, .heads = 1, .kv_heads = 1, .hidden = 1, .context = 2, .vocabulary = 2};
     Parameters p;
@@ -100,7 +100,7 @@ TEST_CASE("a llama of two channels has the loss of its closed form", "[oracle]")
     }
 }
 
-TEST_CASE("scores depend on positions, but not on a common rotation of queries and keys", "[oracle]") {
+TEST_CASE("attention scores depend on positions, but not on a common rotation of queries and keys", "[oracle]") {
     const Setting s = setting({.layers = 1});
     const double turning = loss(s);
     Setting slower = s;

@@ -134,7 +134,7 @@ Row<S> token_losses_of(const Shape& shape, const Named<S>& p, std::span<const in
 
 template <class Shape>
 Parameters random_parameters(const Shape& shape, std::uint64_t seed, double spread) {
-    std::mt19937_64 random(seed);  // the C++ standard fixes its bits, but not those of distributions
+    std::mt19937_64 random(seed);  // the C++ standard fixes the bits of this engine, but not those of distributions
     Parameters parameters;
     for (const auto& [name, size] : parameter_sizes(shape)) {
         const bool is_norm_weight = name.find("norm") != std::string::npos && name.ends_with(".weight");
@@ -208,9 +208,9 @@ double finite_difference(const Shape& shape, Parameters& parameters, std::span<c
     };
     const double noise = 64 * 0x1p-53 * (1.0 + at(centre));
 
-    // table[i][j] belongs to the step h = 2^-(3+i). Its error terms h^2 .. h^(2j) have been removed. Removing term j
-    // multiplies the value of the smaller step by 4^j / (4^j - 1), so the noise grows by less than a factor of 2 in
-    // total.
+    // table[i][j] is the estimate with the step h = 2^-(3+i), after the error terms h^2 .. h^(2j) have been removed.
+    // Removing term j multiplies the estimate with the smaller step by 4^j / (4^j - 1). The product of these factors is
+    // small, so the noise from rounding grows by less than a factor of 2 in total.
     std::array<std::array<double, rows>, rows> table{};
     double best = 0, best_error = std::numeric_limits<double>::infinity(), step = 0.125;
     for (std::size_t i = 0; i < rows; ++i, step /= 2) {

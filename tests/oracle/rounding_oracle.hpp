@@ -20,8 +20,8 @@
 
 namespace macheps::oracle {
 
-/// The two values of a format that enclose a magnitude |x|, and the code of the lower value. Above the largest finite
-/// value, `high` is the first value that the format does not have: the values continue there with the same step.
+/// The two values of a format that enclose a magnitude |x|, and the code of the lower value. A number above the largest
+/// finite value has no upper neighbour. For such a number, `high` is the largest finite value plus one more step.
 struct Neighbours {
     double low = 0, high = 0;
     std::uint64_t low_code = 0;
@@ -30,7 +30,7 @@ struct Neighbours {
     bool below_all = false;  ///< |x| < the smallest value; only in a format without zero
 };
 
-/// Parameters of one format. They are typed in again, so that no field of `Format` is used.
+/// Parameters of one format. They are written down again here, so that the oracle uses no field of `Format`.
 struct Row {
     std::string_view name;
     int width, exponent_bits, fraction_bits, bias;
@@ -55,7 +55,7 @@ class RoundingOracle {
         for (const auto& row : rows) {
             if (row.name == name) row_ = row;
         }
-        if (row_.width > 19) return;  // fp32 and fp64 need no list, because float and double have their values
+        if (row_.width > 19) return;  // no list for fp32 and fp64: their values are all floats and all doubles
         const int count = row_.kind == Row::scale ? 256 : 1 << (row_.width - 1);
         for (int code = 0; code < count && is_number(code); ++code) values_.push_back(value_of(code));
     }
@@ -115,7 +115,7 @@ class RoundingOracle {
         if (std::isnan(x)) return nan_code(negative) << row_.padding;
         if (std::isinf(x))
             return (overflow == Overflow::saturate ? top(negative) : too_large(negative)) << row_.padding;
-        // A scale has no sign: its modes act on |x|.
+        // A scale format has no sign, so the rounding modes act on |x|.
         const bool downward = row_.kind != Row::scale && negative;
         if (n.below_all) return 0;
         bool finite_stays = false;

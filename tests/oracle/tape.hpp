@@ -74,7 +74,7 @@ class Tape {
     };
     struct Node {
         double value;
-        std::size_t end_edge, end_product;  // a node's parents start at the end of the previous node and end here
+        std::size_t end_edge, end_product;  // ends of the node's parents, which begin at the previous node's ends
     };
 
     Var node(double value) {

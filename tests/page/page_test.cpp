@@ -93,7 +93,8 @@ const saved = [];
 HTMLAnchorElement.prototype.click = function () { saved.push([this.download, this.href.slice(0, 22), this.href.length]); };
 document.querySelectorAll(".save").forEach(b => b.click());
 outcome.saved = saved;
-// Uses the keyboard: reads the text of each chart at its points, and goes through the heat map row by row.
+// Uses the keyboard: moves from point to point in each chart and reads the text at the points, then moves through the
+// heat map row by row.
 const at = id => document.getElementById(id), press = (id, key) => at(id).dispatchEvent(new KeyboardEvent("keydown", {key, cancelable: true}));
 const told = () => at("told").textContent;
 outcome.walked = Object.fromEntries([...ids, "exp"].map(id => {
@@ -113,7 +114,7 @@ outcome.ends = lines.every(d => d.end === d.label);
 outcome.bars = Chart.getChart("exp").data.datasets[0].backgroundColor.every(c => c instanceof CanvasPattern);
 outcome.edges = [...new Set(Chart.getChart("exp").data.datasets[0].borderColor)].filter(c => lines.some(d => d.borderColor === c));
 outcome.said = Object.fromEntries(["heat", "exp"].map(id => [id, at(id).closest("figure").querySelector(".said").textContent]));
-// The verdict of each policy is within the width of the window, and the first sentence within its height.
+// Each verdict must be within the width of the window. The first sentence must be within the height of the window.
 const right = document.body.getBoundingClientRect().right + 1;
 outcome.verdicts = [...document.querySelectorAll("#summary td.verdict")].filter(e => e.getBoundingClientRect().right > right).length;
 outcome.conclusion = at("conclusion").getBoundingClientRect().top;
@@ -124,7 +125,7 @@ const state = () => [paper(), shows(document.querySelector(".save")), shows(at("
 const screen = state();
 dispatchEvent(new Event("beforeprint")); outcome.paper = state(); outcome.ink = Chart.getChart("loss").data.datasets[0].borderColor;
 dispatchEvent(new Event("afterprint")); outcome.screen = JSON.stringify(state()) === JSON.stringify(screen);
-// If all policies whose scale changes are hidden, a sentence replaces the chart.
+// If every policy with a changing loss scale is hidden, a sentence replaces the chart of the scale.
 const moving = names.map((name, i) => i).filter(i => all.scale.includes(names[i]));
 moving.forEach(i => chip(i).click());
 outcome.flat = [shows(at("scale")), at("scale-said").textContent];
@@ -476,7 +477,7 @@ TEST_CASE("in a browser, the charts of matrix products show bounds, hide curves 
         CHECK(o["hidden"].size() == 1 + 2 * 2);
         CHECK(o["unbounded"].size() == 2);
         CHECK(o["relative"].size() == 2);
-        // The larger value of two seeds: 2 * 2^-13 * sqrt(16).
+        // The curve shows the larger of the values of two seeds, which is 2 * 2^-13 * sqrt(16) = 2^-10.
         CHECK(o["values"][0]["x"] == 16);
         CHECK(o["values"][0]["y"].get<double>() == Approx(0x1p-10).epsilon(1e-6));
         // Sums that change their sign are not drawn. The stalled sum stops at 4.

@@ -212,7 +212,8 @@ class Model:
 
     def __init__(self, dump):
         self.values = {name: leaf(dump[name + ":value"]) for name in training.parameters(dump)}
-        # The tied head has the same weights as the embedding, but its own leaf, which gets the head's part of the gradient.
+        # The tied head has the weights of the embedding, but it is a separate leaf of autograd. This leaf gets the
+        # head's part of the gradient.
         self.values["lm_head.weight"] = leaf(dump["embed.token.weight:value"])
         self.seen = {}
 

@@ -71,8 +71,8 @@ def deepspeed_cases():
 
 
 def concrete(config):
-    """Returns the config as a program that fills in \"auto\" passes it to DeepSpeed. It has a batch size. Keys are removed
-    if they are \"auto\" and only a launcher knows the value."""
+    """Returns the config that DeepSpeed gets from a program that replaces \"auto\". A batch size is set. Keys whose
+    value only a launcher knows are removed if they are \"auto\"."""
     config = copy.deepcopy(config)
     for key in ("train_batch_size", "gradient_accumulation_steps"):
         config.pop(key, None)
@@ -269,7 +269,7 @@ def accelerate_cases():
 
 
 def launched(version, path):
-    """Returns the environment in which the launcher would start processes, or None for DeepSpeed, whose file decides."""
+    """Returns the environment in which the launcher starts processes, or None if DeepSpeed's file decides."""
     from accelerate.commands import launch
     from accelerate.utils import launch as environment
     parser = launch.launch_command_parser()

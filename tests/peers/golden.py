@@ -5,10 +5,10 @@
     build/peers/torch/bin/python tests/peers/golden.py > tests/golden/torch_cpu/intel-amx.json
     ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 build/peers/torch/bin/python tests/peers/golden.py > tests/golden/torch_cpu/intel-avx512-bf16.json
 
-The operands are made from hashed integers, so the tests can compute the same operands. Each number of a stream has a
-sign, a significand of eight bits and one of thirteen exponents. The exact result of each product is zero, because the
-second half of k contains the terms of the first half, negated and in another order. Each computed result therefore
-consists of rounding errors.
+The operands are made from hashed integers, so the tests can compute the same operands. Each operand has a sign, a
+significand of eight bits and one of thirteen exponents. The exact result of each matrix product is zero, because the
+second half of k contains the terms of the first half, negated and in another order. Therefore each number that PyTorch
+computes for such a product consists of rounding errors.
 """
 import json
 import os

@@ -59,7 +59,8 @@ def stale(run):
         if flat.numel() < 2:
             return None
         at = flat.numel() // 2
-        # If two neighbouring outputs are nearly equal, no test can detect the copy. Choose a pair that differs clearly.
+        # If two neighbouring outputs are nearly equal, no test can detect that one is a copy of the other. Choose a
+        # pair of outputs that clearly differ.
         for _ in range(flat.numel() - 1):
             if abs(float(flat[at]) - float(flat[at - 1])) > 0.1 * abs(float(flat[at])):
                 flat[at] = flat[at - 1]
@@ -107,8 +108,8 @@ def matmuls():
 
 
 def rows(name, op, function, twins, declares=(), arrays=("x",), shape=(64, 2048), draw=None, known=None, dtypes=tuple(FORMATS)):
-    """Yields a row-wise kernel for each dtype, with `function` in fp64 as reference. `declares` may depend on the
-    dtype."""
+    """Yields a row-wise kernel for each dtype. The reference result is that of `function` in fp64. `declares` may
+    depend on the dtype."""
     for dtype in dtypes:
         def make(rng, trial, dtype=dtype):
             height, width = int(rng.integers(1, shape[0] + 1)), int(rng.integers(2, shape[1] + 1))
@@ -268,7 +269,7 @@ def all_kernels():
     yield from cross_entropies()
 
 
-# --- judges: customary ones, and macheps
+# --- judges: customary tests, and macheps
 
 
 def assert_close(out, ideal, _):
@@ -314,7 +315,8 @@ class Judge:
         self.program, self.file = program, folder / "kernel.npz"
 
     def verdict(self, kernel, arrays, out):
-        """Returns the verdict of `macheps check` (pass, weak or fail), its reasons, and its rho."""
+        """Returns the verdict of `macheps check` (pass, weak or fail), its reasons, and rho, which is the largest ratio
+        of an error to its bound."""
         np.savez(self.file, out=stored(out), **{role: stored(value) for role, value in arrays.items()})
         command = [self.program, "check", str(self.file), "--op", kernel.op, "--require", "null", "--json", *kernel.declares]
         for role, value in {**arrays, "out": out}.items():
@@ -398,7 +400,7 @@ def summary(results):
     """Returns a table of how many right outputs each judge fails, and how many wrong outputs it lets pass."""
     right = sum(tally.right for _, tally in results)
     wrong = sum(sum(tally.twins.values()) for _, tally in results)
-    lines = [f"| judge | right outputs that it fails, of {right} | wrong outputs that it lets pass, of {wrong} |", "|---|---|---|"]
+    lines = [f"| judge | right outputs that fail, of {right} | wrong outputs that pass, of {wrong} |", "|---|---|---|"]
     lines.append(f"| macheps check | {sum(t.right_failed + t.explained for _, t in results)} | {sum(sum(t.twins_passed.values()) for _, t in results)} |")
     for judge in JUDGES:
         failed = sum(t.right - t.judges[judge, "right"] for _, t in results)
@@ -409,36 +411,38 @@ def summary(results):
 
 def explained(results):
     """Returns sentences about the outputs that fail because the kernel is known to compute something else."""
-    return "".join(f"\n{tally.explained} right outputs of {kernel.name} in {FORMATS[kernel.dtype]} fail, and they should fail. This kernel rounds a row's sum\n"
-                   f"and its logarithm to the format of the input, where other kernels use fp32. The outputs equal those of such a\n"
-                   f"kernel bit for bit. With a declaration of the rounding, they pass (see the rows with `inner format declared` below).\n"
+    return "".join(f"\n{tally.explained} right outputs of {kernel.name} in {FORMATS[kernel.dtype]} fail, and they should fail. This kernel rounds the sum of\n"
+                   f"each row, and the logarithm of this sum, to the format of the input; other kernels keep both in fp32. A model\n"
+                   f"with this rounding reproduces these outputs bit for bit. If the rounding is declared, the outputs pass (see the\n"
+                   f"rows with `inner format declared` below).\n"
                    for kernel, tally in results if tally.explained)
 
 
 PAGE = """# Comparison of judges of kernels
 
-For readers who want to compare `macheps check` with customary tests. The page shows how many right and wrong outputs
-each test (judge) lets pass. `tests/peers/kernels.py --write docs/check-judges.md` wrote the page on one machine.
+For readers who want to compare `macheps check` with customary tests, here called judges. The page shows how many right
+and wrong outputs each judge lets pass. `tests/peers/kernels.py --write docs/check-judges.md` wrote the page on one
+machine.
 The versions are {versions}.
 
 The kernels are those of NumPy (OpenBLAS) and of PyTorch (MKL, oneDNN and PyTorch's own kernels). Each kernel ran on
-{shapes} random shapes with N(0, 1) inputs; its outputs are called right. On the first {wrong_shapes} shapes, wrong
-variants of the kernel also ran; their outputs are called wrong. The variants are:
+{shapes} random shapes with N(0, 1) inputs; its outputs count as right in this experiment. On the first {wrong_shapes}
+shapes, wrong variants of the kernel also ran; their outputs count as wrong. The variants are:
 
 | wrong variant | error |
 |---|---|
-| dropped tail | the last term is missing; for cross_entropy, the last quarter of the classes is missing. (A single class of a thousand contributes less than the last rounding of a 16-bit loss: with one missing class, one variant of ten passed.) |
+| dropped tail | the last term is missing; for cross_entropy, the last quarter of the classes. With only one class missing, one of ten variants passed, because one class of a thousand contributes less than the last rounding of a 16-bit loss |
 | wrong eps | eps is a tenth of the right eps; the rows have an rms of 2^-9, so that eps matters |
 | bf16 inner step | partial sums are added in bf16 if there are at least 64 terms (for sum and mean, 256), or a factor is rounded to bf16 |
-| stale element | one output has the value of the output before it; the right values of the two differ by more than a tenth |
-| tanh form, erf form | gelu is computed with the other of its two formulas |
+| stale element | one output has the value of the previous output; the right values of these two outputs differ by more than a tenth |
+| tanh form, erf form | gelu has two formulas: the variant computes the tanh form in place of the erf form, or the reverse |
 
 The ideal output is the fp64 result, rounded once to the output's format. A variant is not counted if its output equals
 the ideal output.
 
 `macheps check` judged each output with a declaration that follows the kernel's documentation. oneDNN promises no
-accuracy for gelu, so the declaration allows errors of 8 ulp in erf. With the 2 ulp of CUDA, 65 of 100 fp32 outputs and
-6 of 100 fp16 outputs of gelu fail.
+accuracy for gelu, so the declaration allows errors of 8 ulp in erf. If it allowed only 2 ulp, as for CUDA, 65 of 100
+fp32 outputs and 6 of 100 fp16 outputs of gelu would fail.
 
 The other judges compare an output with a reference. For `torch.testing.assert_close` and `allclose` (1e-2), the
 reference is the ideal output. For `calc_diff` (limit 1e-5; for fp32 1e-10), an SQNR of 25 dB and a cosine of 0.99, the
@@ -446,7 +450,7 @@ reference is the fp64 result.
 
 {summary}
 {explained}
-The table below shows how many outputs each judge lets pass. A perfect judge lets all right outputs pass, and no wrong
+The table below shows how many outputs each judge lets pass. A perfect judge passes all right outputs and no wrong
 output.
 
 {table}

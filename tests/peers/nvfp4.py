@@ -40,7 +40,8 @@ def load_reference():
         package = types.ModuleType(name)
         package.__path__ = []
         sys.modules[name] = package
-    # The reference needs its base classes only to store which layouts (rowwise, columnwise) a quantiser must produce.
+    # The classes of reference_nvfp4 have base classes in Transformer Engine. They need these only to store which
+    # layouts (rowwise, columnwise) a quantiser must produce.
     base = types.ModuleType("transformer_engine.pytorch.quantized_tensor")
 
     class Quantizer:
@@ -64,7 +65,7 @@ def load_reference():
 
 
 def unpacked(codes):
-    """Returns one code per byte, from two codes per byte."""
+    """Unpacks bytes with two codes each. Returns an array with one code in each byte."""
     import numpy as np
 
     packed = codes.numpy()

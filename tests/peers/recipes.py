@@ -133,7 +133,8 @@ def compare_mx(torch, program, folder, count):
 
 
 def compare_emulated(torch, program, folder, count):
-    """Compares codes divided by the scale (torchao's emulate mode) with codes times the decode scale (macheps)."""
+    """Compares decoded values. torchao's emulate mode computes code / s with the scale s, and macheps
+    computes code * fl(1 / s)."""
     from torchao.float8.float8_utils import amax_to_scale, to_fp8_saturated
 
     different = total = 0

@@ -6,9 +6,9 @@
     build/peers/deepspeed-0.16.5/bin/python tests/peers/scalers.py deepspeed
 
 The peer is torch (GradScaler, and FSDP's ShardedGradScaler, both with tensors on the CPU) or deepspeed (DynamicLossScaler, and
-the update of FP16_Optimizer, in the version that this interpreter has). The scale, tracker and hysteresis of every step, and
-whether it is skipped or raises, must be equal bit for bit.
-Exit codes: 0 all are equal, 1 not, 2 usage, 77 the peer cannot be imported.
+the update of FP16_Optimizer, in the version that this interpreter has). The scale, tracker and hysteresis of
+every step must be equal bit for bit. Both scalers must also skip the same steps and raise an error at the same step.
+Exit codes: 0 all are equal, 1 there is a difference, 2 usage error, 77 the peer cannot be imported.
 """
 import argparse
 import math
@@ -19,7 +19,8 @@ import peer
 
 
 def pattern(rng, steps):
-    """Returns random steps that overflow, counted from 1. Depending on the draw, they are rare, frequent or in runs."""
+    """Returns the numbers of randomly drawn steps that overflow. The first step has number 1. Overflows are rare,
+    frequent or consecutive, depending on the draw."""
     rate = rng.choice([0.0, 0.02, 0.1, 0.3, 0.6, 0.95])
     length = rng.choice([1, 1, 2, 5])
     chosen = set()
@@ -188,8 +189,8 @@ def deepspeed_cases():
                     lambda: scaler.cur_iter - scaler.last_overflow_iter - 1, lambda: scaler.cur_hysteresis)
 
     def of_optimizer(module, name):
-        """Returns a function that makes cases for the method _update_scale of an optimiser class. The method runs on a
-        stand-in that has only the attributes that it needs."""
+        """Returns a function that makes random cases for an optimiser class. A case calls the method _update_scale of
+        the class on a stand-in object, which has only the attributes that the method reads and writes."""
         import types
 
         def make(rng):

@@ -7,7 +7,7 @@
 The schema of SARIF 2.1.0 is published by OASIS. JUnit XML has no standard. The strictest schema in use is that of
 Jenkins' xunit plugin. That schema does not allow properties of a test case, although pytest and GitLab use them, so the
 script removes them before the validation.
-Exit codes: 0 valid, 1 not, 77 no network.
+Exit codes: 0 valid, 1 invalid, 77 no network.
 """
 import argparse
 import json

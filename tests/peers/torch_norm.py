@@ -18,10 +18,11 @@ In the cascade of 2.15.0:
     mean = c d + mean_b;  squares = u((c d) (d nb) + (squares_a + squares_b)), where every other product is rounded
 The result is:
     out = u(((x - mean) rstd) gamma + beta),  rstd = 1 / sqrt(squares / n + eps)
-Backward: each sum adds the rounded products of the vectors in order, and then adds the halves of a vector, three times:
+Backward: each sum adds the rounded products vector by vector, in order. The 8 lanes of the result are then added in
+three steps. Each step adds the two halves of the vector:
     ds = sum (dy x) gamma, db = sum dy gamma
     b = (((u(db mean - ds) rstd) rstd) rstd) / n,  c = u(-b mean - (db rstd) / n),  dx = u(b x + (rstd dy) gamma) + c
-    dgamma over rows: u(dy u(rstd x - rstd mean) + ...);  dbeta: dy + ...
+    for each row, starting from zero: dgamma = u(dy u(rstd x - rstd mean) + dgamma),  dbeta = dbeta + dy
 """
 import numpy as np
 
@@ -37,7 +38,8 @@ def fma(a, b, c):
     part = total - product
     lost = (product - (total - part)) + (addend - part)
     bits = total.view(np.int64)
-    # If the sum was rounded away from zero, move it back by one ulp. If bits were lost, set the last bit.
+    # Round to odd: if the sum was rounded away from zero, move it back by one ulp; if any bits were lost, set the last
+    # bit.
     back = (lost != 0) & (np.signbit(lost) != np.signbit(total))
     odd = np.where(lost != 0, (bits - back) | 1, bits)
     return odd.view(np.float64).astype(F)
@@ -56,15 +58,16 @@ def _join(left, right):
 
 
 def _join_rounded(left, right):
-    """Joins `left` and `right` as PyTorch 2.15.0 does: mean and squares use the same rounded product of share and
-    difference."""
+    """Joins `left` and `right` as PyTorch 2.15.0 does. The new mean and the new squares both use the rounded product
+    c d, where c = na / (na + nb) and d = mean_a - mean_b."""
     (na, mean_a, squares_a), (nb, mean_b, squares_b) = left, right
     d = mean_a - mean_b
     moved = _spread(F(na) / F(na + nb), mean_b) * d
     return na + nb, mean_b + moved, fma(moved, d * _spread(nb, mean_b), squares_a + squares_b)
 
 
-# The function that joins two vectors of (count, mean, squares), for each version of PyTorch that was run.
+# Maps each version of PyTorch that was run to the function that joins two triples (count, mean, squares) as this
+# version does.
 JOINS = {"2.9.1": _join, "2.15.0": _join_rounded}
 
 
@@ -115,7 +118,8 @@ def layer_norm(x, gamma, beta, eps, version):
 
 
 def _sum(left, right):
-    """Returns the sum of left * right over each row: vectors in order, then halves of a vector."""
+    """Returns the sum of left * right over each row. The vectors of a row are added in order. Then the second half of
+    the lanes is added to the first half until one lane is left."""
     at = lambda i: slice(i * LANES, (i + 1) * LANES)
     total = left[:, at(0)] * right[:, at(0)]
     for i in range(1, left.shape[1] // LANES):

@@ -8,16 +8,16 @@
 step from the same state on the CPU. The comparisons, and the known reasons for different bits:
   - One step of AdamW (single-tensor, foreach, fused) on fp32 and bf16 parameters, with the CPU kernels `single-cpu`,
     `foreach-cpu` and `fused-cpu`. Moments and weights must be equal bit for bit, except for some fp32 weights of
-    single-tensor and foreach. For these two kernels, torch calls MKL's vmsSqrt. One root in 150 is not correctly
-    rounded but a neighbour of the nearest number. With correctly rounded roots, the rest of torch's step must give the
-    same weights as macheps.
+    single-tensor and foreach. For these two kernels, torch calls MKL's vmsSqrt. For one number in 150, it returns
+    a neighbour of the correctly rounded root. With correctly rounded roots, the rest of torch's step must give the same
+    weights as macheps.
   - clip_grad_norm_: The orders of the sums of squares differ, so the norms must agree to 1e-6. The gradients that are
     clipped with the same norm must be equal bit for bit.
   - GradScaler's unscale_: The unscaled gradients must be equal bit for bit.
-  - The dtype of each operation of a GPT-2 and a Llama block with their losses. The blocks run under CPU autocast to
-    bf16, under CUDA autocast to bf16 and fp16 (forward only, on fake tensors, because PyTorch's dispatcher needs no
-    GPU), and as models cast to bf16 and fp16. The dtypes must be those of `macheps policy explain`.
-Exit codes: 0 all agree, 1 they do not, 2 usage, 77 torch cannot be imported.
+  - The dtype of each operation in a GPT-2 block, in a Llama block and in their losses. The blocks run under CPU
+    autocast to bf16, under CUDA autocast to bf16 and fp16 (forward only, on fake tensors, because PyTorch's dispatcher
+    needs no GPU), and as models cast to bf16 and fp16. The dtypes must be those of `macheps policy explain`.
+Exit codes: 0 all agree, 1 there is a difference, 2 usage error, 77 torch cannot be imported.
 """
 import argparse
 import contextlib
@@ -125,8 +125,8 @@ def compare_adamw(program):
                     root = theirs["moment2"].sqrt()
                     is_wrong = root != nearest_root(theirs["moment2"])
                     differs = ours["value"] != theirs["value"]
-                    # Check both parts of the explanation: torch's own roots give torch's weights, and correctly rounded
-                    # roots give the weights of macheps.
+                    # Check that MKL's roots alone explain the differences. torch's own roots must give torch's weights,
+                    # and correctly rounded roots must give the weights of macheps.
                     if not torch.equal(behind_roots(tensors, name, root), theirs["value"]):
                         raise peer.Failure(f"AdamW {kind} {word}: {name} differs from the weight that the last lines of torch's step give")
                     theirs["value"] = torch.where(is_wrong, behind_roots(tensors, name, nearest_root(theirs["moment2"])), theirs["value"])
@@ -216,7 +216,7 @@ def tensors_on(device):
 
 
 def log_softmax_dtype(compute):
-    """Returns the result of `compute` and the dtype of the log-probabilities in it."""
+    """Runs `compute`. Returns its result and the dtype of the log-probabilities that it computes."""
     from torch.utils._python_dispatch import TorchDispatchMode
 
     class Watch(TorchDispatchMode):
@@ -234,8 +234,8 @@ def log_softmax_dtype(compute):
 
 
 def gpt2_dtypes(device, dtype):
-    """Runs nanoGPT's block with explicit attention. Returns the dtype of each operation's output by the slot in
-    macheps."""
+    """Runs nanoGPT's block with explicit attention. Returns a map from the name of a slot in macheps to the dtype of
+    the operation's output."""
     F = torch.nn.functional
     found = {}
 
@@ -275,8 +275,8 @@ def gpt2_dtypes(device, dtype):
 
 
 def llama_dtypes(device, dtype):
-    """Runs the Llama block of Hugging Face transformers with eager attention. Returns the dtype of each operation's
-    output by the slot in macheps."""
+    """Runs the Llama block of Hugging Face transformers with eager attention. Returns a map from the name of a slot in
+    macheps to the dtype of the operation's output."""
     F = torch.nn.functional
     found = {}
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests of FSDP's float8 all-gather: casting the shards gives the same codes as casting the whole weight, the cast
-// reads the format of the shards, and policies that torchao refuses are refused.
+// Tests FSDP's float8 all-gather. Casting the shards must give the same codes as casting the whole weight. The cast
+// must read the fp32 shards without rounding them to bf16 first. Policies that torchao refuses must be refused.
 #include "core/error.hpp"
 #include "core/math64.hpp"
 #include "core/rng.hpp"

@@ -74,7 +74,8 @@ const std::string linears = "{block.*.{attn.qkv,attn.proj,mlp.gate,mlp.up,mlp.do
 
 }  // namespace
 
-TEST_CASE("linears have the names of each framework, in the order in which it registers them", "[policy][filter]") {
+TEST_CASE("linears have the names that each framework gives them, in the order in which it registers them",
+          "[policy][filter]") {
     const std::vector<std::string> transformers{"model.layers.0.self_attn.q_proj", "model.layers.0.self_attn.k_proj",
                                                 "model.layers.0.self_attn.v_proj", "model.layers.0.self_attn.o_proj",
                                                 "model.layers.0.mlp.gate_proj",    "model.layers.0.mlp.up_proj",
@@ -131,7 +132,8 @@ TEST_CASE("Accelerate's conversion of a module to Transformer Engine stops at th
     CHECK(left_out("accelerate-te", gpt2()).empty());
     ModelConfig narrow = llama();
     narrow.kv_heads = 1;
-    // o_proj fits, but comes after k_proj in the same module.
+    // The sides of o_proj are multiples of 16. Nevertheless it is not converted, because the conversion of the module
+    // stops at k_proj, which comes before o_proj.
     CHECK(left_out("accelerate-te", narrow) ==
           Sites{"block.0.attn.proj", "block.0.attn.qkv", "block.1.attn.proj", "block.1.attn.qkv"});
     CHECK(why("accelerate-te", narrow, "block.0.attn.proj") ==
@@ -142,7 +144,7 @@ TEST_CASE("Accelerate's conversion of a module to Transformer Engine stops at th
     CHECK(left_out("accelerate-te", odd) == Sites{"lm_head"});
 }
 
-TEST_CASE("filters by name leave out the same linears as their frameworks", "[policy][filter]") {
+TEST_CASE("a filter by name leaves out the same linears as the filter of its framework", "[policy][filter]") {
     // Axolotl compares whole components of a name, so gate_proj does not count as a gate.
     CHECK(left_out("axolotl", llama()) == left_out("accelerate-ao", llama()));
     CHECK(left_out("blocks", llama()) == Sites{"lm_head"});
@@ -150,7 +152,7 @@ TEST_CASE("filters by name leave out the same linears as their frameworks", "[po
     CHECK(why("llamafactory", gpt2(), "lm_head") == "lm_head: its name contains \"lm_head\"");
     CHECK(left_out("torchao-mxfp8", llama()) == Sites{"block.0.attn.qkv", "block.1.attn.qkv", "lm_head"});
     CHECK(why("torchao-mxfp8", llama(), "lm_head") == "output: its name contains \"output\"");
-    CHECK(left_out("torchao-mxfp8", gpt2()).empty());  // no linear of a GPT-2 has a name from torchtitan
+    CHECK(left_out("torchao-mxfp8", gpt2()).empty());  // torchtitan has no names for the linears of a GPT-2
 
     // The following names do not occur in the GPT-2 and the Llama of this test.
     const auto judged = [](std::string_view filter, std::vector<std::string> own, std::size_t i) {
@@ -201,7 +203,7 @@ TEST_CASE("the filter of the NVFP4 paper leaves out the last sixth of the hidden
     CHECK(left_out("nvfp4-paper", gpt2()) == Sites{"block.1.mlp.down", "lm_head"});
     ModelConfig deep = gpt2();
     deep.layers = 12;
-    CHECK(left_out("nvfp4-paper", deep).size() == 1 + 8);  // 7.68 of 48, rounded to nearest
+    CHECK(left_out("nvfp4-paper", deep).size() == 1 + 8);  // lm_head, and 16 % of 48 linears: 7.68 is rounded to 8
     CHECK(why("nvfp4-paper", deep, "block.10.attn.qkv") ==
           "transformer.h.10.attn.c_attn: it is one of the last 8 of 48 hidden linears");
     CHECK(why("nvfp4-paper", deep, "block.9.mlp.down").empty());
@@ -221,7 +223,7 @@ TEST_CASE("with Transformer Engine, a linear with a side that is not a multiple 
     };
     const std::string told = refused(with_filter("filter = \"transformer-engine\"", "block.*.mlp.up"), odd);
     CHECK(told ==
-          "filter.toml:1:1 (rule 1): the framework stops the program here: transformer.h.0.mlp.c_fc: "
+          "filter.toml:1:1 (rule 1): the framework raises an error for this model: transformer.h.0.mlp.c_fc: "
           "transformer_engine/pytorch/utils.py asserts multiples of 16, but 16 does not divide its sides 40 x 32 (use "
           "sizes that fit, or exclude that layer from the rule)");
     CHECK(refused(with_filter("filter = \"transformer-engine\"", "block.*.attn.*"), odd).empty());
@@ -234,7 +236,7 @@ TEST_CASE("with Transformer Engine, a linear with a side that is not a multiple 
     CHECK_FALSE(refused(with_filter("filter = \"transformer-engine\"", linears), vocabulary).empty());
 }
 
-TEST_CASE("a rule does not change linears that its filter leaves out, and each of them has a reason",
+TEST_CASE("a rule leaves the linears that its filter excludes unchanged, and a reason is recorded for each of them",
           "[policy][filter]") {
     const ResolvedPolicy policy = resolve(with_filter("filter = \"accelerate-ao\"", linears), model_sites(llama()));
     CHECK(policy.left_out_sites() == Sites{"block.0.attn.qkv", "lm_head"});
@@ -268,18 +270,18 @@ TEST_CASE("a filter that leaves no linear in low precision is refused", "[policy
         }
         return "";
     };
-    CHECK(
-        what("filter = \"torchao-auto-rowwise\"", gpt2()) ==
-        "filter.toml:1:1 (rule 1): the filter 'torchao-auto-rowwise' excludes every linear that matches: "
-        "transformer.h.0.attn.c_attn: not faster in fp8: N = 96 <= 2048 (train a model of other sizes, or use another "
-        "filter)");
+    CHECK(what("filter = \"torchao-auto-rowwise\"", gpt2()) ==
+          "filter.toml:1:1 (rule 1): the filter 'torchao-auto-rowwise' excludes every matching linear layer: "
+          "transformer.h.0.attn.c_attn: not faster in fp8: N = 96 <= 2048 (train a model of other sizes, or use "
+          "another filter)");
     CHECK(what("skip_first_blocks = 2", gpt2()).empty());  // lm_head remains
     // multiple_of describes the alignment that a kernel needs. It is not a choice of layers, so a policy is accepted
     // even if no linear fits. The linears that do not fit are reported.
     CHECK(what("multiple_of = 64", gpt2()).empty());
     CHECK(resolve(with_filter("multiple_of = 64", linears), model_sites(gpt2())).low_linears() ==
           ResolvedPolicy::LowLinears{.low = 0, .asked = 9});
-    CHECK(what("filter = \"blocks\"\nskip_last_blocks = 2", gpt2()).find("excludes every linear") != std::string::npos);
+    CHECK(what("filter = \"blocks\"\nskip_last_blocks = 2", gpt2()).find("excludes every matching linear layer") !=
+          std::string::npos);
     CHECK(what("filter = \"blocks\"\nskip_last_blocks = 1", gpt2()).empty());
     try {
         with_filter("filter = \"acelerate-ao\"");

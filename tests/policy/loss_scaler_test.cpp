@@ -79,7 +79,7 @@ TEST_CASE("the scale follows the traces of torch's GradScaler", "[experiments][s
         float init;
         int interval;
         std::vector<int> overflows;                 // steps that overflow, counted from 1
-        std::vector<int> used_exponents, trackers;  // exponents during each step, trackers after each step
+        std::vector<int> used_exponents, trackers;  // exponents of the scale in each step; trackers after it
         int end_exponent;
     };
     const Trace traces[] = {
@@ -245,7 +245,7 @@ TEST_CASE("edge 6: calls out of order are refused", "[experiments][scaler]") {
     scaler.unscale(0, gradients);
     CHECK(contains(message_of([&] { scaler.unscale(0, gradients); }), "unscale was already called"));
     CHECK(scaler.step(0, gradients, nothing));
-    CHECK(contains(message_of([&] { scaler.unscale(0, gradients); }), "unscale is called after step"));
+    CHECK(contains(message_of([&] { scaler.unscale(0, gradients); }), "unscale was called after step"));
     CHECK(contains(message_of([&] { scaler.step(0, gradients, nothing); }), "step was already called"));
     CHECK(
         contains(message_of([&] { scaler.step_fused(0, gradients, [](float, bool) {}); }), "step was already called"));
@@ -256,7 +256,7 @@ TEST_CASE("edge 6: calls out of order are refused", "[experiments][scaler]") {
     CHECK(g[0] == 0.25f);                       // unscaled once per step, not twice
 }
 
-TEST_CASE("edge 7: if one of two optimisers overflows, only that one skips its step, and the scale backs off once",
+TEST_CASE("edge 7: if one of two optimisers overflows, only this optimiser skips its step, and the scale falls once",
           "[experiments][scaler]") {
     GradScaler scaler = used(torch(1024.0f, 2000));
     CHECK_FALSE(one_step(scaler, inf, 0));
@@ -404,7 +404,7 @@ TEST_CASE("the names, keys and summary lines of every kind of loss scaler are co
     }
     CHECK(find_scaler("tosch") == nullptr);
     CHECK(to_string(LossScalerConfig(*find_scaler("torch"))) ==
-          "torch, from 65536; x2 after 2000 clean steps, x0.5 and a skipped step on Inf or NaN");
+          "torch, from 65536; x2 after 2000 clean steps; on Inf or NaN, x0.5 and the step is skipped");
     CHECK(to_string(LossScalerConfig(*find_scaler("static"), {{"init_scale", 0.1}})) == "static 0.1, skip true");
     LossScalerConfig config(*find_scaler("torch"));
     CHECK_THROWS_AS(config.find("hysteresis"), Error);
@@ -536,7 +536,7 @@ TEST_CASE("if the scaler divides, the optimiser divides gradients; otherwise it 
     }
 }
 
-TEST_CASE("if DeepSpeed's scale grows after a step, the unclipped gradients of that step are halved",
+TEST_CASE("if DeepSpeed's scale grows after a step, the gradients of that step are halved unless they are clipped",
           "[experiments][scaler]") {
     for (const char* kind : {"ds-zero", "ds-fused"}) {
         for (const double halves : {1.0, 0.0}) {
@@ -552,8 +552,8 @@ TEST_CASE("if DeepSpeed's scale grows after a step, the unclipped gradients of t
                 return gradient;
             };
             CHECK(second_step(0) == 5.0f / (halves != 0 ? 8 : 4));
-            // Halving does not affect a clipped gradient: it is 1 / sqrt(n), except for the 1e-6 that is added to the
-            // norm and a few roundings.
+            // Halving does not change clipped gradients. All n gradients are equal, so each is clipped to 1 / sqrt(n),
+            // apart from a few roundings and the 1e-6 that is added to the norm.
             const auto plain = scaler_of("torch", {{"init_scale", 4}});
             const float clipped = gradient_after_step(*plain, "fp32", 1.0);
             CHECK(clipped < 0.1f);

@@ -115,7 +115,8 @@ TEST_CASE("the bytes with sharding agree with the ZeRO paper and Megatron's docu
 
 TEST_CASE("GaLore keeps moments of a projected gradient", "[experiments][memory]") {
     const ParameterBytes each = galore_bytes(4, 4096, 1024, 128);
-    // Both moments are 128 x 4096 and the projector is 1024 x 128. A transposed weight needs the same bytes.
+    // Each of the two moments has 128 x 4096 numbers, and the projector has 1024 x 128. The transpose of the weight
+    // needs the same number of bytes.
     CHECK(each.moments == 4 * (2.0 * 128 * 4096 + 128.0 * 1024) / (4096.0 * 1024));
     CHECK(each == galore_bytes(4, 1024, 4096, 128));
     CHECK(galore_bytes(2, 4096, 1024, 128).total() == each.total() / 2);
@@ -168,7 +169,7 @@ TEST_CASE("the bytes of a policy are the sum of the bytes of its tensors", "[exp
     CHECK(form("pure-bf16") == &low_activations);
 }
 
-TEST_CASE("the bytes of a config are those of its training system", "[experiments][memory]") {
+TEST_CASE("a config has the same bytes per parameter as its training system", "[experiments][memory]") {
     struct Row {
         const char *framework, *text, *recipe, *why;
         Asked asked{};

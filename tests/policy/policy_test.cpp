@@ -117,7 +117,7 @@ TEST_CASE("every cast survives being written and read", "[experiments][policy]")
     }
 }
 
-TEST_CASE("a cast may be a table", "[experiments][policy]") {
+TEST_CASE("a cast may be written as a TOML table", "[experiments][policy]") {
     const ResolvedPolicy p = resolved(R"(
 [[rule]]
 sites = "lm_head"
@@ -208,7 +208,8 @@ cast = "fp16"
 )",
                                        "mine.toml");
     const ResolvedPolicy p = resolve(policy, model_sites(model));
-    CHECK(p.left_out_sites() == std::vector<std::string>{"lm_head"});  // 16 x 20; skipped by two rules
+    // lm_head is 16 x 20, so two rules skip it. It is listed once.
+    CHECK(p.left_out_sites() == std::vector<std::string>{"lm_head"});
     CHECK(to_string(p.cast("lm_head:forward.a")) == "bf16");
     CHECK(to_string(p.cast("lm_head:forward.b")) == "bf16");
     CHECK(to_string(p.cast("lm_head:forward.out")) == "fp32");
@@ -363,7 +364,7 @@ TEST_CASE("an error in a policy file is reported with its line, its column and a
         {"[[rule]]\nsites = \"lm_head:forward.a\"\nforward = { a = \"bf16\" }", "mine.toml:2:9", "names a slot",
          "cast"},
         {"[[rule]]\nsites = \"lm_head:forward.a\"\ncast = \"bf16\"\nforward = { a = \"bf16\" }", "mine.toml:2:9",
-         "no other slots", "cast"},
+         "must not set other slots", "cast"},
         {"[loss_scaler]\ninit_scale = 2", "mine.toml:1:1", "no kind", "torch"},
         {"[loss_scaler]\nkind = \"tosch\"", "mine.toml:2:8", "unknown loss scaler 'tosch'", "did you mean 'torch'?"},
         {"[loss_scaler]\nkind = \"torch\"\ngrowth_factor = 1", "mine.toml:3:17", "'growth_factor' is 1", "more than 1"},
@@ -467,8 +468,8 @@ forward     = { split_k = 3 }
     };
     CHECK(row("block.0.mlp.up", "weight_grad.out").machine == "sm90.wgmma.fp8, promote add 256, unverified");
     CHECK(row("block.0.mlp.up", "weight_grad.out").rule == "preset fp8-tensorwise, rule 1; machine: mine.toml, rule 1");
-    CHECK(p.unverified() == std::vector<std::string>{"libraries promote after every 128 k, not every 256",
-                                                     "libraries promote after every 128 k, not every 64"});
+    CHECK(p.unverified() == std::vector<std::string>{"libraries promote after every 128 terms of k, not every 256",
+                                                     "libraries promote after every 128 terms of k, not every 64"});
     int matmuls = 0;
     for (const auto& [machine, count] : p.machines()) matmuls += count;
     CHECK(matmuls == static_cast<int>(p.matmuls.size()));
@@ -492,7 +493,7 @@ TEST_CASE("a machine that cannot compute its matmul causes an error with site, s
         {head + "forward = { machine = \"sm90.mma.fp64\", a = \"fp32\", b = \"fp32\" }", "mine.toml:4:23",
          "adds in fp64", "fp32.chain"},
         {head + "forward = { machine = \"sm90.wgmma.bf16\", promote = 100 }", "mine.toml:4:23",
-         "a promotion after every 100 k", "multiple of 16"},
+         "a promotion after every 100 terms of k", "multiple of 16"},
         {head + "forward = { promote = 128 }", "mine.toml:4:23", "fp32.chain does not support promotion", "leave out"},
         {head + "forward = { rule = \"cutlass2.splitk.serial\", machine = \"sm80.mma.bf16\" }",
          "mine.toml:4:", "number of k slices", "split_k = 2"},

@@ -141,7 +141,7 @@ const OpRow& row_of(const std::string& slot, ModelKind kind) {
 
 }  // namespace
 
-TEST_CASE("under each framework preset, every slot has the format of the framework's operation",
+TEST_CASE("under each framework preset, every slot has the format that the framework uses for that operation",
           "[experiments][preset]") {
     struct Case {
         const char *preset, *low;
@@ -171,7 +171,7 @@ TEST_CASE("under each framework preset, every slot has the format of the framewo
     }
 }
 
-TEST_CASE("every row of the tables of expected formats matches a slot of its model", "[experiments][preset]") {
+TEST_CASE("every row of this test's tables of expected formats matches a slot of the model", "[experiments][preset]") {
     for (const ModelKind kind : both_kinds) {
         const ResolvedPolicy policy = resolved("fp32", kind);
         for (const OpRow& row : rows_of(kind)) {
@@ -191,7 +191,7 @@ TEST_CASE("a rule for one kind of model does not affect the other kind", "[exper
                          gpt2 = resolve(policy, tiny_sites(ModelKind::gpt2));
     CHECK(llama.cast("block.1.mlp.gate:forward.out").format == bf16);
     CHECK(gpt2.cast("embed.position.weight:value").format == fp16);
-    CHECK(llama.origin.size() == 2);  // one slot in each of two blocks
+    CHECK(llama.origin.size() == 2);  // mlp.gate:forward.out of each of the two blocks
     CHECK(gpt2.origin.size() == 1);
     CHECK_THROWS_WITH(
         parse_policy("[[rule]]\nmodel = \"lama\"\nsites = \"lm_head\"\nforward = { out = \"bf16\" }\n", "x"),
@@ -244,7 +244,8 @@ TEST_CASE("fp8-tensorwise differs from amp-bf16 only in the operands and the bia
     const std::string hidden = "block.?.{attn.qkv,attn.proj,mlp.gate,mlp.up,mlp.down}:";
     for (const auto& [slot, cast] : fp8.casts) {
         std::string expected = to_string(amp.cast(slot));
-        // Activations and weights are e4m3fn. Output gradients (dY) are e5m2 and operand a of both backward matmuls.
+        // Activations and weights are e4m3fn. Output gradients (dY) are e5m2. They are operand a of both backward
+        // matmuls.
         if (glob_match(hidden + "{forward.{a,b},input_grad.b,weight_grad.b}", slot)) expected = "e4m3fn/tensor";
         if (glob_match(hidden + "{input_grad.a,weight_grad.a}", slot)) expected = "e5m2/tensor";
         CAPTURE(slot);
@@ -335,7 +336,7 @@ TEST_CASE("each preset has the expected loss scaler and optimiser arithmetic", "
     CHECK(preset_names() == order);
 }
 
-TEST_CASE("a preset fits every kind and size of model", "[experiments][preset]") {
+TEST_CASE("every preset can be used with every kind and size of model", "[experiments][preset]") {
     std::vector<Policy> presets;
     for (const std::string_view name : preset_names()) presets.push_back(load_policy(name));
     for (const ModelKind kind : both_kinds) {
@@ -359,18 +360,20 @@ namespace {
 
 struct MachinePreset {
     const char *name, *base, *machine;
-    /// Machines of the hidden linears, or null if they use `machine`.
+    /// Machines of the forward and of the gradient products of the hidden linears. If null, these products use
+    /// `machine`.
     const char *forward = nullptr, *gradients = nullptr;
-    /// Whether the operands of the hidden linears are cast differently than in `base`.
+    /// Whether this preset casts the operands of the hidden linears differently than `base`.
     bool own_casts = false;
-    /// Cast of all operands, or null if the operands are cast as in `base`.
+    /// Cast of all matmul operands. If null, this preset casts them like `base`.
     const char* operands = nullptr;
 };
 
 constexpr MachinePreset machine_presets[] = {
     {"a100-amp-fp16", "amp-fp16", "sm80.mma.fp16"},
     {"a100-amp-bf16", "amp-bf16", "sm80.mma.bf16"},
-    // PyTorch's tf32 products on an H100 show how cuBLAS rounds (tests/emulation/library_capture_test.cpp).
+    // cuBLAS rounds the operands to tf32. Recorded products of PyTorch on an H100 show how it rounds
+    // (tests/emulation/library_capture_test.cpp).
     {"h100-tf32", "tf32", "sm90.wgmma.tf32", nullptr, nullptr, false, "tf32"},
     {"h100-amp-fp16", "amp-fp16", "sm90.wgmma.fp16"},
     {"h100-amp-bf16", "amp-bf16", "sm90.wgmma.bf16"},
@@ -522,7 +525,7 @@ TEST_CASE("in a preset with fp8, linears that are left out of fp8 use the bf16 i
     }
 }
 
-TEST_CASE("a step on matrix units differs from its base, and is the same for every engine and number of threads",
+TEST_CASE("a preset on matrix units trains differently from its base, and alike on every engine and number of threads",
           "[experiments][preset]") {
     using test::differences;
     ModelConfig config{.layers = 1, .width = 32, .heads = 2, .context = 12, .vocabulary = 48};

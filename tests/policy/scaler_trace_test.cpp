@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compares every kind of loss scaler with traces recorded from the frameworks' own classes: the scale that each step
-// uses, the remaining hysteresis, and the step at which the framework raises.
+// uses, the remaining hysteresis, and the step at which the framework raises an error.
 #include "core/error.hpp"
 #include "experiments/policy/policy.hpp"
 #include "experiments/policy/scaler/scaler.hpp"
@@ -66,8 +66,8 @@ std::vector<double> column(const std::vector<ScalerStep>& rows, Field&& field) {
 
 struct Trace {
     std::string scaler;
-    const char *used, *end;            // exponents of the scale: during each step, and after the last step
-    const char *tracker, *hysteresis;  // values after each step; empty: tracker not compared, no hysteresis
+    const char *used, *end;            // exponents of the scale: in each step (used), and after the last step (end)
+    const char *tracker, *hysteresis;  // values after each step; if empty: tracker is not compared, no hysteresis
 };
 
 void check(const Trace& expected, const Steps& overflow_at) {
@@ -108,7 +108,8 @@ std::string since_overflow(const Steps& overflow_at, int steps) {
 
 }  // namespace
 
-TEST_CASE("trace A: overflows at steps 3, 4 and 9, with a growth interval of 3", "[experiments][scaler]") {
+TEST_CASE("trace A: if steps 3, 4 and 9 overflow, every scaler has the states that were recorded from its framework",
+          "[experiments][scaler]") {
     const Steps overflow_at{3, 4, 9};
     const std::string w = " growth_interval=3", zero_old = "ds-zero version=0.16.5" + w,
                       since = since_overflow({3, 4, 9}, 16);
@@ -180,7 +181,7 @@ TEST_CASE("trace B: overflows at steps 3, 5 and 7 show when the hysteresis is re
           overflow_at);
 }
 
-TEST_CASE("edge traces E1 to E4: the floor, the cap, the end of the range, and growth in the first step",
+TEST_CASE("edge traces E1 to E4: scalers agree with their frameworks at the floor, at the cap and in the first step",
           "[experiments][scaler]") {
     struct Edge {
         std::string scaler;

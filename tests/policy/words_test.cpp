@@ -45,7 +45,8 @@ std::string complaint(const std::string& toml) {
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-/// Returns the printed words of a group. If `of` is not empty, returns only the words that belong to `of`.
+/// Returns the words that the command prints for a group. If `of` is not empty, returns only the words that belong to
+/// this kind of site, loss scaler or key.
 Names words_of(std::string_view group, std::string_view of = {}) {
     Names names;
     for (const PolicyWordGroup& each : policy_words()) {
@@ -58,8 +59,8 @@ Names words_of(std::string_view group, std::string_view of = {}) {
     return names;
 }
 
-/// Splits the slot names at the dot, as in "forward.out". Without a group, returns the parts before the dot. With a
-/// group such as "forward", returns the parts after the dot in that group.
+/// Returns parts of the names of slots, such as "forward.out". If `group` is empty, returns the parts before the dot.
+/// Otherwise returns the parts after the dot of all names whose part before the dot is `group`.
 Names parts_of_slots(const std::string& group = {}) {
     Names names;
     for (const std::string& slot : words_of("slots")) {
@@ -210,7 +211,8 @@ TEST_CASE("the parser accepts each name exactly for the keys of a policy for whi
                     {"unknown " + key});
     }
     check_place("algorithm", words_of("amax_algorithms"), of_cast("algorithm"), {"unknown algorithm"});
-    // The parser reads '_' as '-' in the name of a recipe. The names of some scale rules then are names of recipes.
+    // The parser reads '_' as '-' in the name of a recipe. Therefore, it also accepts the names of some scale rules as
+    // names of recipes.
     check_place("recipe", joined(words_of("recipes"), {"te_delayed", "te_current", "te_block", "te_mxfp8", "te_nvfp4"}),
                 [](const auto& word) { return fmt::format("[[rule]]\nsites = \"lm_head\"\nrecipe = \"{}\"", word); },
                 {"unknown recipe"});
@@ -220,7 +222,7 @@ TEST_CASE("the parser accepts each name exactly for the keys of a policy for whi
                 {"unknown rounding mode"});
 }
 
-TEST_CASE("a loss scaler accepts the keys that `policy words` lists for it and the keys that it ignores",
+TEST_CASE("a loss scaler accepts the keys that `policy words` lists for it, and some further keys that it ignores",
           "[experiments][policy]") {
     check_place("kind", words_of("loss_scalers"),
                 [](const auto& word) { return fmt::format("[loss_scaler]\nkind = \"{}\"", word); },

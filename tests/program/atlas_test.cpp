@@ -18,7 +18,8 @@ using namespace macheps::test;
 
 namespace {
 
-/// Runs atlas with these arguments. Returns a map from the other cells of each row to its last cell.
+/// Runs atlas with these arguments. Returns a map with one entry for each row: the key is the row without its last
+/// cell, and the value is the last cell.
 std::map<std::string, std::string> rows_of_atlas(const std::string& words) {
     scratch();
     const std::string file = (scratch() / "atlas.csv").string();
@@ -192,10 +193,10 @@ class Pairs {
 
 }  // namespace
 
-// The table of the specification counts only products of pairs whose sum is also in range. In the 6-bit formats, it
-// lets overflows inside TwoSum become infinite, although these formats have no infinity. atlas has rows that count in
-// this way.
-TEST_CASE("error-free transformations fail as often in atlas as in their table and in an enumeration",
+// The table of the specification counts only products of pairs whose sum is also in range. In the 6-bit formats, the
+// table treats overflows inside TwoSum as infinite, although these formats have no infinity. Some rows of atlas count
+// in the same way, and these are compared.
+TEST_CASE("the number of failing error-free transformations in atlas agrees with the table and an enumeration",
           "[program][atlas]") {
     struct Line {
         const char* name;

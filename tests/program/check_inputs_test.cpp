@@ -82,8 +82,8 @@ TEST_CASE("on the inputs of make-inputs, a right kernel passes its check and wro
         ++files;
     }
     CHECK(files >= 12);
-    // Options give the same bytes as a recipe file, also in a safetensors file. Without --all and --inputs, make-inputs
-    // writes fewer files.
+    // Options on the command line give the same bytes as the same settings in a recipe file. A safetensors file
+    // contains the same arrays as an .npz file. Without --all and --inputs, make-inputs writes fewer files.
     const std::string options = "--op gemm --a fp16 --b fp16 --out fp32 --canaries 1 --shape 33,30,100";
     REQUIRE(run("check make-inputs " + options + " --inputs normal -o again").code == 0);
     CHECK(contents(scratch() / "again/normal.npz") == contents(scratch() / "inputs/deep/normal.npz"));
@@ -164,7 +164,7 @@ TEST_CASE("an error of make-inputs or power is one line, and the kind of error d
     fs::remove_all(scratch());
 }
 
-TEST_CASE("the commands on docs/check-inputs.md run in their order", "[program][check]") {
+TEST_CASE("the commands on docs/check-inputs.md succeed in the order of the page", "[program][check]") {
     const std::string page = contents(fs::path(MACHEPS_SOURCE_DIR) / "docs/check-inputs.md");
     const auto block = [&](const std::string& kind) {
         const std::size_t begin = page.find("```" + kind + "\n") + 4 + kind.size();
@@ -181,7 +181,7 @@ TEST_CASE("the commands on docs/check-inputs.md run in their order", "[program][
     }
     CHECK(count == 4);
     CHECK(!fs::is_empty(scratch() / "inputs"));
-    // The page lists every recipe.
+    // The section Recipes of the page contains every recipe that --list prints.
     const std::string listed = run("check make-inputs --list").out, recipes = page.substr(page.find("## Recipes"));
     std::istringstream lines(listed);
     for (std::string line; std::getline(lines, line);) {

@@ -185,7 +185,7 @@ TEST_CASE("docs/check.md contains the suite of the examples and every reason cod
     }
 }
 
-TEST_CASE("the line numbers in the example suite are those of its kernels", "[program][check]") {
+TEST_CASE("each line number in the example suite is the line of a function in kernels.py", "[program][check]") {
     const std::string suite = contents(root / "examples/check/suite.toml");
     std::istringstream source(contents(root / "examples/check/kernels.py"));
     std::vector<std::string> lines{""};

@@ -29,8 +29,8 @@ StoredArray floats(const std::string& name, std::vector<std::int64_t> shape, con
     return one;
 }
 
-/// Writes the inputs and outputs of a softmax over 64 rows of 128 numbers up to `most`. Each output is rounded once,
-/// and one output is then multiplied by `factor`.
+/// Writes the inputs and outputs of a softmax over 64 rows. Each row has 128 numbers between 0 and `most`. Each output
+/// is rounded once, and one output is then multiplied by `factor`.
 void write_softmax(const std::string& name, float factor, float most = 8) {
     constexpr std::size_t rows = 64, columns = 128;
     std::mt19937 random(1);
@@ -153,7 +153,7 @@ TEST_CASE("the JUnit XML of a suite is valid and has a test case for each input"
     CHECK(torn.children[0].name == "error");
     CHECK(torn.children[0].at("type") == "KC090");
     CHECK(suite.children[3].children[0].at("type") == "KC092");
-    // A single input without a suite: first a valid file, then a file that cannot be read.
+    // Also checks one input without a suite: first a valid file, then a file that cannot be read.
     CHECK(run("check good.npz --op softmax --junit one.xml").code == 0);
     CHECK(check_junit(contents(scratch() / "one.xml")).at("tests") == "1");
     CHECK(run("check torn.npz --op softmax --junit one.xml").code == 3);
@@ -189,7 +189,7 @@ TEST_CASE("the SARIF of a suite is valid, and its fingerprints do not change", "
     const Json again = Json::parse(contents(scratch() / "check.sarif"));
     CHECK(again.at("runs")[0].at("results")[0].at("partialFingerprints") == first.at("partialFingerprints"));
     CHECK_FALSE(again.at("runs")[0].at("results")[0].at("message") == first.at("message"));
-    // A suite that passes has no results.
+    // If a suite passes, its SARIF log has no results.
     write("suite.toml", good_suite);
     CHECK(run("check suite.toml --sarif check.sarif").code == 0);
     CHECK(Json::parse(contents(scratch() / "check.sarif")).at("runs")[0].at("results").empty());
@@ -278,7 +278,7 @@ TEST_CASE("a check passes if its results equal the baseline, and fails if errors
     CHECK(none.code == 3);
     CHECK(holds(none.err, "no baseline yet"));
     CHECK(holds(contents(scratch() / "none.xml"), "<testcase"));
-    // A suite that has lost one of the inputs in the baseline detects fewer faults, so it fails.
+    // If the suite lacks an input that the baseline has, it may detect fewer faults. Therefore, it fails.
     row = document.at("rows")[0];
     row["input"] = "gone.npz";
     rows = document.at("rows");

@@ -13,7 +13,7 @@ using namespace macheps::test;
 
 namespace {
 
-/// Returns the cells of a CSV line, with or without quoted commas.
+/// Returns the cells of a CSV line. Quoted cells may contain commas.
 std::vector<std::string> cells_of(const std::string& line) {
     std::vector<std::string> cells{""};
     bool quoted = false;

@@ -18,8 +18,8 @@ using namespace macheps::reports;
 
 namespace {
 
-/// How the test runs an example. The first row whose `holds` is part of the example applies. An example without a row
-/// runs unchanged.
+/// How the test runs an example. The first row of `ways` whose text `holds` occurs in the example applies. If there is
+/// no such row, the example runs unchanged.
 struct Way {
     std::string_view holds;
     std::string_view smaller{};    ///< options that are added to the example

@@ -77,7 +77,8 @@ TEST_CASE("writing an output does not replace a link, a device or a pipe", "[pro
     CHECK(drafts_in(scratch()).empty());
 }
 
-TEST_CASE("two reports at the same time succeed, as do reports during a training", "[program][files]") {
+TEST_CASE("two report commands can run at the same time, and report can run during a training run",
+          "[program][files]") {
     begin();
     REQUIRE(run(std::string(quick) + "-p fp32,amp-bf16 -o r").code == 0);
     const Outcome both = bash(

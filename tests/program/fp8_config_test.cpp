@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests `train --config` on published fp8 configs and on the samples in the documentation of frameworks: it ends with a
-// report, or with an error that gives the framework's reason.
+// Tests `train --config` on published fp8 configs and on the samples in the documentation of frameworks. For each
+// config, the program must end with a report, or with an error that gives the framework's reason.
 #include "tests/json.hpp"
 #include "tests/program/program.hpp"
 #include "tests/regex.hpp"
@@ -28,7 +28,7 @@ Outcome train(const std::string& file, const std::string& more) {
     return run(std::string(small) + "--device-profile h100 --config '" + file + "' " + more);
 }
 
-/// Returns the entry in the manifest of the policy other than fp32.
+/// Returns the manifest's entry for the policy of the run that is not fp32.
 json policy_of_run() {
     const json policies = json::parse(contents(scratch() / "run/manifest.json")).at("policies");
     for (const auto& [name, policy] : policies.items()) {
@@ -37,7 +37,7 @@ json policy_of_run() {
     return {};
 }
 
-/// Returns the config files that request fp8, in their name or in their text without comments.
+/// Returns the config files that mention fp8 in the file name, or that request fp8 in the text outside comments.
 std::vector<fs::path> fp8_configs(const fs::path& folder) {
     const std::string asks("(^|\n)[^#\n]*(fp8:[ ]*true|mixed_precision:[ ]*['\"]?fp8|fp8_config)");
     std::vector<fs::path> files;
@@ -64,7 +64,7 @@ TEST_CASE("every published fp8 config trains, or is refused with its framework's
         int code;
         const char* says;
         bool is_low = true;            ///< whether the imported policy has an fp8 recipe
-        const char* beside = nullptr;  ///< a published file that the config names; copied to the path in the config
+        const char* beside = nullptr;  ///< a published file, copied to the path that the config names
     };
     const char *const transformers_four = "--framework-version transformers=4.57",
                       *const deepspeed_file = "deepspeed/llama-factory__deepspeed__ds_z3_fp8_config.json";

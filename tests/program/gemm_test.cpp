@@ -133,14 +133,15 @@ TEST_CASE("gemm accepts machines, orders of summation in any format, and operand
     CHECK(report["gemm"][0]["format_a"] == "e5m6");
     CHECK(report["gemm"][2]["output"] == "bf16");
     CHECK(report["gemm"][3]["output"] == "e3m4");
-    // One chart compares sums of the same operands in different formats, with one curve for each machine.
+    // Sums of the same operands in different formats share one chart, which has one curve for each machine.
     const std::string page = contents(scratch() / "orders.html");
     CHECK(page.find(R"("set":["e5m6, normal"])") != std::string::npos);
     CHECK(
         page.find(
             R"("machine":["pairwise:fp16","kahan:bf16","chain:bf16:stochastic","chain:e3m4","exact","fp16.chain"])") !=
         std::string::npos);
-    // Without --format, the operands of an order of summation have the format of its sums.
+    // A machine such as `kahan:e5m6` names an order of summation and a format of its sums. Without --format, the
+    // operands also have this format.
     const json own = json::parse(run("gemm -q --json -m 1 -n 1 -k 8 -M kahan:e5m6").out, nullptr, false);
     CHECK(own["rows"][0]["format_b"] == "e5m6");
     fs::remove_all(scratch());

@@ -52,14 +52,13 @@ TEST_CASE("gemm --via gives errors in ulps of the output format, and compares wi
     CHECK(digits["rows"][0]["plain_error"] == digits["rows"][0]["fp64_error"]);
 }
 
-TEST_CASE("gemm --via warns about digits that cannot be exact, and then exits with 1", "[program][via]") {
+TEST_CASE("if digits are too wide to be exact, gemm --via warns and exits with 1", "[program][via]") {
     const std::string what = "gemm --via ozaki1:11 -M sm90.wgmma.fp8 -d positive -m 4 -n 4 -k 256 --digit-bits 5 ";
     const Outcome warned = run(what);
     CHECK(warned.code == 1);
     CHECK(warned.out.find("ozaki1:11,5,11,66,") != std::string::npos);
-    CHECK(warned.err.find(
-              "warning: sm90.wgmma.fp8: digits of 5 bits are not exact over 256 terms; digits of 4 bits are") !=
-          std::string::npos);
+    CHECK(warned.err.find("warning: sm90.wgmma.fp8: digits of 5 bits are too wide for exact sums of 256 terms; digits "
+                          "of 4 bits are not") != std::string::npos);
     CHECK(warned.err.find("are not the exact integers") != std::string::npos);
     const Outcome refused = run(what + "--require exact");
     CHECK(refused.code == 2);

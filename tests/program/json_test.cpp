@@ -78,14 +78,14 @@ TEST_CASE("policy diff reports differences, and exits with 1 if there are any", 
         const char* why;
     };
     for (const Case& c : std::initializer_list<Case>{
-             {"tf32 tf32", "do the same", 0, "a policy and itself"},
-             {"amp-bf16 copy.toml", "do the same", 0, "a preset and its copy"},
-             {"order.toml other.toml", "do the same", 0, "the order of independent rules"},
+             {"tf32 tf32", "are equivalent", 0, "a policy and itself"},
+             {"amp-bf16 copy.toml", "are equivalent", 0, "a preset and its copy"},
+             {"order.toml other.toml", "are equivalent", 0, "the order of independent rules"},
              {"order.toml one.toml", "block.0.mlp.up", 1, "one block of two"},
              {"order.toml fp32", "block.*.mlp.up", 1, "all blocks alike"},
              {"order.toml one.toml --layers 4", "block.{0,2,3}.mlp.up", 1, "three blocks of four"},
              {"order.toml fp32 --sites lm_head", "lm_head", 1, "only the sites that are asked for"},
-             {"order.toml one.toml --sites lm_head", "do the same", 0, "other sites are not compared"},
+             {"order.toml one.toml --sites lm_head", "are equivalent", 0, "other sites are not compared"},
              {"amp-fp16 fp16-noscale", "loss_scaler", 1, "the loss scaler"},
              {"masters.toml pure-bf16", "master", 1, "master weights"},
              {"tf32 amp-bf16 --model llama", "attn.qkv", 1, "another model"}}) {

@@ -111,7 +111,7 @@ TEST_CASE("machine list and machine show print the table of machines", "[program
     fs::remove_all(scratch());
 }
 
-TEST_CASE("machine eval accepts a right line, and shows a wrong one in bits and values", "[program]") {
+TEST_CASE("machine eval accepts a line with a right result, and shows a wrong result in bits and values", "[program]") {
     json line = example();
     write("right.jsonl", line.dump() + "\n\n" + line.dump() + "\n");
     const Outcome right = run("machine eval right.jsonl");
@@ -139,7 +139,8 @@ TEST_CASE("machine eval accepts a right line, and shows a wrong one in bits and 
     CHECK(mismatch["a"][1] == json({{"bits", "b9"}, {"value", -1.125}}));
     CHECK(mismatch["got"] == json({{"bits", "42cc5800"}, {"value", 102.171875}}));
     CHECK(document(run("machine eval --json --limit 0 wrong.jsonl"))["mismatches"].empty());
-    // The expected result may have other forms: words, capital digits, and alternatives from other sources.
+    // The expected result `d` may also be one of the words `nan` and `zero`, or have upper-case hexadecimal digits. In
+    // `alt`, a line may give the results of other sources.
     struct Case {
         const char *d, *alt;
         int code;
@@ -220,8 +221,8 @@ TEST_CASE("machine eval reproduces every shared vector with every engine", "[pro
         CHECK(object["lines"] == count);
         CHECK(object["wrong"] == 0);
         for (const json& instruction : object["instructions"]) CHECK(instruction["agree"] == instruction["lines"]);
-        // If sources disagree, macheps gives the main result d, except for the sign of an underflow. There it gives the
-        // alternative, which is the result of an H100.
+        // If sources disagree, macheps gives the main result d. The only exception is the sign of an underflow: macheps
+        // gives the alternative, which is the result of an H100.
         for (const json& disputed : object["disputed"])
             CHECK((disputed["took"] == "d" || disputed["took"] == "neg_underflow_+0"));
     }

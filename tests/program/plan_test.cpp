@@ -42,7 +42,7 @@ TEST_CASE("if steps are long, --dry-run times shorter steps, so it needs only se
     // If steps are short, whole steps are timed.
     const json tiny = plan("--policy fp32 --seeds 0");
     CHECK(tiny["timed_tokens"] == 0);
-    // A policy may name a layer that a smaller model would not have.
+    // This policy names block 5. --dry-run must accept the policy, so it must not time a model with fewer layers.
     write("mine.toml",
           "name = \"mine\"\nextends = \"amp-bf16\"\n[[rule]]\nsites = \"block.5.mlp.up\"\nforward.a = \"e4m3fn\"\n");
     const json deep = plan("--size base --policy ./mine.toml --seeds 0");
@@ -52,8 +52,8 @@ TEST_CASE("if steps are long, --dry-run times shorter steps, so it needs only se
 }
 
 TEST_CASE("a plan estimated from short steps is close to a plan from whole steps", "[program][slow]") {
-    // For this model with 512 tokens per step, a plan with one policy times whole steps, and a plan with many policies
-    // times short steps.
+    // A step of this model has 512 tokens. If the plan has one policy, whole steps are timed. If it has many policies,
+    // steps with fewer tokens and layers are timed instead.
     const std::string model = "--seeds 0 --layers 4 --width 256 --heads 4 --context 128 --batch 4 --policy ";
     const json whole = plan(model + "fp32");
     const json scaled = plan(model + "fp32,tf32,amp-bf16,pure-bf16,pure-bf16-sr,amp-fp16,fp16-noscale,fp8-tensorwise");

@@ -61,8 +61,9 @@ TEST_CASE("every example of the help of policy advise and policy explain runs", 
     fs::remove_all(scratch());
 }
 
-TEST_CASE("policy advise lists where a config or policy differs from the advice, and exits with 1 if it differs",
-          "[program][advise]") {
+TEST_CASE(
+    "policy advise lists how a config or policy differs from the advice, and exits with 1 if there is a difference",
+    "[program][advise]") {
     write_samples();
     struct Case {
         const char *arguments, *says;
@@ -134,7 +135,8 @@ TEST_CASE("policy advise and policy explain give the memory of models of any siz
     const Outcome text = run("policy explain ds.json --params 7.5e9 --shards 64");
     CHECK(finds(text.out, R"(\nimported-deepspeed +15\.0 +15\.0 +30\.0 +60\.0 +120\.0 +31\.4 +16\.6 +1\.9 +16 )"));
     CHECK(run("policy explain fp32 --params 1.5e9").out.find(" 24.0 ") != std::string::npos);
-    // A model with s = 2048, b = 2, h = 4096, a = 32 and 32 layers. All activations are fp16.
+    // The model has a context of s = 2048, a batch of b = 2, a width of h = 4096, a = 32 heads and 32 layers. All
+    // activations are fp16.
     const double sbh = 2048.0 * 2 * 4096, as2b = 32.0 * 2048 * 2048 * 2;
     const std::string model =
         "policy explain pure-fp16 --params 7e9 --json --layers 32 --width 4096 --heads 32 --context 2048 --batch 2";
@@ -147,7 +149,8 @@ TEST_CASE("policy advise and policy explain give the memory of models of any siz
     CHECK(activations(" --flash --vocabulary 1000") == 32 * 34 * sbh + 4 * 2048 * 2 * 1000);
     const json galore = document(run(model + " --galore-rank 1024"))["memory_of_params"]["recipes"];
     CHECK(galore[galore.size() - 2]["recipe"] == "galore");
-    CHECK(galore[galore.size() - 2]["optimizer"] == 4 * 7e9 * 3 / 4);  // 2 moments + 1 projection, rank 1024 of 4096
+    // Two moments and one projection, all in fp32. Each has a quarter of the parameters (rank 1024 of 4096).
+    CHECK(galore[galore.size() - 2]["optimizer"] == 4 * 7e9 * 3 / 4);
     CHECK(galore[galore.size() - 1]["replicated"] == 2 * 7e9 * (2 + 0.75));
     const Outcome csv = run("policy explain pure-bf16 --params 1e9 --shards 4 --csv");
     CHECK(csv.out.starts_with(
@@ -196,7 +199,8 @@ TEST_CASE("policy advise and policy explain refuse impossible sizes and unknown 
              {"explain fp32 --shards 2", "--params", 2},
              {"explain fp32 --params 1e9 --trainable 2", "--trainable", 2},
              {"explain fp32 --params 1e9 --width 64", "missing: --layers, --heads, --context", 2},
-             {"explain fp32 --params 1e9 --layers 2 --width 64 --heads 3 --context 8", "3 heads do not divide", 2},
+             {"explain fp32 --params 1e9 --layers 2 --width 64 --heads 3 --context 8",
+              "the number of heads, 3, does not divide", 2},
              {"explain fp32 --params 1e9 --layers 2 --width 0 --heads 3 --context 8", "--width", 2},
              {"explain fp32 --batch 0", "--batch", 2},
              {"explain fp32 --params 1e9 --galore-rank 8", "--galore-rank", 2},

@@ -325,7 +325,7 @@ TEST_CASE("policy import: every mistake in a config is a finding, and all are re
         "compute_environment: LOCAL_MACHINE\ndistributed_type: MULTI_GPU\nmixed_precision: no\nnum_processes: 2\n", "");
     CHECK(std::any_of(accelerate.begin(), accelerate.end(),
                       [](const std::string& one) { return one.starts_with("E accelerate/"); }));
-    // If one file has keys of two frameworks, the keys of the framework that is not imported are unknown.
+    // If one file has keys of two frameworks, the keys of the framework that is not imported are reported as unknown.
     const std::set<std::string> mixed = findings(
         "zero_optimization: {stage: 2}\nfp16: {enabled: true}\n"
         "micro_batch_size: 1\nbase_model: x\nmixed_precision: bf16\n",

@@ -142,7 +142,7 @@ TEST_CASE("without promotion, the sum in Hopper's accumulator stops at 64, as RE
         return each.line.find("-d equal") != std::string::npos;
     });
     REQUIRE(equal != commands.end());
-    CHECK(replaced(page, "\\s+", " ").find("its accumulator keeps 14 bits and stops at 64 after 512") !=
+    CHECK(replaced(page, "\\s+", " ").find("Hopper's accumulator keeps 14 bits and stops at 64 after 512") !=
           std::string::npos);
     int stalled = 0, promoted = 0;
     for (const json& row : rows_of(run(equal->line.substr(8) + " -q --json"))) {

@@ -61,7 +61,8 @@ std::string command_of_page(const std::string& page, const std::string& begin) {
 
 }  // namespace
 
-TEST_CASE("the gaps of recipes in docs/recipes.md agree with the output of its command", "[program][docs][slow]") {
+TEST_CASE("the loss gaps in docs/recipes.md agree with the output of the command on that page",
+          "[program][docs][slow]") {
     const std::string page = recipes_page();
     const std::size_t toml = page.find("```toml\nname    = \"mxfp4\"");
     REQUIRE(toml != std::string::npos);
@@ -95,7 +96,8 @@ TEST_CASE("the gaps of recipes in docs/recipes.md agree with the output of its c
     fs::remove_all(scratch());
 }
 
-TEST_CASE("docs/recipes.md gives the right figures for a matrix unit's sums and for a first step", "[program][docs]") {
+TEST_CASE("docs/recipes.md gives the right figures for the sums of a matrix unit and for the first training step",
+          "[program][docs]") {
     const std::string page = recipes_page();
     const Outcome sums = run(command_of_page(page, "gemm --machine sm90.wgmma.fp8,") + " -q");
     CAPTURE(sums.err);

@@ -18,7 +18,7 @@ namespace {
 
 bool says(const std::string& text, const std::string& words) { return text.find(words) != std::string::npos; }
 
-/// The operands in an .npy file that reveal has written: fp32 numbers of shape [2, rows, k].
+/// The operands that `macheps reveal` wrote to an .npy file: fp32 numbers of shape [2, rows, k].
 struct Operands {
     std::size_t rows = 0, k = 0;
     std::vector<float> values;
@@ -71,7 +71,7 @@ Outcome revealed(const std::string& options, const Kernel& kernel) {
 
 }  // namespace
 
-TEST_CASE("reveal finds the order of a kernel that it knows only from files", "[program]") {
+TEST_CASE("reveal finds the order of summation of a kernel from files alone", "[program]") {
     const char* tree = "(((((0 2) 4) 6) 8) ((((1 3) 5) 7) 9))\n";
     struct Case {
         std::string format, pairs;
@@ -103,8 +103,9 @@ TEST_CASE("reveal finds the order of a kernel that it knows only from files", "[
             CAPTURE(found.err);
             CHECK(found.out == tree);
         }
-        // Reveal must refuse results that no tree gives, and a wrong number of results.
-        std::size_t sixth = 0;  // the row for the pair of terms 0 and 1, which are added last, so no units remain
+        // Reveal must refuse results that no tree gives, and a wrong number of results. The sixth result is that of the
+        // pair (0, 1). These terms meet in the last sum, so the only possible result is 0.
+        std::size_t sixth = 0;
         for (int line = 0; line < 5; ++line) sixth = row.find('\n', sixth) + 1;
         write("out.txt2", row.substr(0, sixth) + "1e30" + row.substr(row.find('\n', sixth)));
         CHECK(run(options + " --results out.txt2").code == 1);
@@ -123,7 +124,8 @@ TEST_CASE("reveal finds the order of a kernel that it knows only from files", "[
     fs::remove_all(scratch());
 }
 
-TEST_CASE("reveal reports which terms near pairs leave undetermined, and --pairs all determines them", "[program]") {
+TEST_CASE("reveal reports terms whose order `--pairs near` cannot determine, and `--pairs all` determines their order",
+          "[program]") {
     const auto in_order = [](std::vector<std::size_t> order) {
         return [order](const Operands& x, std::size_t r) {
             float sum = 0;
@@ -131,17 +133,17 @@ TEST_CASE("reveal reports which terms near pairs leave undetermined, and --pairs
             return sum;
         };
     };
-    // The kernel adds terms 0 and 3 first, but they are not a near pair. Therefore 0, 1 and 3 seem to be added in one
-    // sum.
+    // The kernel adds terms 0 and 3 first, but they are not a near pair: their distance is not a power of two. Without
+    // a measurement of this pair, terms 0, 1 and 3 seem to be added in one sum.
     const Kernel open = in_order({0, 3, 1, 2});
     CHECK(revealed("-k 4 -f fp32 --pairs all", open).out == "(((0 3) 1) 2)\n");
     const Outcome near = revealed("-k 4 -f fp32", open);
     CHECK(near.code == 0);
     CHECK(near.out == "((0 1 3) 2)\n");
-    CHECK(says(near.err, "1 pair in roundings of three or more was not measured (use --pairs all)"));
-    CHECK(says(run("reveal -k 4 -f fp32 --results results").out, "as far as near pairs show: 1 pair in"));
+    CHECK(says(near.err, "where three or more values are rounded together, 1 pair was not measured (use --pairs all)"));
+    CHECK(says(run("reveal -k 4 -f fp32 --results results").out, "fits the measured pairs, but is not certain: where"));
     CHECK(says(run("reveal -k 4 -f fp32 --results results --json").out, "\"open_pairs\": 1"));
-    // No near pair shows that term 6 is in the sum of 0, 3, 6 and 1.
+    // The kernel adds terms 0, 3, 6 and 1 first. No near pair shows that term 6 is one of these four terms.
     const Kernel gap = in_order({0, 3, 6, 1, 2, 4, 5, 7});
     const Outcome missing = revealed("-k 8 -f fp32", gap);
     CHECK(missing.code == 1);
@@ -216,7 +218,7 @@ TEST_CASE("reveal reports the size of its operands, and needs --force to write m
     CHECK(says(all.err, "499511 rows (11 controls and 499500 pairs) of 1000 terms, 4.0 GB"));
     CHECK(says(all.err, "--force"));
     CHECK_FALSE(fs::exists(scratch() / "x.npy"));
-    // The default is --pairs near. The operands for the same number of terms then take 72 MB.
+    // By default (`--pairs near`), the operands for the same number of terms take only 72 MB.
     const Outcome near = run("reveal -k 1000 -f fp16 --emit-operands x.npy");
     CHECK(near.code == 0);
     CHECK(near.err.starts_with("writing x.npy: 8988 rows (11 controls and 8977 pairs) of 1000 terms, 72 MB\n"));

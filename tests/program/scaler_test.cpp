@@ -159,7 +159,7 @@ TEST_CASE("every example of the scaler's help runs", "[program]") {
     int examples = 0;
     for (std::string line; std::getline(help, line);) {
         if (!line.starts_with("  macheps scaler ")) continue;
-        // The text after two spaces describes the example.
+        // Two spaces separate the example from its description.
         const std::string arguments = line.substr(10, line.find("  ", 10) - 10);
         CAPTURE(arguments);
         const Outcome outcome = run(arguments);

@@ -66,7 +66,7 @@ TEST_CASE("show accepts fractions and formats of any width", "[program]") {
 
 TEST_CASE("show rounds the typed decimal number directly to each format, also to fp64", "[program]") {
     const json shown = json::parse(run("show 0.1 1/3 -1e-400 1e400 0.5 -f fp64,fp32 --json").out);
-    // 0.1 in fp64 is 3602879701896397 2^-55, which is 0.1 + 2^-55 / 5, because 5 x 3602879701896397 = 2^54 + 1.
+    // In fp64, 0.1 becomes 3602879701896397 * 2^-55. The error is 2^-55 / 5, because 5 * 3602879701896397 = 2^54 + 1.
     CHECK(shown[0]["formats"][0]["error"] == 0x1p-55 / 5);
     CHECK(shown[0]["formats"][0]["ulp_error"] == 0.4);
     CHECK(shown[0]["formats"][1]["ulp_error"].get<double>() == 0.2);

@@ -72,8 +72,8 @@ TEST_CASE("train --config: each file is a policy in addition to fp32, and findin
     }
     CHECK(toml.find("lr = ") == std::string::npos);
     CHECK_FALSE(policy_in("run", "fp32").contains("config"));
-    // ds also has other optimiser settings than fp32, which contribute to its gap. train and report must warn about
-    // this.
+    // The policy ds also differs from fp32 in settings of the optimiser, which contribute to its gap. train and report
+    // must warn about this.
     const std::string also =
         "warning: ds differs from fp32 in more than precision, and all of the differences contribute to its gap: "
         "micro_batches 2 (fp32: 1), beta1 0.8 (fp32: 0.9), beta2 0.99 (fp32: 0.95), eps 1e-07 (fp32: 1e-08).\n";
@@ -88,13 +88,14 @@ TEST_CASE("train --config: the added fp32 baseline has the settings on which all
     const Outcome alone = run(std::string(quick) + "--config ds.json --take lr -q --out alone");
     CAPTURE(alone.out, alone.err);
     REQUIRE(alone.code == 0);
-    CHECK(alone.err.find("fp32 uses these settings of the configs: kind adamw, lr 0.0002, beta1 0.8, beta2 0.99, eps "
-                         "1e-07, max_norm 1, micro_batches 2;") != std::string::npos);
+    CHECK(
+        alone.err.find("fp32 takes these settings from the configs: kind adamw, lr 0.0002, beta1 0.8, beta2 0.99, eps "
+                       "1e-07, max_norm 1, micro_batches 2;") != std::string::npos);
     CHECK(alone.out.find("in more than precision") == std::string::npos);  // only the precision differs: no warning
     CHECK_FALSE(json::parse(contents(scratch() / "alone/manifest.json")).contains("beside_precision"));
     const std::string toml = policy_in("alone", "fp32").at("toml");
     CHECK(toml.find("beta1 = 0.8\n") != std::string::npos);
-    CHECK(toml.find("kernel") == std::string::npos);  // a kernel is part of the precision, so fp32 does not take it
+    CHECK(toml.find("kernel") == std::string::npos);  // Adam's kernel counts as precision: fp32 keeps its own
     CHECK(toml.find("formula") == std::string::npos);
     const auto rates = column("alone/steps.csv", "lr", "fp32");
     CHECK(rates == column("alone/steps.csv", "lr", "ds"));
@@ -106,7 +107,7 @@ TEST_CASE("train --config: the added fp32 baseline has the settings on which all
     CHECK(json::parse(contents(scratch() / "named/manifest.json")).contains("beside_precision"));
     CHECK(initial != column("named/evals.csv", "eval_loss", "fp32"));
 
-    // --from repeats the added baseline like any other policy.
+    // The option --from repeats the baseline that was added, like any other policy.
     REQUIRE(run("train --from alone/manifest.json -q --out again").code == 0);
     CHECK(contents(scratch() / "alone/steps.csv") == contents(scratch() / "again/steps.csv"));
     fs::remove_all(scratch());
@@ -198,7 +199,7 @@ TEST_CASE("train --config: a step with too few samples for its micro-batches is 
     write("many.yaml", "{bf16: true, fp16: false, gradient_accumulation_steps: 3}\n");
     const Outcome outcome = run(std::string(quick) + "--config many.yaml -q --out run");
     CHECK(outcome.code == 0);
-    CHECK(outcome.err.find("many asks for 3 micro-batches, but a step has 1 x 2 samples; it is divided into 2") !=
+    CHECK(outcome.err.find("many asks for 3 micro-batches, but a step has 1 x 2 samples; the step is divided into 2") !=
           std::string::npos);
     CHECK(column("run/steps.csv", "tokens", "many") == column("run/steps.csv", "tokens", "fp32"));
     fs::remove_all(scratch());
@@ -288,7 +289,7 @@ TEST_CASE("train --config: results do not depend on the threads or the SIMD path
     fs::remove_all(scratch());
 }
 
-TEST_CASE("train --config: a file that another config names does not become its own policy, in any order",
+TEST_CASE("train --config: a file that another config names never becomes a separate policy, in any order of files",
           "[program][config]") {
     write("ds_z3.json",
           "{\"fp16\": {\"enabled\": \"auto\", \"loss_scale\": 0, \"initial_scale_power\": 16},\n"
@@ -318,7 +319,7 @@ TEST_CASE("train --config: a file that another config names does not become its 
     }
     REQUIRE(tomls.size() == 4);
     for (const std::string& toml : tomls) CHECK(toml == tomls.front());
-    // `+` cannot join configs of two frameworks if neither config names the other.
+    // The sign `+` between two configs is an error if they belong to two frameworks and neither names the other.
     write("hf.yaml", arguments);
     write("ds.json", deepspeed);
     const Outcome joined = run(std::string(quick) + "--config hf.yaml+ds.json -q --out joined");

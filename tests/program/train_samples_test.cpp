@@ -64,7 +64,8 @@ std::string trained(const std::string& config) {
     CHECK(page.size() > 1000);
     CHECK(page.find("</html>") != std::string::npos);
     const json policies = json::parse(contents(scratch() / "run/manifest.json")).at("policies");
-    // The policies are the config and fp32. If the config computes in a format of narrow range, both also run stressed.
+    // The policies are the config and fp32. If the config computes in a format of narrow range, there is also a
+    // stressed policy for each of them.
     REQUIRE(policies.size() == (policies.contains("fp32+outliers") ? 4 : 2));
     for (const auto& [name, policy] : policies.items()) {
         CHECK(page.find(name) != std::string::npos);
@@ -92,7 +93,8 @@ void write_longspec(const fs::path& from) {
 
 }  // namespace
 
-TEST_CASE("train --config: the sample of every framework trains and gives a report", "[program][config][samples]") {
+TEST_CASE("train --config trains with the sample config of every framework and writes a report",
+          "[program][config][samples]") {
     for (const Sample& sample : samples) {
         write(sample.name, sample.text);
         CHECK(trained(sample.name) == sample.framework);

@@ -51,7 +51,7 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 }  // namespace
 
 TEST_CASE(
-    "train --config: an fp16 config that can overflow is not reported as safe; fp32 and bf16 pass the same stress",
+    "train --config: an fp16 config that can overflow is not called safe; fp32 and bf16 pass the same stress test",
     "[program][stress]") {
     write("half.yaml", fp16_config);
     write("brain.yaml", bf16_config);
@@ -133,7 +133,8 @@ TEST_CASE("train --stress: stressed runs can be repeated and resumed, and do not
         CHECK(contents(scratch() / "run" / name) == contents(scratch() / "again" / name));
     }
     CHECK(run("train --resume run -q").code == 0);
-    // The rows with the stress contain every line of the rows without it.
+    // The stress adds runs, but does not change the other runs. The file steps.csv therefore contains every line that
+    // it has without the stress.
     const std::string both = contents(scratch() / "run/steps.csv");
     std::istringstream lines(contents(scratch() / "plain/steps.csv"));
     for (std::string line; std::getline(lines, line);) CHECK(has(both, line + "\n"));
@@ -150,7 +151,7 @@ TEST_CASE("train: tokens of the user's own data have weight 1 unless --token-wei
         REQUIRE(outcome.code == 0);
         const json manifest = json::parse(contents(scratch() / "run/manifest.json"));
         const double value = manifest.at("train").at("token_weight");
-        CHECK(has(outcome.out, "token weight 2^-12") == (value == 0x1p-12));  // in the line of the verdict
+        CHECK(has(outcome.out, "token weight 2^-12") == (value == 0x1p-12));  // printed with the verdict
         return value;
     };
     CHECK(weight("--policy amp-fp16 --data own.txt") == 1);

@@ -16,7 +16,7 @@ namespace {
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-/// Writes a trace of three rows and returns its path. The bits of `error` are flipped in the first result.
+/// Writes a trace of three rows and returns its path. The first result is wrong in each bit that is set in `error`.
 std::string trace_of(const std::string& folder, std::uint64_t error) {
     evidence::Trace trace;
     trace.form = {"sm_90", "wgmma", "m64n8k32.f32.e4m3.e4m3", macheps::e4m3fn, macheps::e4m3fn, macheps::fp32};

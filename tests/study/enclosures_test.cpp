@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares results and references of formulas and functions in five formats and five modes with MPFR.
+// Compares results and references of formulas and functions with MPFR, in five formats and five rounding modes.
 #include "core/host/float_environment.hpp"
 #include "experiments/study/eval/enclosure.hpp"
 #include "experiments/study/eval/format.hpp"
@@ -135,8 +135,8 @@ const FormulaCase formulas[] = {
      }},
 };
 
-/// Returns numbers at the limits of the format, critical arguments of the functions, and random numbers from `drawn`
-/// draws.
+/// Returns numbers at the limits of the format, critical arguments of the functions, and random numbers. It draws
+/// `drawn` random codes, and keeps those of finite numbers.
 std::vector<double> inputs_of(const FormatPair& pair, int drawn) {
     const BinaryFormat& f = pair.figures;
     const double u = std::ldexp(1.0, 1 - f.precision), least = std::ldexp(1.0, f.emin - f.precision + 1);
@@ -269,8 +269,9 @@ Counts compare_formulas(int drawn, mpfr_prec_t bits) {
 }
 
 /// Checks that no result and no reference is wrong. Also checks that enclosures can round each value that MPFR can
-/// round with the same number of digits. The remaining values are exactly a number of the format in a directed mode, or
-/// so close to one that the limit of digits cannot distinguish them.
+/// round with the same number of digits. The remaining values cannot be rounded by either. Such a value is too close to
+/// a number of the format for the permitted number of digits, or it is exactly such a number and the rounding mode is
+/// directed.
 void check(const Counts& counts) {
     CAPTURE(counts.compared, counts.unresolved, counts.unknown);
     CHECK(counts.unresolved_alone == 0);
@@ -280,7 +281,7 @@ void check(const Counts& counts) {
 
 }  // namespace
 
-TEST_CASE("references are exact values rounded once, even if fp64 or 150 digits would give wrong results",
+TEST_CASE("references are exact values rounded once, even where fp64 or 150 digits are not enough",
           "[analysis][eval]") {
     if (!has_enclosures()) SKIP_TEST("this build has no Arb");
     const DefaultFloatModes float_modes;

@@ -41,7 +41,7 @@ struct Figures {
 struct TableLine {
     const char* text;
     double least, greatest;
-    Figures half, brain, quarter;  ///< in fp16, bf16 and e4m3fn; the number of inputs is not checked if it is 0
+    Figures half, brain, quarter;  ///< for fp16, bf16 and e4m3fn; `inputs` is not checked if it is 0
 };
 const TableLine table_lines[] = {
     {"log(1+exp(x))", -20, 20, {1.1350, 13.657, 18828, 39426}, {0.1668, 13.894, 2004, 33602}, {1.0836, 8, 71, 182}},
@@ -150,7 +150,8 @@ TEST_CASE("bindings and loops of an FPCore are evaluated as FPCore's specificati
 
 // An operation in a context that sets a precision takes its operands exactly, whatever their formats are. Its result is
 // rounded once to the format of the context.
-TEST_CASE("the precision, rounding and casts of an FPCore take effect if they are kept", "[analysis][eval]") {
+TEST_CASE("the precision, rounding and casts of an FPCore take effect, unless an option of the parser drops them",
+          "[analysis][eval]") {
     if (!has_enclosures()) SKIP_TEST("this build has no Arb");
     const auto value = [](const char* text, std::vector<double> inputs, bool keeps = true) {
         const Expression expression = parse_cores(text, "here", keeps).expressions.at(0);
@@ -204,7 +205,7 @@ TEST_CASE("the precision, rounding and casts of an FPCore take effect if they ar
                       Catch::Contains("pairs of a property and a value"));
 }
 
-TEST_CASE("a row has the precision that its formula sets, and the constants of :pre are not rounded",
+TEST_CASE("a row has the precision and rounding that its formula sets, and constants in :pre are not rounded",
           "[analysis][eval]") {
     if (!has_enclosures()) SKIP_TEST("this build has no Arb");
     const Cores cores =
@@ -304,7 +305,7 @@ TEST_CASE("every function of FPCore 2.0 is read", "[analysis][eval]") {
     const FormulaRow normal =
         rows_of({.expressions = {parse_infix("if(isnormal(x), 1, 2)")}, .formats = {fp16}}).front();
     CHECK(normal.not_correct ==
-          2 * 1023);  // isnormal() is false for the subnormal numbers of fp16, but true for the same real numbers
+          2 * 1023);  // subnormal fp16 numbers give 2; the reference treats them as real numbers and gives 1
 }
 
 TEST_CASE("errors about formulas that cannot be read give the place and the reason", "[analysis][eval]") {
@@ -362,7 +363,8 @@ TEST_CASE("formulas are refused if nothing can be evaluated", "[analysis][eval]"
                       Catch::Contains("does not have exp2"));
 }
 
-TEST_CASE("rows of formulas do not depend on threads, and drawn points fulfil the precondition", "[analysis][eval]") {
+TEST_CASE("rows of formulas do not depend on the number of threads, and all drawn points fulfil the precondition",
+          "[analysis][eval]") {
     if (!has_enclosures()) SKIP_TEST("this build has no Arb");
     const Expression core = parse_cores("(FPCore (x y) :pre (< x y) (- (* x x) (* y y)))", "here").expressions[0];
     EvalGrid grid{.expressions = {core, parse_infix("x + 1")},
@@ -384,8 +386,9 @@ TEST_CASE("rows of formulas do not depend on threads, and drawn points fulfil th
         [](const std::string&) {});
 }
 
-TEST_CASE("inputs are drawn from the range of the precondition, and an endless loop loses only its input",
-          "[analysis][eval]") {
+TEST_CASE(
+    "inputs are drawn from the range of the precondition, and inputs that cause endless loops count as unresolved",
+    "[analysis][eval]") {
     if (!has_enclosures()) SKIP_TEST("this build has no Arb");
     // The precondition allows about a thousandth of all numbers for each of the three inputs. Draws from all numbers
     // would hardly ever meet it.
@@ -399,8 +402,7 @@ TEST_CASE("inputs are drawn from the range of the precondition, and an endless l
     CHECK(turned.inputs > 0);
     CHECK(turned.unresolved > 0);
     CHECK(turned.inputs + turned.unresolved == 8);
-    // No interval encloses y / (x - x). The evaluation must stop there, and not continue until the loop counts as
-    // endless.
+    // No interval encloses y / (x - x). The evaluation must stop at this division, before the loop counts as endless.
     const Cores pole = parse_cores("(FPCore (x) (while (< i 10) ([y 1 (/ y (- x x))] [i 0 (+ i 1)]) x))", "here");
     CHECK(rows_of({.expressions = pole.expressions, .formats = {e4m3fn}}).front().unresolved == 0);
 }

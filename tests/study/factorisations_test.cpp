@@ -144,7 +144,8 @@ TEST_CASE("a row or a column that is rounded to zeros is detected", "[analysis]"
     }
 }
 
-TEST_CASE("Cholesky and QR have the bits of loops over Float, on every instruction set", "[analysis][factorisations]") {
+TEST_CASE("Cholesky and QR give the same bits as loops over Float, on every instruction set",
+          "[analysis][factorisations]") {
     for (const bool wild : {false, true}) {
         compare<fp16>(15, wild, available_simd(), 1);
         compare<bf16>(15, wild, available_simd(), 1);
@@ -212,7 +213,8 @@ TEST_CASE("systems are solved with every factorisation, and refined", "[analysis
     CHECK(cost_of(grid, 1).flops == Approx(2 * 2 * (2.0 / 3 + 1.0 / 3 + 4.0 / 3) * 1728));
 }
 
-TEST_CASE("a shift keeps a matrix definite that rounding would make indefinite", "[analysis][factorisations]") {
+TEST_CASE("a shift keeps a matrix definite if rounding without the shift makes the matrix indefinite",
+          "[analysis][factorisations]") {
     SolveGrid grid;
     grid.matrices = {parse_matrix("hilbert")};
     grid.sizes = {12};

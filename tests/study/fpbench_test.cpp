@@ -209,7 +209,7 @@ BenchmarkCounts run_benchmarks(bool with_loops) {
 
 }  // namespace
 
-TEST_CASE("all of FPBench's benchmarks are read, and the references of those without loops agree with MPFR",
+TEST_CASE("all of FPBench's benchmarks are read, and references of benchmarks without loops agree with MPFR",
           "[analysis][eval]") {
     if (!has_enclosures()) SKIP_TEST("this build has no Arb");
     if (benchmarks_folder().empty()) SKIP_TEST("MACHEPS_FPBENCH does not name a folder of FPBench's benchmarks");

@@ -113,7 +113,7 @@ TEST_CASE("exact sums are exact, over all of fp32 and through cancellation", "[e
 TEST_CASE("an exact sum is rounded only once to the nearest fp64 number, even near and below 2^-1022",
           "[experiments][gemm]") {
     struct Case {
-        std::vector<int> ones;  ///< the value is the sum of these powers of two
+        std::vector<int> ones;  ///< exponents of the powers of two whose sum is the value
         double high, low;
     };
     for (const Case& c :
@@ -144,7 +144,8 @@ TEST_CASE("an exact sum of 100,000 products with the same sign loses no carries"
     CHECK(scaled_integer(value.high) + scaled_integer(value.low) == -100000 * one);
 }
 
-TEST_CASE("wgmma fp8 stops at 64 if every factor is 1/16, and promotion prevents that", "[experiments][gemm]") {
+TEST_CASE("the sum of wgmma fp8 stalls at 64 if every factor is 1/16, and promotion prevents the stall",
+          "[experiments][gemm]") {
     GemmGrid grid{.formats = {{e4m3fn, e4m3fn}},
                   .distributions = {Distribution::equal},
                   .scales = {0.0625},
@@ -177,7 +178,8 @@ TEST_CASE("wgmma fp8 stops at 64 if every factor is 1/16, and promotion prevents
 
 namespace {
 
-/// Number of all outputs, and of the outputs whose errors exceed the certain and the probable bound.
+/// The number of outputs, the number of those whose errors exceed the certain bound, and the number of those whose
+/// errors exceed the probable bound.
 struct Judged {
     std::uint64_t outputs = 0, beyond_bound = 0, beyond_probable = 0;
 
@@ -204,8 +206,9 @@ struct OutputShape {
     std::int64_t m = 3, n = 5;
 };
 
-/// Compares the errors of every machine with their bounds, in every format that the machine accepts. Includes machines
-/// with promotion and with slices. All machines get the same operands in a format.
+/// Compares the errors of every machine with their bounds, in every format that the machine accepts. Also compares
+/// variants of the instructions that promote their sums or add slices of k. In one format, all machines get the same
+/// operands.
 Judged judge_machines(const std::vector<double>& scales, const std::vector<std::int64_t>& k, double lambda,
                       OutputShape shape = {}) {
     Judged judged;
@@ -227,8 +230,8 @@ Judged judge_machines(const std::vector<double>& scales, const std::vector<std::
     return judged;
 }
 
-/// Compares the errors of products as libraries compute them with their bounds. Covers scaled operands, the libraries'
-/// rules for partial sums and slices, and output formats with a smaller range than the sums.
+/// Computes products in the way of libraries, and compares their errors with their bounds. Covers scaled operands, the
+/// libraries' rules for partial sums and slices, and output formats with a smaller range than the sums.
 Judged judge_scalings(const std::vector<double>& scales, const std::vector<std::int64_t>& k, OutputShape shape = {}) {
     struct Case {
         const char* machine;
@@ -269,7 +272,8 @@ double stated_probability(double lambda) { return 2 * std::exp(-lambda * lambda 
 }  // namespace
 
 TEST_CASE("no output exceeds its certain bound, and few exceed their probable bound", "[experiments][gemm]") {
-    // The scales give operands in the middle of the formats, subnormal operands, and operands that saturate.
+    // The operands are multiplied by these scales. After that, they are in the middle of the range of the formats,
+    // subnormal, or so large that they saturate.
     const Judged machines = judge_machines({0x1p-16, 0x1p-9, 0x1p-5, 1, 0x1p16}, {32, 700}, 4);
     CHECK(machines.outputs > 200000);
     CHECK(machines.beyond_bound == 0);
@@ -297,8 +301,8 @@ TEST_CASE("no output exceeds its certain bound, over every scale from 2^-16 to 2
 
 namespace {
 
-/// Checks that truncation errors accumulate on positive data: they are many standard deviations from zero, and still
-/// within the probable bound.
+/// Checks that truncation errors accumulate on positive data. Their mean must be many standard deviations from zero,
+/// but all errors must be within the probable bound.
 void check_mean_of_cutting(std::int64_t k) {
     for (const char* name : {"sm70.mma.fp16", "sm80.mma.fp16", "sm90.mma.fp16", "fp16.chain"}) {
         CAPTURE(name, k);
@@ -346,7 +350,7 @@ TEST_CASE("the certain bound includes underflow and flushed operands", "[experim
         const GemmRow row =
             row_of(c.machine, {.formats = {{fp16, fp16}}, .scales = {c.scale}, .m = {8}, .n = {8}, .k = {1024}});
         CHECK(row.beyond_bound == 0);
-        CHECK(row.bound > 1.02 * *row.unit * double(row.k));  // underflow makes a visible part of the bound
+        CHECK(row.bound > 1.02 * *row.unit * double(row.k));  // underflow makes the bound more than 2 % larger
         CHECK(row.max_error > error_bound(parse_machine("exact").rule, row.k, fp32, 0).relative());
     }
     // Computed by hand. A product of 2^-30 underflows completely in fp16, and any result in fp16 can lose up to 2^-25.
@@ -397,7 +401,8 @@ TEST_CASE("the certain bound of a machine follows from its row in the table of m
 
 TEST_CASE("the probable bound is the mean of the truncation errors plus a multiple of their deviation",
           "[experiments][gemm]") {
-    // Bounds from the literature. The probable bound is mean + lambda half-widths, with lambda = 7.
+    // Bounds from the literature. The probable bound is the mean error plus lambda times the root of the sum of the
+    // squared half-widths of the errors, with lambda = 7.
     struct Case {
         const char* machine;
         std::int64_t k;
@@ -431,7 +436,8 @@ TEST_CASE("the probable bound is the mean of the truncation errors plus a multip
     CHECK(at("fp32.chain", 1, 4) <= error_bound(parse_machine("fp32.chain").rule, 1, fp32, 0).certain(one));
 }
 
-TEST_CASE("the error statistics of a row agree with those computed from its outputs", "[experiments][gemm]") {
+TEST_CASE("the error statistics of a row agree with statistics that are computed from its outputs",
+          "[experiments][gemm]") {
     constexpr std::int64_t m = 5, n = 7, k = 300;
     const GemmRow row =
         row_of("sm90.wgmma.fp8", {.formats = {{e4m3fn, e5m2}}, .seeds = {3}, .m = {m}, .n = {n}, .k = {k}});
@@ -501,7 +507,8 @@ TEST_CASE("fp8 sums keep 14 bits on Hopper, are more accurate with promotion, an
     CHECK((bit_cast<std::uint32_t>(static_cast<float>(rows[1].first)) & 0x3ff) != 0);
 }
 
-TEST_CASE("operands with a larger m or k contain those with a smaller m and k", "[experiments][gemm]") {
+TEST_CASE("the generated operands for a larger m or k contain the operands for a smaller m and k",
+          "[experiments][gemm]") {
     for (const NamedDistribution& row : all_distributions) {
         CAPTURE(row.name);
         const auto x = drawn_operand(row.distribution, Operand::a, 1, 2, 8, 1);
@@ -526,7 +533,7 @@ TEST_CASE("each distribution has the expected mean and standard deviation", "[ex
         Distribution distribution;
         double mean, deviation;
     };
-    // The standard error of a mean of 20000 draws is deviation / 141. Five times that is allowed.
+    // The standard error of a mean of 20000 draws is deviation / 141. The test allows five standard errors.
     for (const Case& c : {Case{Distribution::normal, 0, 1}, Case{Distribution::uniform, 0, 1 / std::sqrt(3)},
                           Case{Distribution::positive, 0.5, 1 / std::sqrt(12)}, Case{Distribution::equal, 1, 0},
                           Case{Distribution::outliers, 0, std::sqrt(1 + 4095.0 / 128)}}) {
@@ -552,7 +559,7 @@ TEST_CASE("tensor scaling uses the full range of the format for operands of any 
     const GemmRow plain = row_of("sm100.tcgen05.fp8", grid);
     grid.scales = {0x1p-12};
     const GemmRow small = row_of("sm100.tcgen05.fp8", grid);
-    // Multiplying the operands by a power of two changes only the scales, and exactly.
+    // If the operands are multiplied by a power of two, only the scales change, and they change by exactly this factor.
     CHECK(small.first == plain.first * 0x1p-24f);
     CHECK(small.max_rel == plain.max_rel);
     CHECK(small.operand_sqnr_db.value() == Approx(plain.operand_sqnr_db.value()));
@@ -674,7 +681,7 @@ TEST_CASE("the rows of gemm do not depend on the number of threads", "[experimen
     CHECK(rows_of(grid, 3) == rows);
 }
 
-TEST_CASE("a sweep is a range of doublings or a list", "[experiments][gemm]") {
+TEST_CASE("a sweep is written as a range, whose values double, or as a list", "[experiments][gemm]") {
     CHECK(parse_sweep("k=16..128").integers() == std::vector<std::int64_t>{16, 32, 64, 128});
     CHECK(parse_sweep("k=16..100").integers() == std::vector<std::int64_t>{16, 32, 64});
     CHECK(parse_sweep("n=1,7,2^6").integers() == std::vector<std::int64_t>{1, 7, 64});

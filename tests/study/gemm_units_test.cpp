@@ -173,7 +173,7 @@ TEST_CASE("error statistics of gemm --via and of the plain product are in ulps o
     const Way ways[] = {
         {"bf16x9", "sm80.mma.bf16", fp32, fp32, false},       {"tf32x3", "sm80.mma.tf32", fp32, fp32, false},
         {"fp16x2", "sm80.mma.fp16", fp32, fp32, false},       {"ozaki1:6", "sm90.wgmma.fp16", fp64, fp64, true},
-        {"ozaki1:2", "sm100.tcgen05.fp8", fp32, fp64, false},  // two digits of 5 bits
+        {"ozaki1:2", "sm100.tcgen05.fp8", fp32, fp64, false},  // only two digits of 5 bits each
         {"ozaki1:auto", "exact.int32", fp64, fp64, true},     {"ozaki2:15", "exact.int32", fp64, fp64, true}};
     for (const Way& way : ways) {
         ViaGrid grid{.via = parse_via(way.via),

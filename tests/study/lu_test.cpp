@@ -146,7 +146,7 @@ Matrix uniform_rounded(std::int64_t n, const Format& format) {
 
 }  // namespace
 
-TEST_CASE("LU kernels give the bits of loops over Float, on every instruction set", "[analysis][lu]") {
+TEST_CASE("LU kernels give the same bits as loops over Float, on every instruction set", "[analysis][lu]") {
     for (const bool wild : {false, true}) {
         compare_with_definition<fp16>(21, wild, false);
         compare_with_definition<bf16>(21, wild, false);
@@ -162,7 +162,7 @@ TEST_CASE("LU kernels give the bits of loops over Float, on every instruction se
 
 // If the matrix is a single panel, the results must agree even if a pivot fails. The sizes leave incomplete vectors and
 // tiles.
-TEST_CASE("LU in panels gives the bits of loops over Float, on every instruction set", "[analysis][lu]") {
+TEST_CASE("LU in panels gives the same bits as loops over Float, on every instruction set", "[analysis][lu]") {
     const auto compare = [&]<Format F>() {
         for (const bool wild : {false, true}) {
             compare_with_definition<F>(53, wild, false, 64);
@@ -187,7 +187,7 @@ TEST_CASE("LU in panels gives the bits of loops over Float, on every instruction
     compare_with_definition<bf16>(140, false, false, 20);
 }
 
-TEST_CASE("operations through fp32 give correctly rounded results in formats that are fp32 with fewer digits",
+TEST_CASE("operations through fp32 are correctly rounded in formats that have fp32's exponents and fewer digits",
           "[analysis][lu]") {
     compare_operations_in_float<bf16, false>(40000);
     compare_operations_in_float<tf32, true>(40000);
@@ -204,7 +204,7 @@ TEST_CASE("operations through fp32 give correctly rounded results in formats tha
     for (const Format& other : {fp16, e5m2, e4m3fn, e8m0fnu, fp32, fp64}) CHECK_FALSE(is_prefix_of_fp32(other));
 }
 
-TEST_CASE("LU of subnormal numbers gives the bits of loops over Float", "[analysis][lu]") {
+TEST_CASE("LU of subnormal numbers gives the same bits as loops over Float", "[analysis][lu]") {
     ThreadPool pool(1);
     const auto compare = [&]<Format F>() {
         for (int below = -2; below < F.precision; below += 3) {
@@ -233,7 +233,7 @@ TEST_CASE("LU of subnormal numbers gives the bits of loops over Float", "[analys
     compare.template operator()<e4m3fn>();
 }
 
-TEST_CASE("fused LU kernels give the bits of loops with fma over Float", "[analysis][lu]") {
+TEST_CASE("fused LU kernels give the same bits as loops with fma over Float", "[analysis][lu]") {
     compare_with_definition<fp16>(13, true, true);
     compare_with_definition<bf16>(13, true, true);
     compare_with_definition<tf32>(13, false, true);
@@ -337,7 +337,8 @@ TEST_CASE("multiplying a matrix by a power of two leaves L unchanged and multipl
     }
 }
 
-TEST_CASE("two-sided scaling keeps elements in the range of fp16 that would otherwise leave it", "[analysis][scale]") {
+TEST_CASE("two-sided scaling keeps elements in the range of fp16 that leave the range without scaling",
+          "[analysis][scale]") {
     struct Case {
         double spread;
         std::int64_t overflow, underflow, subnormal;

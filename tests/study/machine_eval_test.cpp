@@ -16,8 +16,8 @@ using namespace macheps::study;
 
 namespace {
 
-/// Returns a recorded line about a unit that adds eight products. The operands give 1 * 1 + 0, and `d` is the recorded
-/// result. `more` is appended to the members of the JSON object.
+/// Returns a line that records one result of an instruction that adds eight products. The sum of the products and c is
+/// 1 * 1 + 0, and `d` is the recorded result. `more` is appended to the members of the JSON object.
 std::string line_with(const std::string& d, const std::string& more = "") {
     std::string one = R"(["3c00")";
     for (int i = 1; i < 8; ++i) one += R"(,"0000")";
@@ -47,7 +47,7 @@ TEST_CASE("recorded results are compared with every engine of this CPU", "[exper
     CHECK(found.counts[0].alternative == 1);
     CHECK(found.counts[0].ran == std::vector<std::size_t>(engines, 3));
     CHECK(found.counts[0].agreed == std::vector<std::size_t>(engines, 2));
-    // The wrong line is the second of three, and line 4 of the text.
+    // The line with the wrong result is the second of the three lines with results, and line 4 of the text.
     REQUIRE(found.mismatches.size() == engines);
     CHECK(found.mismatches[0].number == 4);
     CHECK(found.mismatches[0].engine == "scalar");
@@ -68,7 +68,7 @@ TEST_CASE("the error about a recorded line that cannot be read names file and li
     CHECK(evaluate("").lines == 0);
 }
 
-TEST_CASE("recorded CPU sums agree with machines, conversions with codec profiles, and integer units are refused",
+TEST_CASE("recorded CPU sums agree with machines, recorded conversions with codec profiles; integer units are refused",
           "[experiments][machine_eval]") {
     const auto path = test::shared_folder() / "vectors/cpu_captures.jsonl";
     if (!std::filesystem::exists(path)) SKIP_TEST("no cpu_captures.jsonl in ../shared/vectors, nor in MACHEPS_SHARED");

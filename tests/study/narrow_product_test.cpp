@@ -18,8 +18,8 @@ using namespace macheps::study;
 
 namespace {
 
-/// Returns operands of an 8 x 8 x 256 product. The magnitudes in a row of a or a column of b differ by factors of up to
-/// 2^(8 spread).
+/// Returns operands of an 8 x 8 x 256 product. Within a row of a or a column of b, the magnitudes differ by factors of
+/// up to 2^(8 * spread).
 WideOperands spread_operands(double spread) {
     WideOperands x{.m = 8, .n = 8, .k = 256, .a = std::vector<double>(8 * 256), .b = std::vector<double>(8 * 256)};
     const auto element = [spread](Operand operand, std::int64_t outer, std::int64_t p) {
@@ -76,7 +76,8 @@ TEST_CASE("digits of split operands have as many bits as the machine can sum exa
     CHECK(exact_digit_bits(parse_machine("sm90.wgmma.fp8+promote128"), 1 << 18) == 4);
 }
 
-TEST_CASE("digit products are exact with as many bits as the rule allows, and not with more", "[analysis][via]") {
+TEST_CASE("sums of digit products are exact if digits have as many bits as the rule allows, and not if they have more",
+          "[analysis][via]") {
     // All digits have the same sign, so the sums are as large as the rule allows.
     const WideOperands x = wide_operands(fp64, Distribution::positive, 0, 1, 4, 4, 256);
     CHECK(*made("sm90.wgmma.fp8", 14, 4, x).inexact == 0);
@@ -114,7 +115,8 @@ TEST_CASE("with all digits and a single rounding, every output is the correctly 
     CHECK(wide_errors(x, fp64_chain(x)).not_correct > 0);
 }
 
-TEST_CASE("products of the narrow parts of fp32 numbers are nearly as accurate as fp32", "[analysis][via]") {
+TEST_CASE("products built from narrow parts of fp32 numbers are nearly as accurate as fp32 products",
+          "[analysis][via]") {
     CpuBackend backend(1);
     const WideOperands x = wide_operands(fp32, Distribution::normal, 3, 1, 6, 5, 200);
     const auto error = [&](const char* via, const char* machine) {
@@ -153,7 +155,7 @@ TEST_CASE("rows with a wide range need more slices, and impossible plans are ref
                     Error);
 }
 
-TEST_CASE("residues have the published moduli, and integers have as many bits as these allow", "[analysis][via]") {
+TEST_CASE("residues have the published moduli, and integers have as many bits as the moduli allow", "[analysis][via]") {
     const std::vector<int> moduli{256, 255, 253, 251, 247, 241, 239, 233, 229, 227, 223, 217, 211, 199, 197, 193};
     CHECK(coprime_moduli(16) == moduli);
     CHECK(residue_integer_bits(15, 1024) == 53);

@@ -19,7 +19,8 @@ namespace macheps::test {
 
 using nlohmann::json;
 
-/// Parses hexadecimal numbers of `digits` digits each, without separators. `nn` and `**` give no value.
+/// Parses hexadecimal numbers of `digits` digits each, without separators. The element for `nn` or `**` in place of a
+/// number is nullopt.
 inline std::vector<std::optional<std::uint32_t>> words_of(const std::string& text, std::size_t digits) {
     std::vector<std::optional<std::uint32_t>> list;
     for (std::size_t at = 0; at < text.size(); at += digits) {

@@ -280,7 +280,8 @@ TEST_CASE("a wrong solution or a wrong inverse never proves a false bound", "[an
     const double best = error_bound(a, system.b, x, known, pool);
     CHECK(best <= 0x1p-180);
     CHECK(error_of(x, system.exact, false) <= rational(best));
-    // One element of x is wrong. The bound covers the error, and is not larger than the condition number explains.
+    // One element of x is wrong by `off`. The bound must cover this error, and must not exceed it by more than the
+    // condition number explains.
     for (std::size_t i = 0; i < x.size(); ++i) {
         for (const double off : {1e-60, 1e-30, 1e-20, 1e-3, 1.0, 1e10}) {
             std::vector<Oct> wrong = x;
@@ -291,7 +292,7 @@ TEST_CASE("a wrong solution or a wrong inverse never proves a false bound", "[an
             CHECK(bound <= 1e9 * off);
         }
     }
-    // An inverse with one wrong element proves a valid bound or no bound.
+    // If one element of the approximate inverse is wrong, the bound must still be valid, or it must be infinite.
     for (std::size_t k = 0; k < inverse.size(); k += 5) {
         for (const double factor : {1 + 1e-12, 1 + 1e-8, 1.01, 0.0, -1.0, 1e6, HUGE_VAL}) {
             std::vector<double> planted = inverse;
@@ -331,7 +332,7 @@ TEST_CASE("without a reference solution, refinement continues, and no verdict de
     plan.stop = Stop::oracle;
     CHECK(refine(a, b, factors, scaling, plan, proven).verdict == Verdict::converged);
     CHECK(refine(a, b, factors, scaling, plan, uncertain).verdict == Verdict::no_reference);
-    // After one step, the only known fact is that the residual shrinks.
+    // One step shows only that the residual shrinks, so the verdict cannot be `converged`.
     plan.stop = Stop::residual;
     plan.max_steps = 1;
     CHECK(refine(a, b, factors, scaling, plan, uncertain).verdict == Verdict::stagnated);

@@ -44,8 +44,9 @@ Ran ran(const SolveGrid& grid, int threads = 2) {
     return out;
 }
 
-/// Returns a result in the form of the published tables. It is the number of steps, followed by the number of inner
-/// steps if there are any. If the system did not converge, it is the first letter of the verdict: s, d or n.
+/// Returns the text for a result in the notation of the published tables. After convergence, the text is the number of
+/// steps, followed by the number of inner steps if there are any. Otherwise it is the first letter of the verdict: s, d
+/// or n.
 std::string cell_of(const SolveRow& row) {
     if (row.verdict != "converged") return row.verdict.substr(0, 1);
     return std::to_string(row.steps) + (row.inner ? "/" + std::to_string(*row.inner) : "");
@@ -215,8 +216,8 @@ TEST_CASE("a blocked fp64 factorisation accumulates in fp64", "[analysis][refine
     grid.block = 16;
     const Ran out = ran(grid);
     REQUIRE(out.rows.size() == 1);
-    // |P A - L U| <= n u |L| |U|. Pivoting gives |L| <= 1, and U grows by less than n here. fp32 sums would leave an
-    // error of 1e-8.
+    // Theory gives the bound |P A - L U| <= n u |L| |U|. Pivoting gives |L| <= 1, and U grows by less than n here. fp32
+    // sums would leave an error of 1e-8.
     CHECK(out.rows.front().lu_error <= 64 * 64 * 0x1p-53);
 }
 

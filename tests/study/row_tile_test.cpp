@@ -37,7 +37,7 @@ struct Numbers {
         const auto draw = [&](std::vector<float>& numbers, std::int64_t of_row, std::uint64_t min_exponent) {
             for (std::size_t i = 0; i < numbers.size(); ++i) {
                 if (static_cast<std::int64_t>(i) % (of_row + gap) >= of_row) continue;
-                // Only few numbers are not finite, because otherwise every result would be NaN.
+                // Only a few numbers are not finite, because otherwise every result would be NaN.
                 std::uint64_t code = random() & 0xffff;
                 if (kind != Draw::wild) code = (code & 0x83ff) | ((min_exponent + random() % 6) << 10);
                 if ((code & 0x7c00) == 0x7c00 && random() % 64 != 0) code &= 0x83ff;
@@ -112,7 +112,7 @@ void check(const Update& update) {
 
 }  // namespace
 
-TEST_CASE("subtracting multiples of rows in fp16 gives the bits of Float", "[analysis][lu]") {
+TEST_CASE("subtracting multiples of rows in fp16 gives the same bits as Float", "[analysis][lu]") {
     for (const Simd simd : available_simd()) {
         if (simd == Simd::scalar) continue;
         CAPTURE(simd_name(simd));
@@ -120,7 +120,7 @@ TEST_CASE("subtracting multiples of rows in fp16 gives the bits of Float", "[ana
     }
 }
 
-TEST_CASE("subtracting multiples of rows in fp16 registers gives the bits of Float", "[analysis][lu]") {
+TEST_CASE("subtracting multiples of rows in fp16 registers gives the same bits as Float", "[analysis][lu]") {
     if (!has_half_arithmetic()) {
         SUCCEED("this processor has no AVX512-FP16");
         return;

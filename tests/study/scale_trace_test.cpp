@@ -67,8 +67,8 @@ TEST_CASE("traces of scale rules agree with the shared vectors", "[scaling][shar
 }
 
 TEST_CASE("the scales in a trace of NVFP4 blocks include the scale of the tensor", "[scaling]") {
-    // A tensor with an amax of 6 is scaled to 6 x 448. A block with an amax of 6 then has the block scale 448, so its
-    // elements do not change.
+    // The scale of a tensor with an amax of 6 maps this amax to 6 x 448. A block with an amax of 6 then has the block
+    // scale 448. The two scales cancel, so the elements of the block do not change.
     const auto steps = scale_trace({.rule = "te_nvfp4", .amax = {6, 3, 0}, .tensor_amax = 6.0f});
     CHECK(steps[0].scale == 1);
     CHECK(steps[0].scale_inv == 1);

@@ -124,7 +124,8 @@ TEST_CASE("none of 259,200 rows of sum exceeds its certain bound", "[analysis][s
     CHECK(counts.beyond == 0);
 }
 
-TEST_CASE("saturated sums are counted as in a sum by search in the numbers of the format", "[analysis][sum]") {
+TEST_CASE("saturated sums are counted correctly: a search through all numbers of the format gives the same count",
+          "[analysis][sum]") {
     std::size_t saturated = 0, rows = 0;
     for (const Format& format : {e2m1fn, e2m3fn, e3m2fn}) {
         const std::vector<double> numbers = numbers_of(format);
@@ -153,7 +154,7 @@ TEST_CASE("saturated sums are counted as in a sum by search in the numbers of th
     CHECK(saturated > 100);
 }
 
-TEST_CASE("random data has all digits of every format, so that even fp64 sums have errors", "[analysis][sum]") {
+TEST_CASE("random data uses all digits of every format, so that even fp64 sums have errors", "[analysis][sum]") {
     for (const NamedFormat& row : all_formats) {
         if (row.format.encoding != Encoding::binary) continue;
         for (const NamedDistribution& distribution : all_distributions) {
@@ -170,8 +171,9 @@ TEST_CASE("random data has all digits of every format, so that even fp64 sums ha
                     digits = std::max(digits, own);
                     largest = std::max(largest, std::fabs(x));
                 }
-                // A draw has 53 bits, one of which is the sign. Subnormal numbers of the format have fewer digits. The
-                // largest term may have been rounded up to a power of two.
+                // A random draw has 53 bits, one of which is the sign, so at most 52 digits are expected. Subnormal
+                // terms lack digits of the format. `lost` counts these digits and one more, because the largest term
+                // may have been rounded up to a power of two.
                 const int lost = std::max(0, row.format.emin() + 1 - std::ilogb(largest));
                 CAPTURE(row.name, distribution.name, digits, lost);
                 CHECK(digits >= std::min(row.format.precision - lost, 52));

@@ -135,7 +135,7 @@ class PlainSum {
     }
     Number torch_sum() {
         const std::size_t n = x_.size(), vectors = n / 8, rows = vectors / 4;
-        const std::size_t full = 16;  // for up to 2^19 rows
+        const std::size_t full = 16;  // terms of a full group in PyTorch for up to 2^19 rows
         Number total = r.from(0);
         for (std::size_t i = vectors * 8; i < n; ++i) total = r.add(total, term(i));
         for (std::size_t lane = 0; lane < 8; ++lane) {

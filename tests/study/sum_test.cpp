@@ -196,7 +196,7 @@ TEST_CASE("sums of 65536 positive terms, and of 1000 terms with both signs, have
           "[analysis][sum]") {
     struct Line {
         const char* method;
-        std::vector<std::string> positive, uniform;  // in fp32, fp16, bf16, and e5m2 (positive) or e4m3fn (uniform)
+        std::vector<std::string> positive, uniform;  // codes in fp32, fp16, bf16 and e5m2 (`uniform`: e4m3fn)
     };
     const std::vector<Line> lines{
         {"recursive", {"47005767", "6800", "4380", "48"}, {"418b9d23", "4c5f", "4186", "4d"}},
@@ -266,7 +266,7 @@ TEST_CASE("truncated and stochastic sums have the expected codes and deviations"
     CHECK(hidden[1].result == "58");
 }
 
-TEST_CASE("the harmonic series stops at the term that is half a unit in the last place", "[analysis][sum]") {
+TEST_CASE("sums of the harmonic series stagnate at a term of half a unit in the last place", "[analysis][sum]") {
     struct Line {
         Format format;
         std::int64_t n, stagnated_at;
@@ -402,7 +402,8 @@ TEST_CASE("no error of a sum exceeds its certain bound, or its probable bound if
 
 TEST_CASE("certain bounds of dot products hold even if products underflow", "[analysis][sum]") {
     // With seed 1124, the sum of two products has an error of 4.62 u S, where S is the sum of magnitudes. Without
-    // underflow, roundings could not explain this error. The other seeds have such errors with dot2.
+    // underflow, roundings could not explain this error. With the other seeds, dot2 has errors that roundings could not
+    // explain without underflow.
     SumGrid grid = grid_of("positive", 2, {"recursive", "chain", "muladd", "dot2"}, {e4m3fn}, true);
     grid.seeds = {516, 1124, 1189, 1691, 1972};
     double most = 0;
@@ -430,7 +431,7 @@ TEST_CASE("rows of sums depend neither on threads nor on the instruction set", "
     for (const SumRow& alone : rows_of(grid)) CHECK(std::find(rows.begin(), rows.end(), alone) != rows.end());
 }
 
-TEST_CASE("the machines chain and pairwise give the sums of recursive and pairwise, and exact sums are exact",
+TEST_CASE("the machines `chain` and `pairwise` give the sums of `recursive` and `pairwise`, and exact sums are exact",
           "[analysis][sum]") {
     const std::vector<SumRow> rows = rows_of(
         grid_of("normal", 777, {"recursive", "machine:chain:fp16", "pairwise", "machine:pairwise:fp16"}, {fp16}));

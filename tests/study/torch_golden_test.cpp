@@ -91,7 +91,7 @@ std::vector<float> computed(const GoldenProduct& p, const MatmulRule& rule, Simd
     return out;
 }
 
-/// Returns the numbers whose codes follow each other in a hexadecimal text.
+/// Decodes a text of hexadecimal codes without separators.
 std::vector<float> decoded(const Format& format, const std::string& text) {
     const auto digits = static_cast<std::size_t>(format.bits / 4);
     std::vector<float> out;
@@ -129,7 +129,7 @@ TEST_CASE("emulated products have the bits of PyTorch on a CPU", "[analysis][tor
             REQUIRE(want.size() == static_cast<std::size_t>(p.m * p.n));
             for (const Simd simd : available_simd())
                 CHECK(differing(computed(p, find_matmul_rule(name)->rule, simd), want) == 0);
-            // The operands cancel, so that another order of additions changes most outputs.
+            // Positive and negative products cancel, so another order of additions changes most outputs.
             const MatmulRule other =
                 p.format == fp32 ? MatmulRule{}
                                  : find_matmul_rule(isa == "ALL" ? "torch.cpu.bf16" : "torch.cpu.bf16.amx")->rule;

@@ -69,7 +69,8 @@ const Cause causes[] = {
     // so the stopping rule `oracle` has nothing to compare with.
     {"a singular matrix, regular in fp16", "1 0 1 0 1 1 2049 2053 4102", 3, fp16,
      "no_reference no_reference no_reference", "-", "no_reference no_reference no_reference", true, 1, Stop::oracle},
-    // x is about 2^20, which is beyond 65504 in an fp16 substitution. GMRES substitutes in 113 bits.
+    // x is about 2^20, but the largest fp16 number is 65504, so a substitution in fp16 overflows. GMRES substitutes in
+    // 113 bits.
     {"2^-20 on the diagonal", "tridiag:0,9.5367431640625e-7,0", 3, fp16, "nonfinite nonfinite converged",
      "nonfinite nonfinite converged", "nonfinite nonfinite converged"},
 };
@@ -106,7 +107,7 @@ std::string verdicts_of(const Cause& cause, Factorisation kind, const std::files
 
 }  // namespace
 
-TEST_CASE("every verdict of solve names its cause, for every factorisation and method", "[analysis][verdict]") {
+TEST_CASE("solve's verdict on a system with a known cause of failure names this cause", "[analysis][verdict]") {
     const test::TemporaryFolder folder;
     std::set<std::string> seen;
     for (const Cause& cause : causes) {
@@ -135,8 +136,8 @@ TEST_CASE("every verdict of solve names its cause, for every factorisation and m
 
 TEST_CASE("refinement stagnates or diverges only after a step, with every factorisation", "[analysis][verdict]") {
     SolveGrid grid;
-    // The condition numbers are about 1e4, but LU-IR needs condition numbers below 2^8 (bf16) or 2^3 (e5m2).
-    // Corrections are therefore useless or too small for success in two steps.
+    // The condition numbers are about 1e4, but LU-IR needs condition numbers below 2^8 (bf16) or 2^3 (e5m2). The
+    // corrections of LU-IR therefore do not help, or do not help enough to converge within two steps.
     grid.matrices = {parse_matrix("minij"), parse_matrix("lehmer")};
     grid.sizes = {50};
     grid.factors = {bf16, e5m2};

@@ -59,8 +59,8 @@ TEST_CASE("a dry run of a sweep reports the state of each unit, and does not cha
     }
     CHECK(units == 3);
 
-    // A shard of several refuses a changed plan in a dry run, as in a real run. A dry run of the only shard shows the
-    // new units.
+    // If there are several shards, a dry run refuses a changed plan, as a real run does. If there is only one shard, a
+    // dry run shows the new units.
     folder.write("small.toml", small_plan("policy = [\"amp-bf16\"]\nseeds = \"0..3\"\n"));
     CHECK(folder.run("sweep run small.toml --dry-run --shard 0/2") == 2);
     REQUIRE(folder.run("sweep run small.toml --dry-run --json") == 0);

@@ -84,8 +84,8 @@ TEST_CASE("a full disk ends a shard with exit 5 and keeps finished units; more s
     CHECK(folder.run("merge disk/full --allow-missing -o merged" + std::string(all_rows)) == 0);
     CHECK(folder.run("sweep status disk/full --json") == 0);
     CHECK(json::parse(folder.out())["done"] == finished.size());
-    // While the disk is full, another run loses no finished units. It ends without retries, although it copies an
-    // attempt first.
+    // Another run while the disk is full does not lose any finished unit. It begins by copying an attempt, and ends
+    // without retries.
     CHECK(folder.run("sweep run disk/full -q") == 5);
     CHECK(folder.err().find("No space left on device") != std::string::npos);
     CHECK(folder.err().find("trying again") == std::string::npos);
@@ -117,7 +117,8 @@ TEST_CASE("an exceeded quota or a disk that stays full ends a shard with exit 5 
     }
 }
 
-TEST_CASE("a shard retries three times after a stale handle, and ends if the error persists", "[sweeps][faults]") {
+TEST_CASE("a shard retries three times after a stale file handle or an I/O error, and ends if the error persists",
+          "[sweeps][faults]") {
     const SweepScratch folder;
     const MergedFiles at_once = undisturbed(folder);
     for (const int error : {ESTALE, EIO}) {
@@ -154,7 +155,7 @@ TEST_CASE("a temporary shortage of a system resource does not fail a unit", "[sw
     const MergedFiles at_once = undisturbed(folder);
     for (const int error : {EMFILE, ENFILE, ENOMEM, EBUSY}) {
         copy_plan(folder, "one", "short");
-        // Every open() fails from the attempt at the first unit on, and the shard ends. No unit is recorded as failed.
+        // From the attempt at the first unit on, every open() fails, and the shard ends. No unit is recorded as failed.
         const std::string fault = "open:60:" + std::to_string(error) + ":sticky";
         const int code =
             wait_for(folder.start({"sweep", "run", "short", "-q", "--patience", "0.1"}, 0, with_fault(fault)));
@@ -244,7 +245,7 @@ TEST_CASE("the Slurm array script forwards signals: USR1 requeues the task, and 
             if (waits) CHECK(folder.waits_for_checkpoint("array"));
             for (int i = 0; !waits && i < 4000 && contents("/proc/" + std::to_string(child) + "/comm") != "bash\n"; ++i)
                 ::usleep(200);
-            if (!waits) ::usleep(50000);  // time for the lines of the script before the program
+            if (!waits) ::usleep(50000);  // lets the script run the lines that come before the program
             ::kill(child, number);
             const int code = wait_for(child);
             CAPTURE(contents(folder / "array.log"));
@@ -310,7 +311,7 @@ TEST_CASE("units from two versions of the program are merged only with --allow-m
     CHECK(folder.err().find("the units come from 2 versions of the program") != std::string::npos);
 }
 
-TEST_CASE("a program refuses a unit if it computes another recipe than the program that planned it",
+TEST_CASE("a program refuses a unit if its recipe for the unit differs from the recipe that was planned",
           "[sweeps][faults]") {
     const SweepScratch folder;
     undisturbed(folder);
@@ -320,7 +321,7 @@ TEST_CASE("a program refuses a unit if it computes another recipe than the progr
         sweep["settings"][0]["options"].push_back("--clip=0.5");  // as if the other version had another default
     });
     CHECK(folder.run("sweep run other") == 1);
-    CHECK(folder.err().find("another recipe than was planned (it was planned by macheps 0.0.1 (") != std::string::npos);
+    CHECK(folder.err().find("not the recipe that was planned (it was planned by macheps 0.0.1 (") != std::string::npos);
     CHECK(folder.units("one").size() == 2);
     CHECK(folder.run("merge other") == 1);
     CHECK(folder.err().find("2 of 2 units are missing") != std::string::npos);
@@ -369,7 +370,7 @@ TEST_CASE("if two machines train a unit differently, an error names both, and ne
     fs::copy(unit, attempt, fs::copy_options::recursive);
     CHECK(folder.run("sweep run one -q") == 0);
     CHECK_FALSE(fs::exists(attempt));
-    // If a process is killed after it marked an attempt as done and before it renamed it, the next run publishes the
+    // If a process is killed between marking an attempt as done and renaming the attempt, the next run publishes the
     // attempt without training.
     fs::rename(unit, attempt);
     CHECK(folder.run("sweep run one --json -q") == 0);
@@ -402,9 +403,9 @@ TEST_CASE("if any file of a finished unit was changed, the error names the file,
     };
     const std::string steps = contents(unit / "steps.csv");
     with("steps.csv", steps.substr(0, steps.size() - 1), "row 40 (line 41) has changed");
-    with("steps.csv", steps.substr(0, steps.size() / 2), "bytes are not the");
-    with("steps.csv", steps + "x", "bytes are not the");
-    with("steps.csv", "", "bytes are not the");
+    with("steps.csv", steps.substr(0, steps.size() / 2), "has changed since the unit was finished: it has");
+    with("steps.csv", steps + "x", "has changed since the unit was finished: it has");
+    with("steps.csv", "", "has changed since the unit was finished: it has");
     with("done", "{}", "the mark of a finished unit is damaged", 3);
     with("done", "", "the mark of a finished unit is damaged", 3);
     fs::rename(unit / "sites.csv", unit / "elsewhere");

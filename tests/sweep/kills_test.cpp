@@ -31,8 +31,9 @@ std::map<std::string, long> calls_of(const SweepScratch& folder) {
     return calls;
 }
 
-/// Returns the faults of about `count` kills, an equal number for each system call. If a system call is made rarely,
-/// there is a kill before each call. Otherwise the kills come before evenly spaced calls.
+/// Returns faults that kill a shard before a system call. There are about `count` of them, divided equally among the
+/// kinds of system calls. If a kind has few calls, there is a kill before each of them. Otherwise there are kills
+/// before evenly spaced calls.
 std::vector<std::string> moments(const std::map<std::string, long>& calls, long count) {
     std::set<std::pair<std::string, long>> chosen;
     for (const auto& [name, there_are] : calls) {
@@ -52,7 +53,7 @@ void kill_at_each(const SweepScratch& folder, const MergedFiles& at_once, const 
         copy_plan(folder, "one", "killed");
         const Start start{.environment = {"LD_PRELOAD=" MACHEPS_PRELOAD_FAULTS, "MACHEPS_FAULT=" + fault}};
         killed += wait_for(folder.start({"sweep", "run", "killed", "-q"}, 0, start)) == 128 + SIGKILL ? 1 : 0;
-        // Every finished unit is complete at any time.
+        // A kill leaves no incomplete unit among the finished units.
         if (fs::exists(folder / "killed/units"))
             for (const fs::path& unit : folder.units("killed")) CHECK(fs::exists(unit / "runs.csv"));
         const int code = folder.run("sweep run killed -q");

@@ -127,7 +127,7 @@ TEST_CASE("merge --allow-missing merges the finished units, and writes nothing i
     merges(0, 1);
 }
 
-TEST_CASE("a unit has as many policies as the limit of minutes allows", "[sweeps]") {
+TEST_CASE("the planner puts as many policies into a unit as can be trained within the limit of minutes", "[sweeps]") {
     const SweepScratch folder;
     struct Unit {
         std::size_t policies;

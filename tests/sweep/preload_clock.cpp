@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A library that tests preload into the program (LD_PRELOAD). Successive reads of the system clock are alternately
-// eleven days ahead and eleven days behind. The monotonic clock is not changed.
+// eleven days fast and eleven days slow. The monotonic clock is not changed.
 #include <dlfcn.h>
 #include <sys/time.h>
 

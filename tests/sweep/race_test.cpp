@@ -93,7 +93,7 @@ std::string first_unit(const SweepScratch& folder, const std::string& sweep) {
     return folder.out().substr(folder.out().find('\n') + 1, 16);
 }
 
-/// Writes an attempt at a unit whose process has ended.
+/// Writes the folder of an attempt at unit `id`. The attempt looks like that of a process that has ended.
 fs::path make_attempt(const SweepScratch& folder, const std::string& sweep, const std::string& id, int number) {
     const fs::path attempt = folder.attempt(sweep, id, number);
     fs::create_directories(attempt);
@@ -104,12 +104,16 @@ fs::path make_attempt(const SweepScratch& folder, const std::string& sweep, cons
 
 }  // namespace
 
-TEST_CASE("all workers that race for the units of a sweep succeed, and the bytes are the same", "[sweeps]") {
+TEST_CASE(
+    "workers that race for the units of a sweep all succeed, and the sweep merges to the same bytes as without a race",
+    "[sweeps]") {
     race(2, 4);
     race(8, 2);
 }
 
-TEST_CASE("in two hundred races each, two, five and eight workers all succeed with the same bytes", "[sweeps][slow]") {
+TEST_CASE(
+    "in two hundred races of two, five and eight workers each, all workers succeed and the merged bytes are the same",
+    "[sweeps][slow]") {
     for (const int workers : {2, 5, 8}) race(workers, 200);
 }
 
@@ -171,7 +175,7 @@ TEST_CASE("if a unit is finished, merge ignores that another process failed at i
     CHECK(fs::is_empty(folder / "one/failed"));
 }
 
-TEST_CASE("a single bad read of a file does not give an error about a machine that computes wrongly", "[sweeps]") {
+TEST_CASE("a single bad read of a file is not reported as a machine that computes wrongly", "[sweeps]") {
     const SweepScratch folder;
     const MergedFiles at_once = planned_and_trained(folder);
     const fs::path unit = folder.units("one").front(), attempt = folder.attempt("one", unit.filename().string(), 0);

@@ -10,7 +10,7 @@ namespace macheps::test {
 
 using MergedFiles = std::map<std::string, std::string>;
 
-/// Option of merge that merges all rows, so that every byte is compared.
+/// The option with which `macheps merge` merges every kind of row, so that tests compare every byte.
 inline constexpr const char* all_rows = " --rows runs,evals,steps,sites,site-sums";
 
 inline MergedFiles merged_again(const SweepScratch& folder, const std::string& name) {

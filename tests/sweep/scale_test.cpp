@@ -72,8 +72,8 @@ std::string of_seed(const std::string& text, const std::string& seed) {
     return out;
 }
 
-/// Generates each unit that was not trained from the trained unit with seed 0 and the same setting. The generated units
-/// have about as many bytes, and their own `done` files.
+/// Generates each unit that was not trained from the trained unit with seed 0 and the same setting. A generated unit
+/// has about as many bytes as the trained one, and its own `done` file.
 void generate_units(const fs::path& out) {
     const Sweep sweep = read_sweep(out);
     std::map<std::size_t, fs::path> first;
@@ -108,7 +108,9 @@ void generate_units(const fs::path& out) {
 
 }  // namespace
 
-TEST_CASE("ten thousand directories are merged in 15 seconds, and reported in a minute and 1 GB", "[sweeps][slow]") {
+TEST_CASE(
+    "ten thousand directories are merged within 15 seconds, and a report takes at most a minute and 1 GB of memory",
+    "[sweeps][slow]") {
     const SweepScratch folder;
     // Each unit trains fp32 and one policy for 150 steps each, so 10,000 units have as many rows as 10,000 runs of 300
     // steps. Without exponents.csv, a unit has half a MB.

@@ -56,7 +56,8 @@ Sweep sweep_of(const std::vector<double>& seconds) {
 
 }  // namespace
 
-TEST_CASE("the environment variables of each engine determine the shard of a process", "[sweeps]") {
+TEST_CASE("the environment variables of each job engine (Slurm, Kubernetes, MPI, ...) determine the shard of a process",
+          "[sweeps]") {
     struct Case {
         const char* engine;
         Variables variables;
@@ -98,14 +99,14 @@ TEST_CASE("the environment variables of each engine determine the shard of a pro
     }
 }
 
-TEST_CASE("if an engine's variables are incomplete, or if two engines disagree, the error lists the variables",
+TEST_CASE("if a job engine's variables are incomplete, or if two engines disagree, the error lists the variables",
           "[sweeps]") {
     // sbatch --array=3,7 repeats two tasks of an array of 64 tasks. SLURM_ARRAY_TASK_COUNT is then 2 instead of 64.
     const std::string some = refusal_of({{"SLURM_ARRAY_TASK_ID", "3"},
                                          {"SLURM_ARRAY_TASK_COUNT", "2"},
                                          {"SLURM_ARRAY_TASK_MIN", "3"},
                                          {"SLURM_ARRAY_TASK_MAX", "7"}});
-    CHECK(some.find("the array has 2 of the tasks 3 to 7") != std::string::npos);
+    CHECK(some.find("the job array has 2 tasks with numbers from 3 to 7") != std::string::npos);
     CHECK(some.find("SLURM_ARRAY_TASK_ID=3") != std::string::npos);
     CHECK(some.find("--shard \"$SLURM_ARRAY_TASK_ID/64\"") != std::string::npos);
     CHECK(refusal_of({{"JOB_COMPLETION_INDEX", "3"}}).find("MACHEPS_SHARD_COUNT is not set") != std::string::npos);
@@ -116,7 +117,8 @@ TEST_CASE("if an engine's variables are incomplete, or if two engines disagree, 
     CHECK(refusal_of({{"MACHEPS_SHARD_COUNT", "4"}}).find("no engine") != std::string::npos);
     const std::string two =
         refusal_of({{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}, {"PMI_RANK", "0"}, {"PMI_SIZE", "2"}});
-    CHECK(two.find("srun says 1/2 (SLURM_PROCID=1 SLURM_NTASKS=2), and PMI says 0/2") != std::string::npos);
+    CHECK(two.find("srun gives the shard 1/2 (SLURM_PROCID=1 SLURM_NTASKS=2), but PMI gives the shard 0/2") !=
+          std::string::npos);
 }
 
 TEST_CASE("a shard is written as I/N with 0 <= I < N", "[sweeps]") {
@@ -151,10 +153,11 @@ TEST_CASE("every unit belongs to one shard, and no shard takes much longer than 
         CAPTURE(count);
         CHECK(seen.size() == seconds.size());
         CHECK(std::set<std::size_t>(seen.begin(), seen.end()).size() == seconds.size());
-        // The sorted units are dealt to the shards in rounds whose direction alternates. In one round, two shards
-        // differ by at most the spread of the round, and the signs of these differences alternate. Two shards therefore
-        // differ by at most the sum of the spreads of every second round. If the last round is incomplete, the missing
-        // units count as zero. Sums of up to 495 numbers have relative errors below 495 u.
+        // The units, sorted by duration, are dealt to the shards in rounds whose direction alternates. In one round,
+        // the durations of two shards differ by at most the spread of the round, which is its longest duration minus
+        // its shortest. From round to round, the sign of this difference alternates. The total durations of two shards
+        // therefore differ by at most the sum of the spreads of every second round. If the last round is incomplete,
+        // the missing units count as zero. Sums of up to 495 numbers have relative errors below 495 u.
         double spreads[] = {0, 0};
         for (std::size_t first = 0, round = 0; first < sorted.size();
              first += static_cast<std::size_t>(count), ++round) {
@@ -190,7 +193,7 @@ TEST_CASE("without_times() removes the columns with times from runs.csv", "[swee
           "run,loss,\n\"a,b\",2,\nc,5,\n");
 }
 
-TEST_CASE("seeds of a plan are numbers, ranges and lists", "[sweeps]") {
+TEST_CASE("the seeds of a plan are given as numbers, ranges and lists", "[sweeps]") {
     using Seeds = std::vector<std::int64_t>;
     CHECK(parse_seeds("0..4") == Seeds{0, 1, 2, 3, 4});
     CHECK(parse_seeds("7") == Seeds{7});

@@ -10,7 +10,7 @@ shift
 skip() { echo "MACHEPS-SKIPPED: $1"; exit 0; }
 fail() { echo "FAILED: $1"; exit 1; }
 
-[ "$(id -u)" = 0 ] || skip "Slurm is started by root"
+[ "$(id -u)" = 0 ] || skip "only root can start Slurm"
 for tool in slurmctld slurmd sbatch scontrol squeue munged mungekey; do
     command -v "$tool" >/dev/null || [ -x "/usr/sbin/$tool" ] || skip "no $tool here (Debian: slurmctld slurmd slurm-client munge)"
 done

@@ -128,14 +128,14 @@ TEST_CASE("if units are split by policy, each trains fp32, and merge keeps the r
     CHECK(folder.err().find("steps.csv, row 1") != std::string::npos);
 }
 
-TEST_CASE("if a unit is missing, the rows of fp32 come from another unit with the same setting and seed",
-          "[sweeps]") {
+TEST_CASE("if a unit is missing, the rows of fp32 come from another unit with the same setting and seed", "[sweeps]") {
     const SweepScratch folder;
     folder.write("split.toml", small_plan("policy = [\"amp-bf16\", \"pure-bf16\"]\nseeds = 0\n", split_units));
     REQUIRE(folder.run("sweep run split.toml -q") == 0);
     REQUIRE(folder.run("merge split --rows runs") == 0);
     const std::string runs = contents(folder / "split/merged/runs.csv");
-    const std::size_t end = runs.find('\n', runs.find("\nfp32/0,") + 1);  // its last cell is the unit
+    // The last cell of the row of run fp32/0 is the id of its unit.
+    const std::size_t end = runs.find('\n', runs.find("\nfp32/0,") + 1);
     const std::string first = runs.substr(runs.rfind(',', end) + 1, 16);
     fs::remove_all(folder / ("split/units/" + first.substr(0, 2) + "/" + first));
     REQUIRE(folder.run("merge split --rows runs --allow-missing") == 0);
@@ -216,7 +216,7 @@ TEST_CASE("two processes that run the same shard at the same time both succeed, 
     }
 }
 
-TEST_CASE("a changed byte is found, and the error names its unit, file and row", "[sweeps]") {
+TEST_CASE("merge finds a changed byte, and the error names its unit, file and row", "[sweeps]") {
     const SweepScratch folder;
     folder.write("small.toml", small_plan("policy = [\"pure-bf16\"]\nseeds = \"0..1\"\n"));
     REQUIRE(folder.run("sweep run small.toml -q") == 0);
@@ -255,7 +255,7 @@ TEST_CASE("a plan that grows trains only the new units, and merge reports units 
     REQUIRE(folder.run("sweep run small.toml --json") == 0);
     CHECK(json::parse(folder.out())["trained"] == 2);
     folder.write("small.toml", plan("0..2"));
-    // A shard of several refuses a plan that has changed.
+    // If there are several shards, each shard refuses a plan that has changed.
     CHECK(folder.run("sweep run small.toml --shard 0/2") == 2);
     CHECK(folder.err().find("the plan is not the one that small was made from") != std::string::npos);
     REQUIRE(folder.run("sweep run small.toml --json -q") == 0);
@@ -292,7 +292,7 @@ TEST_CASE("failed units are recorded, and trained again only with --retry-failed
     text[100] = '!';
     folder.write("corpus.txt", text);
     CHECK(folder.run("sweep run small") == 1);
-    CHECK(folder.err().find("another recipe than was planned") != std::string::npos);
+    CHECK(folder.err().find("not the recipe that was planned") != std::string::npos);
     CHECK(folder.run("sweep run small -q") == 1);  // not retried
     CHECK(folder.run("sweep status small --json") == 0);
     CHECK(json::parse(folder.out())["failed"] == 2);
@@ -386,7 +386,7 @@ TEST_CASE("excluded runs are not planned, and a setting without policies has no 
     }
     CHECK(rows ==
           std::set<std::string>{"1,0,fp32 tf32", "1,3,fp32 tf32", "2,0,fp32 tf32 pure-bf16 pure-bf16-sr pure-fp16"});
-    CHECK(folder.run("sweep plan small.toml --csv") == 0);  // a policy is timed only once
+    CHECK(folder.run("sweep plan small.toml --csv") == 0);  // does not time the policies again
     CHECK(folder.err().empty());
 }
 

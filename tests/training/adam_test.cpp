@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests optimisers: each Adam kernel against a transcription of its source, the parameters that decay, and the loss of
-// a step.
+// Tests the optimisers. Compares each Adam kernel with a transcription of its source code, and checks which parameters
+// decay. Also tests the loss of a step.
 #include "experiments/training/run/optimizer/adam_kernels.hpp"
 #include "tests/oracle/reference_adamw.hpp"
 #include "tests/training/trained.hpp"
@@ -36,7 +36,7 @@ struct Moved {
     bool operator==(const Moved&) const = default;
 };
 
-/// Returns one element after a step of the backend.
+/// Returns a weight and its moments after one Adam step of the backend.
 Moved moved(Moved x, float g, const Adam& step) {
     CpuBackend backend(1);
     Tensor p = backend.empty({1}), gradient = backend.empty({1}), m = backend.empty({1}), v = backend.empty({1});
@@ -86,8 +86,8 @@ Moved by_fused(Moved x, float g, const Adam& s, float (*r)(float)) {
     return {r(p), r(m), r(v)};
 }
 
-/// Computes the same lines with fused multiply-adds, as torch's vector code on a CPU does. `fused` uses long double,
-/// which holds a product of two fp32 numbers exactly. With `is_foreach`, the factors of `mul_` are also rounded by `r`.
+/// Computes torch/optim/adam.py with fused multiply-adds, as torch's vector code on a CPU does. `fused` uses long
+/// double, which holds a product of two fp32 numbers exactly. If `is_foreach`, `r` also rounds the factors of `mul_`.
 Moved by_cpu_lines(Moved x, float g, const Adam& s, float (*r)(float), bool is_foreach = false) {
     const auto factor = [&](double number) { return is_foreach ? r(fp32_of(number)) : fp32_of(number); };
     const auto fused = [](float a, float b, float c) {
@@ -138,7 +138,7 @@ Adam step_of(std::string_view name, Format format) {
 
 }  // namespace
 
-TEST_CASE("each kernel of Adam rounds where its source rounds, with every option, in bf16 and in fp32",
+TEST_CASE("each Adam kernel rounds where its source code rounds, with every option, in bf16 and in fp32",
           "[experiments][optimizer]") {
     using ByHand = Moved (*)(Moved, float, const Adam&, float (*)(float));
     const std::pair<const char*, ByHand> kernels[] = {
@@ -150,7 +150,8 @@ TEST_CASE("each kernel of Adam rounds where its source rounds, with every option
         {"multi-tensor", by_multi_tensor}};
     std::mt19937 words(7);
     std::normal_distribution<float> normal;
-    std::map<std::string, int> differ;  // from fused, or from single-cpu
+    // Number of results of each kernel that differ from those of `fused`. For `foreach-cpu`, those of `single-cpu`.
+    std::map<std::string, int> differ;
     for (const bool is_low : {false, true}) {
         float (*r)(float) = is_low ? to_bf16 : same;
         const Format format = is_low ? bf16 : fp32;
@@ -180,7 +181,7 @@ TEST_CASE("each kernel of Adam rounds where its source rounds, with every option
             }
         }
     }
-    // The test distinguishes the kernels.
+    // The kernels differ on these inputs, so the test can distinguish them.
     CHECK(differ["single"] > 100);
     CHECK(differ["multi-tensor"] > 10);
     CHECK(differ["foreach-cpu"] > 10);
@@ -210,7 +211,7 @@ TEST_CASE("weight decay shrinks matrices, but neither biases nor norms", "[exper
                 ++matrices;
                 double largest = 0;
                 for (std::size_t i = 0; i < a.size(); ++i) {
-                    // b = a - lr decay start, each rounded a few times to fp32.
+                    // Except for a few roundings to fp32, b must be equal to a - lr * decay * start.
                     const double wanted = double{a[i]} - options.lr * options.weight_decay * double{start[i]};
                     largest = std::max(largest, std::abs(double{b[i]} - wanted) /
                                                     (0x1p-22 * std::max(1.0, std::abs(double{start[i]}))));
@@ -233,7 +234,7 @@ TEST_CASE("the loss of a step is the mean over its micro-batches and ranks", "[e
             options.batch = 4 * ranks;
             TinyRun run(load_policy("fp32"), ModelKind::gpt2, options);
             const StepResult result = run.next();
-            // In fp32 the policy's loss differs from the exact one by the rounding of a few numbers near 3.
+            // In fp32, the policy's loss differs from the exact loss by the rounding of a few numbers near 3.
             CHECK(result.loss == Approx(std::log(24.0)).epsilon(0.2));
             CHECK(std::abs(double{result.loss_rounded} - result.loss) < 1e-5);
         }

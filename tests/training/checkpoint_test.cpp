@@ -79,8 +79,8 @@ Experiment tiny_experiment(const fs::path& directory) {
 const std::atomic<bool> never{false};
 struct PulledPlug {};
 
-/// Runs to the end, or until `plug(progress)` returns true, as if the process were killed then. Returns whether it
-/// reached the end.
+/// Runs the experiment. When `plug(progress)` returns true, the run ends at once, as if the process were killed.
+/// Returns whether the experiment reached its end.
 bool run(Experiment experiment, const std::function<bool(const Progress&)>& plug = {},
          std::vector<std::string>* notes = nullptr, int threads = 1, Simd simd = chosen_simd()) {
     CpuBackend backend(threads, simd);
@@ -162,8 +162,9 @@ std::string edited(std::string bytes, const std::string& from, const std::string
 
 }  // namespace
 
-TEST_CASE("the tiny run skips steps, also at a checkpoint, and takes others", "[experiments][checkpoint]") {
-    // The tests below rely on this.
+TEST_CASE("the tiny run of these tests takes some steps and skips others, including a step at a checkpoint",
+          "[experiments][checkpoint]") {
+    // The tests below need skipped steps, completed steps, and a skipped step at a checkpoint.
     const fs::path directory = fresh_folder("restless");
     run(tiny_experiment(directory));
     std::map<std::string, int> skipped, taken;
@@ -229,7 +230,7 @@ TEST_CASE("a run resumed with more threads and another SIMD path writes the same
             experiment, [](const Progress& p) { return p.index == 1 && p.step == 7; }, nullptr, 1, paths[i]);
         REQUIRE(run(resumed(directory), {}, nullptr, 3, paths[(i + 1) % paths.size()]));
         auto wanted = reference();
-        wanted["manifest.json"] = csv::read_text(directory / "manifest.json");  // names the device of its start
+        wanted["manifest.json"] = csv::read_text(directory / "manifest.json");  // names the device of the first process
         check_same_rows(directory, wanted);
         fs::remove_all(directory);
     }
@@ -284,7 +285,7 @@ TEST_CASE("a checkpoint whose step is zero or negative is refused", "[experiment
     fs::remove_all(directory);
 }
 
-TEST_CASE("a refused checkpoint is named, and the run resumes from the previous one or from its start",
+TEST_CASE("a refused checkpoint is reported, and the run resumes from the previous checkpoint or from its beginning",
           "[experiments][checkpoint]") {
     const fs::path other = fresh_folder("other_model");
     Experiment wider = tiny_experiment(other);
@@ -355,7 +356,7 @@ TEST_CASE("a checkpoint with the tensors or the loss scaler of another policy is
     fs::remove_all(directory);
 }
 
-TEST_CASE("resuming writes the same bytes, whatever the lengths of the files after a kill",
+TEST_CASE("resuming writes the same bytes, regardless of the lengths of the files after a kill",
           "[experiments][checkpoint]") {
     const fs::path ended = ended_directory("lengths");
     const Checkpoint newest = parse_checkpoint(csv::read_text(checkpoints_of(ended).front()), "");
@@ -365,8 +366,8 @@ TEST_CASE("resuming writes the same bytes, whatever the lengths of the files aft
         CAPTURE(trial);
         const fs::path directory = fresh_folder("cut");
         fs::copy(ended, directory, fs::copy_options::recursive);
-        // Truncates files to random lengths. The smallest length is that at the checkpoint, to which a resume truncates
-        // them. At most lengths, the last row is incomplete.
+        // Truncates most of the files to random lengths. No file becomes shorter than it was at the newest checkpoint,
+        // because a resume truncates it to that length. A random length mostly leaves the last row incomplete.
         for (std::size_t i = 0; i < 4; ++i) {
             const auto least = newest.files[i].bytes, most = fs::file_size(directory / names[i]);
             if (random() % 4 != 0) fs::resize_file(directory / names[i], least + random() % (most - least + 1));
@@ -383,14 +384,15 @@ TEST_CASE("resuming writes the same bytes, whatever the lengths of the files aft
         if (trial == 11) fs::resize_file(directory / "exponents.csv", newest.files[3].bytes - 1);
         std::vector<std::string> notes;
         REQUIRE(run(resumed(directory), {}, &notes));
-        CHECK(notes.size() == (trial == 9 || trial == 11 ? 1u : 0u));  // the older checkpoint still has all its rows
+        // In trials 9 and 11, rows before the newest checkpoint are missing. All rows before the older one remain.
+        CHECK(notes.size() == (trial == 9 || trial == 11 ? 1u : 0u));
         check_same_rows(directory, reference());
         fs::remove_all(directory);
     }
     fs::remove_all(ended);
 }
 
-TEST_CASE("a directory that contains little more than a manifest starts from the first step",
+TEST_CASE("a run resumes from its first step if its directory contains little more than a manifest",
           "[experiments][checkpoint]") {
     for (const char* header : {"", "run,pol", "whole"}) {
         CAPTURE(header);
@@ -515,7 +517,7 @@ TEST_CASE("every second run of a plan, trained in a separate directory, writes t
         std::string lines;
         for (StepRow row : CsvReader<StepRow>(folder / StepRow::file).rows()) {
             if (row.run != run.name) continue;
-            if (!run.is_baseline) row.baseline_loss = row.gap = std::nullopt;  // the baseline ran elsewhere
+            if (!run.is_baseline) row.baseline_loss = row.gap = std::nullopt;  // the separate directory has no baseline
             csv::append_line(lines, row);
         }
         return lines;
@@ -547,7 +549,7 @@ TEST_CASE("force replaces a run and its checkpoints", "[experiments][checkpoint]
     fs::remove_all(directory);
 }
 
-TEST_CASE("a manifest repeats a run exactly, or is refused", "[experiments][checkpoint]") {
+TEST_CASE("a run is repeated exactly from its manifest, or the manifest is refused", "[experiments][checkpoint]") {
     const fs::path first = fresh_folder("first"), second = fresh_folder("second"), text = folder("corpus.txt"),
                    base = folder("base.toml"), own = folder("own.toml");
     write(text, std::string(4000, 'x') + "some text that is not all the same" + std::string(400, 'y'));
@@ -557,7 +559,7 @@ TEST_CASE("a manifest repeats a run exactly, or is refused", "[experiments][chec
     Experiment e = tiny_experiment(first);
     e.policies = {load_policy("fp32"), load_policy(own.string())};
     e.seeds = {3};
-    // No number has its default value.
+    // Every number differs from its default.
     e.model = {.layers = 1,
                .width = 12,
                .heads = 3,
@@ -579,7 +581,7 @@ TEST_CASE("a manifest repeats a run exactly, or is refused", "[experiments][chec
     e.command = {"macheps", "train"};
     REQUIRE(run(e));
 
-    // The base that `own` extends has changed, but the manifest contains its old text.
+    // The policy that `own` extends has changed, but the manifest contains its old text.
     write(base, "name = \"base\"\n[[rule]]\nsites = \"*:forward.out\"\ncast = \"e5m2\"\n");
     const auto repeated = [&] {
         Experiment again = read_manifest(first / "manifest.json").experiment;
@@ -617,7 +619,7 @@ TEST_CASE("a manifest repeats a run exactly, or is refused", "[experiments][chec
     CHECK_THROWS_AS(spoiled("\"schema\": 2", "\"schema\": 3"), Error);
     CHECK_THROWS_AS(spoiled("\"clip\"", "\"klip\""), Error);
     CHECK_THROWS_AS(spoiled("\"steps\": 8", "\"steps\": \"8\""), Error);
-    CHECK_THROWS_AS(spoiled("\"fp16\"", "\"bf16\""), Error);  // in the casts that the policy resolved to
+    CHECK_THROWS_AS(spoiled("\"fp16\"", "\"bf16\""), Error);  // changes a cast of the resolved policy
     CHECK_THROWS_AS(spoiled("{", "["), Error);
     for (const fs::path& path : {first, second, text, base, own}) fs::remove_all(path);
 }
@@ -648,7 +650,7 @@ TEST_CASE("a loss scaler continues from its saved state", "[experiments][checkpo
     }
 }
 
-TEST_CASE("the reasons of a layer filter do not change the recipe", "[checkpoint]") {
+TEST_CASE("the recorded reasons why a filter leaves out layers are not part of the recipe's text", "[checkpoint]") {
     const auto with = [](const std::string& reason, const std::string& toml) {
         return recipe_text("{\"policies\": {\"mine\": {\"toml\": \"" + toml + "\", \"left_out\": [\"block.0\"]" +
                            (reason.empty() ? "" : ", \"left_out_why\": [\"" + reason + "\"]") + "}}}");

@@ -15,7 +15,7 @@ namespace data_test {
 using namespace macheps;
 using namespace macheps::training;
 
-TEST_CASE("the language's probabilities sum to one and give its entropy", "[experiments][data]") {
+TEST_CASE("the probabilities of the synthetic language sum to one and give its entropy", "[experiments][data]") {
     for (const std::int64_t vocabulary : {9, 64, 100}) {
         const SyntheticLanguage language(vocabulary);
         for (const bool announces : {false, true}) {
@@ -28,7 +28,7 @@ TEST_CASE("the language's probabilities sum to one and give its entropy", "[expe
                     sum += p;
                     if (p > 0) entropy -= p * std::log(p);
                 }
-                // Probabilities are multiples of 2^-36; a sum of n of them errs by at most n u.
+                // Probabilities are multiples of 2^-36. A sum of n probabilities has an error of at most n u.
                 CHECK(std::abs(sum - 1) <= vocabulary * 0x1p-53);
                 CHECK(std::abs(entropy - language.entropy(second, last, announces)) <= 64 * vocabulary * 0x1p-53);
             }
@@ -40,7 +40,7 @@ TEST_CASE("documents follow the probabilities from which the entropy floor is co
     const SyntheticLanguage language(16);
     const std::int64_t context = 32, samples = 64;
     std::map<std::pair<int, int>, std::map<int, int>>
-        counts;  // plain contexts, where no span may be announced or copied
+        counts;  // how often each token follows each pair of tokens, except where a copied span may begin or continues
     int announced = 0, could_announce = 0;
     for (std::uint32_t step = 0; step < 60; ++step) {
         const Batch batch = language.batch(Split::train, 1, step, samples, context);
@@ -66,7 +66,8 @@ TEST_CASE("documents follow the probabilities from which the entropy floor is co
     }
     const double q = 1.0 / 16, rate = static_cast<double>(announced) / could_announce;
     CHECK(std::abs(rate - q) < 5 * std::sqrt(q * (1 - q) / could_announce));
-    // Chi-squared test of the most frequent context. With 15 degrees of freedom, it exceeds 50 with probability 1e-5.
+    // Chi-squared test of the most frequent context. With 15 degrees of freedom, the statistic exceeds 50 with a
+    // probability of 1e-5.
     const auto most = std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) {
         const auto total = [](const auto& c) {
             int n = 0;
@@ -98,7 +99,7 @@ TEST_CASE("a batch depends only on its split, seed and step", "[experiments][dat
     CHECK(language.batch(Split::train, 3, 6, 4, 32).tokens != first.tokens);
     CHECK(language.batch(Split::train, 4, 5, 4, 32).tokens != first.tokens);
     CHECK(language.batch(Split::held_out, 3, 5, 4, 32).tokens != first.tokens);
-    // The first sample of a larger batch is the same document.
+    // A larger batch begins with the same documents.
     const Batch larger = language.batch(Split::train, 3, 5, 8, 32);
     CHECK(std::equal(first.tokens.begin(), first.tokens.end(), larger.tokens.begin()));
     CHECK(first.entropy_floor > 0.5);
@@ -133,7 +134,7 @@ TEST_CASE("the tokens of a text are its bytes, and the last tenth is held out", 
 
 TEST_CASE("a text that is missing or too short is refused", "[experiments][data]") {
     const auto path = write_text("macheps_short_test.txt", 329);
-    CHECK_NOTHROW(TokenFile({.train = path}, 31));  // a tenth of 329 is 32: one sample of 31 + 1
+    CHECK_NOTHROW(TokenFile({.train = path}, 31));  // a tenth of 329 is 32, enough for one sample of 31 + 1 bytes
     CHECK_THROWS_AS(TokenFile({.train = path}, 32), Error);
     CHECK_THROWS_AS(TokenFile({.train = "/nowhere/at/all.txt"}, 8), Error);
     CHECK_THROWS_AS(TokenFile({.train = test::disk_folder()}, 8), Error);
@@ -144,7 +145,8 @@ TEST_CASE("a text that is missing or too short is refused", "[experiments][data]
 
 namespace {
 
-/// Returns a file of `tokens`, each a T. It begins with llm.c's header if `magic` is not 0.
+/// Returns the bytes of a token file in which each token is a T. If `magic` is not 0, the file begins with llm.c's
+/// header.
 template <class T>
 std::vector<std::byte> token_bytes(const std::vector<std::uint32_t>& tokens, std::int32_t magic = 0,
                                    std::int32_t version = 0) {
@@ -179,7 +181,7 @@ std::filesystem::path write_bytes(const std::string& name, std::span<const std::
 
 }  // namespace
 
-TEST_CASE("the format of a token file follows from its magic number, or else from its name", "[experiments][data]") {
+TEST_CASE("a token file's magic number determines its format; without one, its name does", "[experiments][data]") {
     const std::vector<std::uint32_t> tokens{5, 0, 50256, 65535, 7};
     const auto raw = token_bytes<std::uint16_t>(tokens), llmc = token_bytes<std::uint16_t>(tokens, gpt2, 1),
                wide = token_bytes<std::uint32_t>({1, 128255, 2}, llama3, 7);
@@ -287,8 +289,8 @@ TEST_CASE("with a separate held-out file, the whole first file is used for train
         first_of_train.insert({a.tokens[0], a.tokens[8]});
         first_of_val.insert({b.tokens[0], b.tokens[8]});
     }
-    // 8 + 1 tokens can begin at 12 places in 20 tokens, and at 4 places in 12. The probability that 80 draws miss any
-    // of 12 places is below 12 (11/12)^80 < 0.012, and the draws are fixed.
+    // A sample of 8 + 1 tokens can begin at 12 places in 20 tokens, and at 4 places in 12 tokens. The probability that
+    // 80 draws miss any of 12 places is below 12 (11/12)^80 < 0.012. The draws are the same in every run of this test.
     CHECK(first_of_train.size() == 12);
     CHECK(first_of_val == std::set<std::int32_t>{1000, 1001, 1002, 1003});
     // A batch is a function of (seed, step).

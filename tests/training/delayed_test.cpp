@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests delayed scaling in training: the scale of each step, when histories are updated, and which passes leave them
-// unchanged.
+// Tests delayed scaling in training: the scale of each step, the updates of the amax histories, and the passes that
+// must not change a history.
 #include "experiments/training/model/histories.hpp"
 #include "experiments/training/run/evaluator.hpp"
 #include "tests/test.hpp"
@@ -21,7 +21,7 @@ using namespace macheps::training;
 
 namespace {
 
-/// Records the amax of the input and the scales of every cast that has a scale, by slot.
+/// Records the casts of each slot whose casts have a scale: the amax of the input, and the scales.
 class Scales final : public Observer {
   public:
     struct Seen {
@@ -76,7 +76,7 @@ TEST_CASE("a tensor is cast with the scale that follows from earlier steps", "[e
         run.step.model().rounder().observe(&scales);
         run.run(6);
         // Two blocks have four linears each. The activation and the weight are cast in the forward pass, and the
-        // gradient in the backward pass. The other operands reuse these codes.
+        // gradient in the backward pass. The other operands of matmuls reuse the codes of these three casts.
         CHECK(scales.seen.size() == 2 * 4 * 3);
         for (const auto& [slot, casts] : scales.seen) {
             CAPTURE(slot);
@@ -94,7 +94,8 @@ TEST_CASE("a tensor is cast with the scale that follows from earlier steps", "[e
     }
 }
 
-TEST_CASE("each micro-batch adds one entry to a history, and all ranks together add one", "[experiments][recipe]") {
+TEST_CASE("each micro-batch adds one entry to an amax history, and the ranks of a step add one entry together",
+          "[experiments][recipe]") {
     TrainOptions options = test::TinyRun::tiny_options();
     options.micro_batches = 2;
     test::TinyRun two(delayed(""), ModelKind::gpt2, options);
@@ -103,7 +104,7 @@ TEST_CASE("each micro-batch adds one entry to a history, and all ranks together 
     two.run(3);
     for (const auto& [slot, casts] : scales.seen) {
         CAPTURE(slot);
-        REQUIRE(casts.size() == 6);  // the weight is cast again as well, because its scale has changed
+        REQUIRE(casts.size() == 6);  // each micro-batch casts the weight again, because its scale has changed
         for (std::size_t i = 0; i < 6; ++i) {
             CHECK(casts[i].encode ==
                   scale_after(casts, i, 1024, slot.ends_with("input_grad.a") ? 57344.0f : 448.0f, 0));
@@ -128,7 +129,7 @@ TEST_CASE("each micro-batch adds one entry to a history, and all ranks together 
     }
 }
 
-TEST_CASE("one infinity freezes a scale for as many updates as the history has entries", "[experiments][recipe]") {
+TEST_CASE("one infinity freezes a scale for as many updates as the amax history has entries", "[experiments][recipe]") {
     AmaxHistory history(*find_scale_rule("te_delayed"), e4m3fn, {.length = 16});
     std::vector<float> scales;
     for (int step = 0; step < 40; ++step) {
@@ -136,14 +137,14 @@ TEST_CASE("one infinity freezes a scale for as many updates as the history has e
         history.observe(step == 5 ? std::numeric_limits<float>::infinity() : 0.001f * static_cast<float>(40 - step));
         history.update();
     }
-    // The scale of step 5, which follows from steps 0 to 4, stays for 16 updates (the length of the history), from step
-    // 6 to step 21.
+    // The scale of step 5 follows from steps 0 to 4. The infinity of step 5 keeps the scale unchanged for 16 updates,
+    // which is the length of the history. Steps 6 to 21 therefore have the same scale.
     for (std::size_t step = 6; step <= 21; ++step) CHECK(scales[step] == scales[5]);
     CHECK(scales[22] != scales[5]);
     CHECK(scales[22] == 448.0f / (0.001f * 34));
 }
 
-TEST_CASE("the age of a scale counts updates without a change, and consecutive updates without a usable amax",
+TEST_CASE("a scale has two counters: updates since its last change, and consecutive updates without a usable amax",
           "[experiments][recipe]") {
     const CastRule rule{.format = e4m3fn,
                         .granularity = find_granularity("tensor"),
@@ -199,7 +200,7 @@ TEST_CASE("the first step of delayed scaling loses a third of the gradients to u
     Lost lost;
     step.model().rounder().observe(&lost);
     step.run(0, Sampling::counts);
-    // The specification counts 32.2 % on a model of this size.
+    // According to the specification fp8-recipes, 32.2 % of the gradients underflow in a model of this size.
     CHECK(static_cast<double>(lost.underflow) > 0.30 * static_cast<double>(lost.count));
     CHECK(static_cast<double>(lost.underflow) < 0.35 * static_cast<double>(lost.count));
     lost = {};
@@ -245,7 +246,7 @@ TEST_CASE("a run resumes from its checkpoint with the same histories", "[experim
         rest.next_step = 3;
         rest.run(4);
         CHECK(rest.state() == whole.state());
-        // Without the histories, the results differ.
+        // If the histories are lost, the results differ.
         test::TinyRun forgetful(delayed(words));
         forgetful.step.load(checkpoint);
         forgetful.step.model().rounder().histories() = AmaxHistories(forgetful.resolved);
@@ -276,8 +277,8 @@ TEST_CASE("a scale rule that ignores NaN scales a tensor by the amax of its numb
     CHECK(te.view.data[3] != te.view.data[3]);
     const Value ao = rounder.apply(Slot(torchao, "block.0.mlp.up:forward.a"), {x.view()}, buffer);
     CHECK(ao.scale.decode != ao.scale.decode);
-    // A tensor of zeros: TE does not scale it, torchao divides by its lower bound of the amax, and both decode to
-    // zeros.
+    // Transformer Engine does not scale a tensor of zeros. torchao computes a scale from the smallest amax that it
+    // allows. In both cases, the decoded values are zeros.
     backend.fill(x, 0.0f);
     for (const ResolvedPolicy* each : {&policy, &torchao}) {
         const Value zeros = rounder.apply(Slot(*each, "block.0.mlp.up:forward.a"), {x.view()}, buffer);

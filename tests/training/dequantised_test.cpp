@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the machine fp32.dequantised: it reads dequantised values, where other machines read codes and scales.
+// Tests the machine fp32.dequantised. It multiplies dequantised values, whereas other machines read codes and scales.
 #include "core/error.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "emulation/machine/table.hpp"
@@ -28,7 +28,8 @@ std::vector<float> random_values(std::int64_t count, unsigned seed) {
     return values;
 }
 
-/// Results of a linear layer without a bias: Y of X [tokens, 128] and W [32, 128], and dW of X and a random dY.
+/// Results of a linear layer without a bias: the output Y = X W^T and the weight gradient dW = dY^T X. X [tokens, 128],
+/// W [32, 128] and dY are random.
 struct Products {
     std::vector<float> y, dw;
 };
@@ -57,7 +58,7 @@ Products products(const std::string& recipe, const std::string& machine) {
     return all;
 }
 
-/// Casts a tensor [rows, columns] by the text `cast`, and returns the decoded values.
+/// Casts a tensor [rows, columns], and returns the decoded values. `cast` is the text of the cast in a policy file.
 std::vector<float> decoded(const std::string& cast, const std::vector<float>& values, std::int64_t columns,
                            bool k_is_last) {
     CpuBackend backend(1);

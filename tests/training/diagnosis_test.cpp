@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests that diagnoses describe what happened in a run. For each diagnosis, one policy is trained that shows it, and
-// another that does not.
+// Tests that diagnoses describe what happened in a run. For each diagnosis, the tests train a policy that has the
+// problem, and another policy that does not have it.
 #include "reports/findings/diagnosis.hpp"
 
 #include "emulation/cpu/cpu_backend.hpp"
@@ -129,7 +129,7 @@ TEST_CASE("a loss scale that starts far too high causes an overflow cascade and 
     CHECK(figure_of(finding_of(verdicts, "high", "first-steps-skipped"), "lr") == taken->lr);
     CHECK(cascade.sentence().find("from 2^40 to ") != std::string::npos);
 
-    // The same rows with a schedule that waits for the optimiser's steps.
+    // If the schedule does not advance in skipped steps, "schedule-over-skips" is not diagnosed.
     Log waiting = log;
     for (RunLog& run : waiting.runs) {
         for (std::size_t i = 1; i < run.steps.size(); ++i) {
@@ -150,20 +150,21 @@ TEST_CASE("a loss scaler that can no longer lower its scale is diagnosed: it fai
                        variant("finds-one", "amp-fp16", "[loss_scaler]\nkind = \"ds-fused\"\nmin_scale = 1.0\n")}));
     const Verdicts verdicts = diagnose(log);
     const Diagnosed& raises = finding_of(verdicts, "raises", "scale-at-floor");
-    CHECK(raises.seen.step == 10);  // 2^40 to 2^31 in the ten steps before
+    CHECK(raises.seen.step == 10);  // the scale falls from 2^40 to 2^31 in the ten steps before
     CHECK(figure_of(raises, "scale") == 0x1p30);
     CHECK(figure_of(raises, "skipped") == 11);
     const Diagnosed& stays = finding_of(verdicts, "stays", "scale-at-floor");
     CHECK(stays.seen.step == 10);
     CHECK(figure_of(stays, "scale") == 0x1p30);
     CHECK(figure_of(stays, "skipped") == 30);
-    // A scale that cannot fall is not a cascade.
+    // A static scale cannot fall, so an overflow cascade is not diagnosed.
     CHECK(ids_of(verdicts, "static") == Ids{"scale-at-floor", "first-steps-skipped", "schedule-over-skips"});
     CHECK(ids_of(verdicts, "finds-one").empty());
 }
 
-TEST_CASE("a forward pass beyond fp16's range is diagnosed by NaN losses, the scale and the site",
-          "[diagnosis][nan-in-loss][activation-overflow][divergence-after-spike][scale-at-floor]") {
+TEST_CASE(
+    "if activations exceed fp16's range, NaN losses, the overflowing site and the falling loss scale are diagnosed",
+    "[diagnosis][nan-in-loss][activation-overflow][divergence-after-spike][scale-at-floor]") {
     const TemporaryFolder folder;
     Experiment experiment = small({load_policy("amp-fp16"), load_policy("amp-bf16")}, 80);
     experiment.options.lr = 3;
@@ -268,7 +269,7 @@ TEST_CASE("gradient underflow is diagnosed with its site, and loss scaling reduc
     }
 }
 
-TEST_CASE("if gradients are clipped before unscaling, their norms are wrong by the loss scale",
+TEST_CASE("if gradients are clipped before unscaling, their norms are wrong by a factor of the loss scale",
           "[diagnosis][clip-before-unscale]") {
     const TemporaryFolder folder;
     Policy early = variant("early", "amp-fp16", "");
@@ -310,7 +311,7 @@ TEST_CASE("micro-batches added in bf16 are diagnosed from the settings", "[diagn
     CHECK_FALSE(ids_of(divided, "pure-bf16").contains("narrow-accumulation"));
 }
 
-TEST_CASE("a wire between ranks is diagnosed if it is narrower than fp32", "[diagnosis][narrow-wire]") {
+TEST_CASE("the wire format between ranks is diagnosed if it is narrower than fp32", "[diagnosis][narrow-wire]") {
     const TemporaryFolder folder;
     Experiment experiment =
         small({variant("low", "amp-bf16", "[reduce]\nwire = \"bf16\"\n"), load_policy("amp-bf16")}, 10);
@@ -334,7 +335,7 @@ TEST_CASE("layers that a policy leaves out are diagnosed", "[diagnosis][layers-l
         "[[rule]]\nsites = [\"block.*.mlp.up\", \"lm_head\"]\nforward = { a = \"bf16\" }\nmultiple_of = ";
     const Verdicts verdicts = diagnose(
         trained(folder, small({variant("odd", "fp32", rule + "16\n"), variant("even", "fp32", rule + "8\n")}, 10)));
-    CHECK(ids_of(verdicts, "odd") == Ids{"layers-left-out"});  // a vocabulary of 40
+    CHECK(ids_of(verdicts, "odd") == Ids{"layers-left-out"});  // the vocabulary of 40 is not a multiple of 16
     CHECK(finding_of(verdicts, "odd", "layers-left-out").seen.site == "lm_head");
     CHECK(ids_of(verdicts, "even").empty());
 }
@@ -400,7 +401,7 @@ TEST_CASE("every diagnosis is documented, and its sentence is complete in every 
         CHECK(text.find(finding.sentence()) != std::string::npos);
         CHECK(json.find(finding.sentence()) != std::string::npos);
         CHECK(page.find(escape_html(finding.sentence().substr(1))) !=
-              std::string::npos);  // begins with a capital letter there
+              std::string::npos);  // the page begins the sentence with a capital letter
         CHECK(page.find(escape_html(finding.diagnosis->remedy.substr(1))) != std::string::npos);
     }
 }

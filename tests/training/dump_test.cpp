@@ -35,7 +35,8 @@ fs::path scratch() {
     return path;
 }
 
-/// Runs fp32 and `policy` for 4 steps; dumps `policy` at `step`, unless that is negative.
+/// Returns an experiment that trains fp32 and `policy` for 4 steps. It dumps step `step` of `policy`, unless `step` is
+/// negative.
 Experiment experiment(const std::string& policy, std::int64_t step) {
     Experiment e;
     e.policies.push_back(load_policy("fp32"));
@@ -94,7 +95,7 @@ TEST_CASE("exported inputs are the initial weights of every seed and the tokens 
         CHECK(inputs.at("seed5:samples").shape == std::vector<std::int64_t>{8, 3, 17});
         CHECK(inputs.values<std::int32_t>("seed5:samples") != inputs.values<std::int32_t>("seed7:samples"));
 
-        // Step 3 has the last two of the eight micro-batches.
+        // Step 3 uses the last two of the eight micro-batches.
         e.dump.step = 3;
         e.inputs_file.clear();
         const Safetensors last = dump_of(e);
@@ -128,8 +129,8 @@ TEST_CASE("a dumped step has every slot of every site and every tensor of every 
                     const bool made_once =
                         site.name.ends_with("attn.rope") &&
                         (slot == "forward.cos" || slot == "forward.sin" || slot == "forward.inv_freq");
-                    // The mean loss is one number, tokens have no gradient; a gpt2 model has no lm_head bias, a llama
-                    // no bias at all.
+                    // These slots have no tensor: the mean loss is a single number, tokens have no gradient, a gpt2
+                    // model has no lm_head bias, and a llama has no biases.
                     const bool absent = slot == "forward.mean" || made_once ||
                                         (site.name == "embed" && slot == "grad.out") ||
                                         ((kind == ModelKind::llama || site.name == "lm_head") &&
@@ -172,7 +173,8 @@ TEST_CASE("a dump contains the gradients of each rank and the buckets that are r
         return all;
     }();
     CHECK(names == std::vector<std::string>(state.rbegin(), state.rend()));
-    // torch's mean: each part times fl32(1/3), added up from +0 in the order of ranks.
+    // torch computes the mean by multiplying each part by fl32(1/3) and adding the products to +0 in the order of the
+    // ranks.
     for (const std::string& name : names) {
         CAPTURE(name);
         const auto sum = dump.values<float>(name + ":grad");
@@ -214,7 +216,7 @@ TEST_CASE("a step's loss is the fp64 loss of its logits, and loss_rounded has th
             if (row.step == 2) at[row.policy] = row;
         }
         const StepRow& row = at.at(policy);
-        // The loss of a row errs by a few units in the last place of its terms, which are below 8.
+        // The error of the loss in a row is a few units in the last place of its terms, which are below 8.
         CHECK(std::abs(row.loss - want) < 64 * 0x1p-53 * 8);
         CHECK(dump.values<double>("loss") == std::vector<double>{row.loss});
         CHECK(*row.baseline_loss == at.at("fp32").loss);
@@ -222,8 +224,8 @@ TEST_CASE("a step's loss is the fp64 loss of its logits, and loss_rounded has th
         const float rounded = row.loss_rounded.value();
         const bool on_bf16 = quantize(bf16, rounded, Round::nearest_even, Overflow::nonsaturate) == rounded;
         CHECK(on_bf16 == (std::string(policy) == "pure-bf16"));
-        // Logits below 8 lose 2^-20 in fp32. CUDA's autocast rounds each token's loss to fp16, and their mean stays
-        // fp32. In pure bf16 the mean is rounded as well: twice the unit roundoff.
+        // Logits below 8 lose up to 2^-20 in fp32. CUDA's autocast rounds the loss of each token to fp16, but not their
+        // mean. In pure bf16, the mean is also rounded, so the error is at most twice the unit roundoff.
         const double lost = on_bf16                             ? 2 * bf16.unit_roundoff()
                             : std::string(policy) == "amp-fp16" ? fp16.unit_roundoff()
                                                                 : 0;
@@ -235,7 +237,7 @@ TEST_CASE("a step's loss is the fp64 loss of its logits, and loss_rounded has th
     fs::remove_all(scratch());
 }
 
-TEST_CASE("a dumped step agrees with the rows and with the batches", "[experiments][dump]") {
+TEST_CASE("a dumped step agrees with the rows and the batches of its run", "[experiments][dump]") {
     const Experiment e = experiment("amp-bf16", 2);
     const Safetensors dump = dump_of(e);
     CHECK(dump.metadata_at("run") == "amp-bf16/5");
@@ -269,7 +271,7 @@ TEST_CASE("a dumped step agrees with the rows and with the batches", "[experimen
                                           at[row % 16 * 32 + column];
     }
     CHECK(same);
-    // All values of a bf16 slot are bf16 numbers, but not all weights are.
+    // All values of a bf16 slot are bf16 numbers. The stored weights are fp32 numbers.
     const auto on_grid = [&](const char* name) {
         const auto values = dump.values<float>(name);
         return std::all_of(values.begin(), values.end(),
@@ -305,9 +307,11 @@ TEST_CASE("a scaled slot is dumped with its scaled values and the factor that un
         return most;
     };
     CHECK(largest(values) == 448.0f);  // the e4m3fn maximum, to which tensorwise scaling maps the amax
-    // 448 * (amax / 448): the encode scale and its reciprocal are rounded once each.
+    // The largest code times the decode scale is 448 * (amax / 448). The encode scale and its reciprocal are each
+    // rounded once.
     CHECK(std::abs(largest(values) * scale - largest(meant)) <= 3 * 0x1p-24f * largest(meant));
-    CHECK(dump.metadata_at("holds:" + name) == "codes of e4m3fn/tensor: times " + name + ".decode_scale");
+    CHECK(dump.metadata_at("holds:" + name) ==
+          "codes of e4m3fn/tensor; the values are the codes times " + name + ".decode_scale");
     fs::remove_all(scratch());
 }
 
@@ -325,11 +329,12 @@ TEST_CASE("a dump records which arrays contain the values of codes and which con
     CHECK(values != meant);
     const Safetensors delayed = dump_of(experiment("te-delayed", 0));
     CHECK(delayed.values<float>(name + ".decode_scale").size() == 1);
-    CHECK(delayed.metadata_at("holds:" + name) == "codes of e4m3fn/tensor:te_delayed: times " + name + ".decode_scale");
+    CHECK(delayed.metadata_at("holds:" + name) ==
+          "codes of e4m3fn/tensor:te_delayed; the values are the codes times " + name + ".decode_scale");
     fs::remove_all(scratch());
 }
 
-TEST_CASE("dumping a step changes no row", "[experiments][dump]") {
+TEST_CASE("dumping a step does not change the rows of a run", "[experiments][dump]") {
     for (const char* policy : {"pure-bf16-sr", "fp8-tensorwise"}) {
         for (const std::int64_t probe_every : {0, 2}) {
             CAPTURE(policy, probe_every);

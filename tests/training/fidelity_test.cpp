@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the figures of sampled steps other than counts: the errors of casts, gradients compared with fp32's, and the
-// formats of matmul operands.
+// Tests the statistics of sampled steps, except counts: the errors of casts, the comparison of gradients with fp32, and
+// the formats of matmul operands.
 #include "experiments/training/model/matmul_formats.hpp"
 #include "experiments/training/run/evaluator.hpp"
 #include "experiments/training/run/experiment.hpp"
@@ -26,7 +26,7 @@ using macheps::test::TinyRun;
 
 namespace {
 
-/// Returns the row of one sampled cast of x [rows, columns].
+/// Casts x [rows, columns] by `rule` and returns the row that a probe records about this cast.
 SiteRow row_of(const CastRule& rule, const std::vector<float>& x, std::int64_t columns,
                Contraction contraction = Contraction::last) {
     CpuBackend backend(1);
@@ -82,8 +82,8 @@ TEST_CASE("a cast is skipped only if it changes no value of the tensor's format"
 }
 
 TEST_CASE("the errors of a cast are computed from its values", "[fidelity]") {
-    // e4m3fn: 464 is a tie that rounds to 448, and 465 overflows. 2^-9 is the smallest positive number, 1.5 times 2^-9
-    // is a tie that rounds to 2^-8, and 1 is exact.
+    // In e4m3fn, 464 is a tie that rounds to 448, and 465 overflows. 2^-9 is the smallest positive number, 1.5 times
+    // 2^-9 is a tie that rounds to 2^-8, and 1 is exact.
     const SiteRow row = row_of({.format = e4m3fn, .overflow = Overflow::saturate},
                                {464, -465, 0x1p-9f, 0x1.8p-9f, -1, 0, 0x1p-10f, 1.0625f}, 8);
     CHECK(row.overflow == 2);
@@ -105,7 +105,7 @@ TEST_CASE("the errors of a cast are computed from its values", "[fidelity]") {
     CHECK(row.bias_rel.value() == Approx(lost / size));
 }
 
-TEST_CASE("rounding overflows above the tie beyond the largest number, and at the tie if that number is odd",
+TEST_CASE("values above the tie after the largest number overflow; the tie overflows if the largest number is odd",
           "[fidelity]") {
     struct Case {
         Format format;
@@ -119,12 +119,12 @@ TEST_CASE("rounding overflows above the tie beyond the largest number, and at th
     }
 }
 
-TEST_CASE("the figures of a scaled cast are those of the scaled values, for scales of blocks and of tensors",
+TEST_CASE("the statistics of a scaled cast describe the scaled values, for block scales and tensor scales",
           "[fidelity]") {
     const std::vector<float> x = normal(64 * 128, 2);
     const double largest = 448;
-    // Computed by the definition. Each block of 32 has a power of two as its scale, by the floor rule, which saturates
-    // the largest values.
+    // Computes the statistics from their definitions. The floor rule gives each block of 32 a power of two as its
+    // scale. With these scales, the largest values of some blocks saturate.
     std::uint64_t beyond = 0, inexact = 0, flushed = 0;
     double most = 0, signed_error = 0, size = 0;
     for (std::size_t first = 0; first < x.size(); first += 32) {
@@ -153,21 +153,21 @@ TEST_CASE("the figures of a scaled cast are those of the scaled values, for scal
     CHECK(row.block_flush.value() == flushed);
     CHECK(row.headroom_bits.value() == Approx(std::log2(largest / most)));
     CHECK(row.bias_rel.value() == Approx(signed_error / size));
-    // A scale that is rounded up never saturates. One scale for the whole tensor leaves no headroom except for the
-    // rounding of the scale.
+    // If scales are rounded up, no value saturates. A single scale for the whole tensor maps the amax to the largest
+    // number of the format. Apart from the rounding of the scale, no headroom remains.
     CHECK(row_of(scaled(e4m3fn, "mx32", "ao_rceil"), x, 128).overflow_rounded.value() == 0);
     CHECK(row_of(scaled(e4m3fn, "mx32", "ao_rceil"), x, 128).headroom_bits.value() >= 0);
     CHECK(row_of(scaled(e4m3fn, "tensor", "ao_fp8"), x, 128).headroom_bits.value() == Approx(0).margin(1e-6));
     CHECK(row_of(scaled(e4m3fn, "tensor", "ao_fp8"), x, 128).block_flush.value() == 0);
 }
 
-TEST_CASE("a block is flushed if it has nonzero inputs and only zeros as outputs", "[fidelity]") {
-    // NVFP4: a block whose amax is at most 2^-20 times the tensor's amax has a scale of 0.
+TEST_CASE("a block counts as flushed if it has nonzero inputs and all of its outputs are zero", "[fidelity]") {
+    // In NVFP4, a block whose amax is at most 2^-20 times the tensor's amax has a scale of 0.
     std::vector<float> x(4 * 32, 0.0f);
     x[0] = 1;                                           // block 0 of row 0
     for (int i = 0; i < 16; ++i) x[32 + i] = 0x1p-22f;  // block 0 of row 1: flushed
     x[64 + 20] = 0x1p-22f;                              // block 1 of row 2: flushed
-    x[96 + 3] = 0x1p-4f;                                // kept; the other blocks are 0 and nothing was lost in them
+    x[96 + 3] = 0x1p-4f;                                // kept; all other blocks are zero, so they lose nothing
     const CastRule rule = scaled(e2m1fn, "nvfp4", "te_nvfp4");
     CHECK(row_of(rule, x, 32).block_flush.value() == 2);
     // Along the first axis, a block is one column of the four rows. The 1 keeps column 0, and 2^-4 keeps column 3. The
@@ -188,7 +188,7 @@ TEST_CASE("decode scales are counted by their exponents", "[fidelity]") {
     CHECK_FALSE(row_of({.format = bf16}, x, 32).scale_exp_hist.has_value());
 }
 
-TEST_CASE("the errors for normally distributed numbers are the published ones", "[fidelity]") {
+TEST_CASE("the errors for normally distributed numbers agree with published values", "[fidelity]") {
     const std::vector<float> x = normal(256 * 1024, 0);
     const SiteRow tensor = row_of(scaled(e4m3fn, "tensor", "ao_fp8"), x, 1024);
     CHECK(tensor.sqnr_db.value() == Approx(31.54).margin(0.05));
@@ -201,7 +201,7 @@ TEST_CASE("the errors for normally distributed numbers are the published ones", 
     CHECK(floor.bias_rel.value() < ceil.bias_rel.value());  // saturation shrinks values
 }
 
-TEST_CASE("gradient figures are exact for a policy without casts, and otherwise follow from the two gradients",
+TEST_CASE("an fp32 policy has no gradient error, and statistics of other policies agree with a direct computation",
           "[fidelity]") {
     const auto shadowed = [](const char* name) {
         TinyRun run(load_policy(name));
@@ -232,11 +232,11 @@ TEST_CASE("gradient figures are exact for a policy without casts, and otherwise 
     CHECK(bf16_like.cosine < 1);
     CHECK(fp8.cosine < bf16_like.cosine);
     CHECK(fp8.cosine > 0.998);                 // the embedding's gradient is not fp8
-    CHECK(fp8.snr_db < bf16_like.snr_db - 8);  // four bits fewer, of which at best two take effect
+    CHECK(fp8.snr_db < bf16_like.snr_db - 8);  // fp8 has four bits fewer, but at most two of them affect the SNR
     CHECK(fp8.min_cosine < fp8.cosine);
     CHECK(fp8.min_parameter.starts_with("block."));
 
-    // An independent computation from the gradients of fp32 and of the policy, after a step without clipping.
+    // Computes the statistics independently from the gradients of fp32 and of the policy, in a step without clipping.
     TrainOptions options = TinyRun::tiny_options();
     options.clip = 0;
     TinyRun exact(load_policy("fp32"), ModelKind::gpt2, options),
@@ -255,7 +255,7 @@ TEST_CASE("gradient figures are exact for a policy without casts, and otherwise 
     CHECK(fp8.snr_db == Approx(10 * std::log10(xx / error)).epsilon(1e-6));
 }
 
-TEST_CASE("the first diverging site is the first whose values are far from fp32's", "[fidelity]") {
+TEST_CASE("the first diverging site is the first site whose values are far from those of fp32", "[fidelity]") {
     const auto sites_of = [](const std::string& rule) {
         TinyRun run(parse_policy("extends = \"fp32\"\n" + rule, "mine.toml"));
         const RunSetup setup{.policy = run.resolved,
@@ -274,8 +274,8 @@ TEST_CASE("the first diverging site is the first whose values are far from fp32'
     };
     CHECK(sites_of("").first.empty());
     CHECK(sites_of("").distance == 0);
-    // Without a scale, the outputs of block.1.mlp.up vanish in the four bits of e2m1fn. With the three fraction bits of
-    // e4m3fn, all values stay close to fp32.
+    // The outputs of block.1.mlp.up are so small that they are lost if they are rounded to e2m1fn without a scale. If
+    // its operands are cast to e4m3fn with a scale, three fraction bits remain, and all values stay close to fp32.
     const std::string up = "[[rule]]\nsites = \"block.1.mlp.up\"\n";
     const SiteDivergence lost = sites_of(up + "forward = { out = \"e2m1fn\" }\n");
     CHECK(lost.first == "block.1.mlp.up:forward.out");
@@ -283,11 +283,11 @@ TEST_CASE("the first diverging site is the first whose values are far from fp32'
     const SiteDivergence close = sites_of(up + "forward = { a = \"e4m3fn/tensor\", b = \"e4m3fn/tensor\" }\n");
     CHECK(close.first.empty());
     CHECK(close.distance > 0);
-    // The first diverging site can be a gradient: the whole forward pass before it does not change.
+    // The first diverging site can be a gradient. The forward pass is then the same as in fp32.
     CHECK(sites_of(up + "input_grad = { out = \"e2m1fn\" }\n").first == "block.1.mlp.up:input_grad.out");
 }
 
-TEST_CASE("a gradient's distance does not depend on the loss scale, the token weight, micro-batches or ranks",
+TEST_CASE("comparing gradients with fp32 does not depend on the loss scale, token weight, micro-batches or ranks",
           "[fidelity]") {
     const test::TemporaryFolder folder;
     Experiment experiment;
@@ -315,7 +315,7 @@ TEST_CASE("a gradient's distance does not depend on the loss scale, the token we
     for (std::size_t i = 0; i < sampled.size(); ++i) {
         const StepRow& row = sampled[i];
         CAPTURE(row.run, row.step);
-        // Only sampled steps of other policies are compared with fp32.
+        // Gradients are compared with fp32 only in sampled steps, and only for policies other than fp32.
         CHECK(row.grad_cosine.has_value() == (row.policy != "fp32" && row.step % 2 == 0));
         if (row.grad_cosine) {
             CHECK(*row.grad_cosine > 0.999);
@@ -330,7 +330,7 @@ TEST_CASE("a gradient's distance does not depend on the loss scale, the token we
         CHECK(row.loss == counted[i].loss);
         CHECK_FALSE(counted[i].grad_cosine.has_value());
     }
-    // Observing changed no bit of any tensor of any step.
+    // Sampling did not change a bit of any tensor in any step.
     CHECK(csv::read_text(folder / "2/hashes.csv") == csv::read_text(folder / "0/hashes.csv"));
 }
 
@@ -345,7 +345,7 @@ TEST_CASE("the multiply-adds of a step are counted by the formats of its matmuls
                        head = 3 * t * model.vocabulary * c;
     CHECK(formats("fp32") == fmt::format("fp32*fp32:{}", hidden + attention + head));
     CHECK(formats("tf32") == fmt::format("tf32*tf32:{}", hidden + attention + head));
-    // Forward e4m3 by e4m3, both gradients e5m2 by e4m3; attention and head in bf16.
+    // The forward pass multiplies e4m3 by e4m3, and both gradients multiply e5m2 by e4m3. Attention and head use bf16.
     CHECK(formats("fp8-tensorwise") ==
           fmt::format("e4m3fn*e4m3fn:{};e5m2*e4m3fn:{};bf16*bf16:{}", hidden / 3, hidden / 3 * 2, attention + head));
 }

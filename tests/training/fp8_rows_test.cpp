@@ -22,7 +22,8 @@ using test::Told;
 
 namespace {
 
-/// Returns a model in which every layer filter keeps some linears, because their sides are multiples of 16.
+/// Returns a model in which every layer filter selects some linears for fp8, because the sides of their weights are
+/// multiples of 16.
 ModelConfig model_of(ModelKind kind) {
     return {.kind = kind,
             .layers = 2,
@@ -55,7 +56,7 @@ std::string accelerate_te(const std::string& more) {
            more + "}}";
 }
 
-/// The losses of some steps, and the state after them.
+/// The losses of a few training steps, and the state after these steps.
 struct Trained {
     std::vector<double> losses;
     std::map<std::string, std::vector<float>> state;
@@ -70,7 +71,7 @@ Trained trained(const Policy& policy, ModelKind kind = ModelKind::llama, int ste
     return result;
 }
 
-/// Returns `policy` with the optimiser, clipping and loss scaler of `other`. It keeps only its rules.
+/// Returns a policy with the rules of `policy` and with the optimiser, clipping and loss scaler of `other`.
 Policy with_step_of(const Policy& other, Policy policy) {
     policy.training = other.training;
     policy.loss_scaler = other.loss_scaler;
@@ -90,7 +91,7 @@ Policy written(const std::string& recipe, const std::string& more, const std::st
 
 }  // namespace
 
-TEST_CASE("row 18: LLaMA-Factory's fp8 trains with tensorwise scales, not with the rowwise ones of its guide",
+TEST_CASE("row 18: LLaMA-Factory's fp8 trains with tensorwise scales, not with the rowwise scales of its guide",
           "[experiments][systems]") {
     const Policy imported = policy_of(lf_ao, four);
     const ResolvedPolicy executed = resolved(imported);
@@ -161,7 +162,8 @@ TEST_CASE("row 23: torchao's float8 in Accelerate is the tensorwise recipe with 
     }
 }
 
-TEST_CASE("row 24: Transformer Engine uses max although Accelerate declares most_recent", "[experiments][systems]") {
+TEST_CASE("row 24: Transformer Engine uses the amax algorithm max although Accelerate declares most_recent",
+          "[experiments][systems]") {
     const auto policy = [](const std::string& more) { return policy_of(accelerate_te(more), accelerate); };
     const Policy unsaid = policy(", amax_history_len: 3");
     const auto by_hand = [&](const char* recipe) {
@@ -244,9 +246,9 @@ TEST_CASE("an fp8 config that its framework refuses is refused with the framewor
                            {accelerate_te(", override_linear_precision: [true, false, false]"), "accelerate", "h100",
                             "accelerate/override-linear-precision", "only for the weight gradient"},
                            {accelerate_te(", amax_history_len: 0"), "accelerate", "h100", "accelerate/fp8-history",
-                            "the history has 0 amaxes"},
+                            "the amax history has length 0"},
                            {arguments + "--fp8-format hybrid --fp8-amax-history-len 0", "megatron", "h100",
-                            "megatron/fp8-history", "the history has 0 amaxes"},
+                            "megatron/fp8-history", "the amax history has length 0"},
                            {arguments + "--fp8-format hybrid --first-last-layers-bf16", "megatron", "h100",
                             "megatron/first-last-with-delayed", "Delayed scaling does not support first / last layer"},
                            {arguments + "--fp8-format e4m3 --fp8-recipe mxfp8", "megatron", "h100",

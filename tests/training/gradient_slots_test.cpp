@@ -16,7 +16,7 @@ using namespace macheps::policy;
 using namespace macheps::training;
 using namespace macheps::reports;
 
-TEST_CASE("the slots of gradients are those that follow from the chain rule", "[experiments][reports]") {
+TEST_CASE("a slot counts as a gradient if and only if it is a gradient by the chain rule", "[experiments][reports]") {
     // Y = X W^T: dX = dY W and dW = dY^T X. S = Q K^T: dQ = dS K and dK = dS^T Q. O = P V: dP = dO V^T and dV = P^T dO.
     const std::set<std::pair<std::string, std::string>> no_gradients = {
         {"linear", "input_grad.b"}, {"linear", "weight_grad.b"}, {"scores", "grad_a.b"},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares the model with the fp64 model of the tests, which shares no code with it.
+// Compares the model with an fp64 model in tests/oracle, which shares no code with it.
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/training/model/initialise.hpp"
 #include "experiments/training/model/memory.hpp"
@@ -164,10 +164,11 @@ void check_against(const OracleShape& shape, const Case& c, int parts) {
     const double loss = oracle::loss(shape, parameters, tokens, targets, static_cast<int>(c.batch));
     const oracle::Parameters gradient = oracle::gradient(shape, parameters, tokens, targets, static_cast<int>(c.batch));
 
-    // A product over k terms errs by at most k u times the sum of its terms' magnitudes. Every block has products of at
-    // most F (the hidden width), C, C, T and D terms in the forward pass and twice as many in the backward pass, and a
-    // gradient passes through each block once. The norms, softmax, GELU or SiLU, and rotary positions (an fp32 angle of
-    // at most T radians errs by T u) add a few u each. In the 2-norm of a tensor, the error is at most
+    // Let F be the hidden width, C the width, T the context, D the width of a head and V the vocabulary. A product over
+    // k terms has an error of at most k u times the sum of its terms' magnitudes. In the forward pass, each block has
+    // products of at most F, C, C, T and D terms. In the backward pass, there are twice as many products. A gradient
+    // passes through each block once. The norms, softmax, GELU or SiLU, and rotary positions add a few u each. (An fp32
+    // angle of at most T radians has an error of T u.) In the 2-norm of a tensor, the error is at most
     // (blocks + 1) * 3 * (F + 3 C + T + D + V + 64) u. The factor of four allows for the growth of an error in later
     // blocks, whose factors are near one at these weights.
     const double u = fp32.unit_roundoff();
@@ -185,8 +186,8 @@ void check_against(const OracleShape& shape, const Case& c, int parts) {
         std::vector<double> difference(mine.size());
         for (std::size_t i = 0; i < mine.size(); ++i) difference[i] = mine[i] - reference[i];
         CAPTURE(name, norm(reference), tolerance);
-        // Relative to the largest tensor, because a gradient that cancels almost completely keeps the error of its
-        // terms.
+        // The tolerance is relative to the largest gradient of all tensors. If the terms of a gradient cancel almost
+        // completely, the gradient is small, but its error is still that of its terms.
         CHECK(norm(difference) <= tolerance * std::max(norm(reference), whole));
         if (norm(reference) > 1e-3 * whole) CHECK(norm(difference) < 1e-2 * norm(reference));
     }
@@ -203,7 +204,7 @@ TEST_CASE("loss and gradients equal those of the fp64 model up to fp32 rounding"
     for (const Case& c : cases()) check_against_oracle(c, 1);
 }
 
-TEST_CASE("gradients of micro-batches add up to those of the whole batch", "[experiments][model]") {
+TEST_CASE("the gradients of micro-batches add up to the gradient of the whole batch", "[experiments][model]") {
     const Case whole{{.layers = 2, .width = 8, .heads = 2, .context = 5, .vocabulary = 11}, 4, "two and four parts"};
     check_against_oracle(whole, 2);
     check_against_oracle(whole, 4);
@@ -219,12 +220,13 @@ TEST_CASE("gradients of micro-batches add up to those of the whole batch", "[exp
     check_against_oracle({llama, 4, "llama in two and four parts"}, 4);
 }
 
-TEST_CASE("a llama has the sizes that its docstrings promise", "[experiments][model]") {
+TEST_CASE("the named sizes of a llama have the documented widths and parameter counts", "[experiments][model]") {
     struct Row {
         const char* size;
         std::int64_t hidden, parameters;
     };
-    // Each block has 2 C + C (C + 2 K D) + C C + 3 F C parameters. Outside the blocks are V C twice (the head is
+    // C is the width, K the number of key heads, D the width of a head, F the hidden width and V the vocabulary. Each
+    // block has 2 C + C (C + 2 K D) + C C + 3 F C parameters. In addition, there are V C parameters twice (the head is
     // untied) and one norm.
     for (const Row& row : {Row{"tiny", 192, 2 * (2 * 64 + 4 * 64 * 64 + 3 * 192 * 64) + 2 * 64 * 64 + 64},
                            Row{"small", 352, 4 * (2 * 128 + 4 * 128 * 128 + 3 * 352 * 128) + 2 * 256 * 128 + 128},
@@ -241,7 +243,8 @@ TEST_CASE("a llama has the sizes that its docstrings promise", "[experiments][mo
     CHECK(grouped.qkv_width() == 64 + 2 * 32);
 }
 
-TEST_CASE("a framework's memory is the sum of the tensors that training and autograd keep", "[experiments][model]") {
+TEST_CASE("a framework's estimated memory is the sum of the tensors that training and autograd keep",
+          "[experiments][model]") {
     const ModelConfig gpt2{.layers = 2, .width = 24, .heads = 4, .context = 5, .vocabulary = 11};
     ModelConfig llama = gpt2, wider = gpt2;
     llama.kind = wider.kind = ModelKind::llama;
@@ -258,8 +261,8 @@ TEST_CASE("a framework's memory is the sum of the tensors that training and auto
         int moments;
         std::int64_t parameters, gradients, master, optimizer, activations;
     };
-    // Recorded when the estimate listed every site individually. Corrected later for amp-fp16, whose log-probabilities
-    // (165 numbers) are fp16, and for a llama in bf16, whose probabilities (600 numbers) are fp32.
+    // The expected values were computed by listing every site individually. In amp-fp16, the log-probabilities (165
+    // numbers) are fp16. In a llama in bf16, the probabilities (600 numbers) are fp32.
     for (const Estimated& e : {Estimated{gpt2, "fp32", 2, 59520, 59520, 0, 119040, 52680},
                                Estimated{gpt2, "amp-fp16", 1, 59520, 59520, 0, 59520, 34740},
                                Estimated{gpt2, "pure-bf16-sr", 2, 29760, 29760, 0, 59520, 26340},
@@ -324,8 +327,10 @@ TEST_CASE("a policy that names fp32 everywhere gives the same bits as the defaul
     }
 }
 
-TEST_CASE("copies of key heads give the loss of grouped queries bit for bit", "[experiments][model]") {
-    // Compares two query heads per key head with four of each, whose keys and values are copies.
+TEST_CASE("grouped queries give the same bits as one copy of the key head for each query head",
+          "[experiments][model]") {
+    // Compares a model with four query heads and two key heads with a model with four of each. In the second model,
+    // both query heads of a group have copies of the group's keys and values.
     const ModelConfig grouped{.kind = ModelKind::llama,
                               .layers = 1,
                               .width = 16,
@@ -414,13 +419,13 @@ TEST_CASE("a seed gives every policy the same initial weights, rounded to the po
     }
     CHECK(all_rounded);
     double sum2 = 0;
-    const std::size_t tokens = 64 * 64;  // the token embedding is first: N(0, 0.02)
+    const std::size_t tokens = 64 * 64;  // the token embedding comes first; its weights are N(0, 0.02)
     for (std::size_t i = 0; i < tokens; ++i) sum2 += static_cast<double>(reference[i]) * reference[i];
-    // The variance of n normal numbers has the relative deviation sqrt(2/n). Five of them are allowed.
+    // The variance of n normal numbers has the relative standard deviation sqrt(2/n). Five deviations are allowed.
     CHECK(std::abs(sum2 / tokens / 4e-4 - 1) < 5 * std::sqrt(2.0 / tokens));
 }
 
-TEST_CASE("initial weights have the deviation of their kind, norm weights are 1, and biases are 0",
+TEST_CASE("initial weights have the standard deviation of their kind, norm weights are 1, and biases are 0",
           "[experiments][model]") {
     for (const std::int64_t layers : {1, 2, 8}) {
         for (const char* name : {"wte.weight", "block.0.attn.qkv.weight", "block.1.mlp.up.weight",
@@ -432,7 +437,8 @@ TEST_CASE("initial weights have the deviation of their kind, norm weights are 1,
             double sum2 = 0;
             for (const float each : x) sum2 += double{each} * each;
             CAPTURE(name, layers);
-            // The variance of n normal numbers has the relative deviation sqrt(2/n). Five of them are allowed.
+            // The variance of n normal numbers has the relative standard deviation sqrt(2/n). Five deviations are
+            // allowed.
             const auto n = static_cast<double>(x.size());
             CHECK(std::abs(sum2 / n / variance - 1) < 5 * std::sqrt(2.0 / n));
         }
@@ -442,7 +448,8 @@ TEST_CASE("initial weights have the deviation of their kind, norm weights are 1,
     }
 }
 
-TEST_CASE("every preset's first loss equals that of fp32 up to the rounding of its formats", "[experiments][model]") {
+TEST_CASE("under every preset, the first loss equals the fp32 loss up to the rounding of the preset's formats",
+          "[experiments][model]") {
     ModelConfig config = named_size("tiny", GENERATE(ModelKind::gpt2, ModelKind::llama)).model;
     if (config.kind == ModelKind::llama) config.kv_heads = 2;
     CpuBackend backend(2);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests outliers of a stressed model: fp32, tf32 and bf16 train to the same bits as without them, and fp16 overflows.
+// Tests the outliers of a stressed model. Training in fp32, tf32 and bf16 gives the same bits as without outliers, and
+// fp16 overflows.
 #include "experiments/training/model/outliers.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/training/run/step.hpp"
@@ -73,7 +74,8 @@ ModelConfig sized_model(const char* size, ModelKind kind) {
 
 }  // namespace
 
-TEST_CASE("outliers change no bit of fp32, tf32 and bf16 training, in either model", "[experiments][outliers]") {
+TEST_CASE("outliers do not change a bit of training in fp32, tf32 or bf16, for either kind of model",
+          "[experiments][outliers]") {
     for (const ModelKind kind : {ModelKind::gpt2, ModelKind::llama}) {
         const ModelConfig model = test::tiny_model(kind);
         for (const std::string name : {"fp32", "tf32", "amp-bf16", "pure-bf16", "pure-bf16-sr"}) {
@@ -108,7 +110,8 @@ TEST_CASE("outliers of 2^11 overflow fp16 in the first step of every size, and o
             }
             CHECK(overflowed.contains("block.0.mlp.act:forward.out"));
             for (const std::string& site : overflowed) CHECK(site.find(".mlp.act:") != std::string::npos);
-            // A stress of 1 stays far within the range, so the size of the outliers causes the overflow.
+            // With a stress of 1, no forward value overflows. The overflows above are therefore caused by the size of
+            // the outliers.
             for (const SiteRow& row : first_sites("amp-fp16", 1, model)) {
                 if (row.site.find(":forward") != std::string::npos) CHECK(row.overflow == 0);
             }
@@ -116,7 +119,7 @@ TEST_CASE("outliers of 2^11 overflow fp16 in the first step of every size, and o
     }
 }
 
-TEST_CASE("the outlier channels have the rms that the stress asks for", "[experiments][outliers]") {
+TEST_CASE("the outlier channels have the rms that the stress test requests", "[experiments][outliers]") {
     for (const ModelKind kind : {ModelKind::gpt2, ModelKind::llama}) {
         for (const std::int64_t width : {64, 128, 384, 1024}) {
             ModelConfig model{.kind = kind, .width = width, .heads = 4};
@@ -127,8 +130,8 @@ TEST_CASE("the outlier channels have the rms that the stress asks for", "[experi
             const float factor = *kinds.rbegin();
             int exponent = 0;
             CHECK(std::frexp(factor, &exponent) == 0.5f);
-            // The rms of one input of mlp.down, by integrating over normal inputs of up (and gate), with libm's
-            // functions.
+            // Computes the rms of one outlier channel in the input of mlp.down with functions of libm. Integrates over
+            // normally distributed outputs of mlp.up (in a llama, also of mlp.gate).
             const double deviation = 0.02 * std::sqrt(static_cast<double>(width));
             double square = 0, weight = 0;
             for (double z = -8; z <= 8; z += 1.0 / 64) {
@@ -140,7 +143,7 @@ TEST_CASE("the outlier channels have the rms that the stress asks for", "[experi
             const double rms = std::sqrt(square / weight) * factor / 0x1p16;
             CAPTURE(width, rms);
             CHECK(rms >= 1);
-            CHECK(rms < 4);  // a power of two is at most twice too large, and an activation is steeper than one half
+            CHECK(rms < 4);  // rounding up to a power of two and a slope above 1/2 each at most double it
         }
     }
 }

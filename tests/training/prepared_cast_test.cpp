@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests what a cast does before it scales: a Hadamard transform along the contraction, or a rounding.
+// Tests the step of a cast before the scaling: a Hadamard transform along the contraction, or a rounding.
 #include "core/error.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/training/model/config.hpp"
@@ -72,9 +72,10 @@ struct Cast1 {
 
 }  // namespace
 
-TEST_CASE("the Hadamard transform follows its definition, along the contraction", "[experiments][recipe]") {
-    // Integers whose sums are exact in bf16. The cast is to fp16 with a scale of 1, which is exact, unlike a cast to
-    // fp8.
+TEST_CASE("the Hadamard transform follows its definition along the axis that the matmul sums",
+          "[experiments][recipe]") {
+    // The inputs are integers whose sums are exact in bf16. The cast is to fp16 with a scale of 1. It is exact, unlike
+    // a cast to fp8.
     Cast1 mixed("fp16/tensor:te_delayed:hadamard");
     std::mt19937 random(5);
     const std::int64_t rows = 48, columns = 32;
@@ -114,10 +115,10 @@ TEST_CASE("the Hadamard transform follows its definition, along the contraction"
     CHECK_THROWS_AS(mixed(std::vector<float>(20 * 32), {20, 32}, Contraction::first), Error);
 }
 
-TEST_CASE("the transform rounds to bf16, and the scale follows from the result", "[experiments][recipe]") {
+TEST_CASE("the Hadamard transform rounds to bf16, and the scale follows from the result", "[experiments][recipe]") {
     Cast1 mixed("fp16/tensor:te_current:hadamard"), plain("fp16/tensor:te_current");
     std::vector<float> spike(16 * 16, 0.0f);
-    spike[0] = 1;  // 16 rows, the first value of column 0
+    spike[0] = 1;  // the first of the 16 values in column 0
     const auto codes = mixed(spike, {16, 16}, Contraction::first, true);
     // A spike of 1 becomes sixteen values of 1/4 in magnitude, so the amax falls from 1 to 1/4.
     for (std::int64_t r = 0; r < 16; ++r) CHECK(std::fabs(codes[static_cast<std::size_t>(16 * r)]) == 65504);

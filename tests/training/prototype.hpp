@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A reconstruction of the prototype that gave the figures of fp8-recipes 10.2 and 10.3: its model T128, its language,
-// its steps, and the precision around a recipe. The linears of blocks read and return bf16, their weight gradients stay
-// in fp32, and all other sites are fp32.
+// Reconstructs the prototype that gave the figures in sections 10.2 and 10.3 of the specification fp8-recipes: the
+// model T128, the language, the training steps, and the precision outside a recipe. The linears in the blocks read and
+// return bf16. Their weight gradients stay in fp32, and all other sites are fp32.
 #pragma once
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/policy/policy.hpp"
@@ -60,7 +60,8 @@ class PrototypeLanguage final : public training::Data {
 
 inline const std::string prototype_linears = "[[rule]]\nsites = \"block.*.{attn.qkv,attn.proj,mlp.up,mlp.down}\"\n";
 
-/// Returns the prototype's policy with a recipe, unless its name is empty, and with `more` lines for the same sites.
+/// Returns the prototype's policy with a recipe and with the lines `more` for the same sites. If `recipe` is empty, the
+/// policy has no recipe.
 inline policy::Policy prototype(const std::string& recipe, const std::string& more = "") {
     std::string text = "extends = \"fp32\"\n" + prototype_linears +
                        "forward     = { in = \"bf16\", a = \"bf16\", b = \"bf16\", bias = \"bf16\", out = \"bf16\" }\n"
@@ -69,15 +70,16 @@ inline policy::Policy prototype(const std::string& recipe, const std::string& mo
                        "weight_grad = { a = \"bf16\", b = \"bf16\" }\n";
     if (!recipe.empty()) text += prototype_linears + "recipe = \"" + recipe + "\"\n";
     if (!more.empty()) text += prototype_linears + more;
-    // torchao returns weight gradients in bf16 and adds a bias to the rounded product, which leaves exact zeros where
-    // small numbers could underflow. With every recipe, the prototype keeps weight gradients in fp32 and adds the bias
-    // in fp32 before it rounds.
+    // torchao returns weight gradients in bf16 and adds a bias to the rounded product. Some sums are then exactly zero
+    // that would otherwise be small numbers, which could underflow. With every recipe, the prototype keeps weight
+    // gradients in fp32 and adds the bias in fp32 before it rounds.
     return policy::parse_policy(
         text + prototype_linears + "forward = { bias_after = false }\nweight_grad = { out = \"fp32\" }\n",
         "prototype " + recipe);
 }
 
-/// Returns a policy that casts gradients by `gradient`, and all other operands of the three matmuls by `text`.
+/// Returns a policy with the cast `gradient` for gradients, and the cast `text` for all other operands of the three
+/// matmuls.
 inline policy::Policy prototype_all_by(const std::string& text, const std::string& gradient) {
     const auto key = [](const char* matmul, const std::string& a, const std::string& b) {
         return std::string(matmul) + " = { a = \"" + a + "\", b = \"" + b + "\" }\n";

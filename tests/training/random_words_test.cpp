@@ -94,7 +94,8 @@ const std::atomic<bool> never{false};
 
 }  // namespace
 
-TEST_CASE("stochastic rounding rounds a mean loss up as often as its fractions require", "[experiments][random]") {
+TEST_CASE("stochastic rounding rounds a mean loss up as often as the distances to its neighbours require",
+          "[experiments][random]") {
     const fs::path directory = fresh_folder("mean");
     Experiment e;
     e.policies = {load_policy("fp32"), written("name = \"mean\"\n[[rule]]\nsites = \"loss:forward.mean\"\n"
@@ -106,7 +107,8 @@ TEST_CASE("stochastic rounding rounds a mean loss up as often as its fractions r
     e.directory = directory;
     CpuBackend backend(1);
     REQUIRE(run_experiment(backend, e, {}, never));
-    // Only the mean is rounded, and nothing depends on it. The fp32 run therefore has the numbers before the rounding.
+    // The policy rounds only the mean loss, and nothing else depends on the mean loss. The fp32 run therefore has the
+    // unrounded means.
     std::map<std::int64_t, float> exact;
     int ups = 0, downs = 0;
     double expected = 0, variance = 0, rounding = 0;
@@ -134,7 +136,7 @@ TEST_CASE("stochastic rounding rounds a mean loss up as often as its fractions r
     fs::remove_all(directory);
 }
 
-TEST_CASE("no preset and no model uses a random word of a step twice", "[experiments][random]") {
+TEST_CASE("no random word of a step is used twice, with any preset and model", "[experiments][random]") {
     std::vector<Policy> policies{written(all_stochastic), written(restless)};
     for (const std::string_view name : preset_names()) policies.push_back(load_policy(std::string(name)));
     std::map<std::string, std::uint64_t> words;
@@ -193,7 +195,8 @@ TEST_CASE("no preset and no model uses a random word of a step twice", "[experim
             }
         }
     }
-    // These policies draw many words, so the check above is not trivial. The others draw only for weights and batches.
+    // These policies draw many words, so the check above is not trivial. Other policies draw words only for the initial
+    // weights and the batches.
     for (const char* name : {"all-stochastic", "restless", "pure-bf16-sr", "b200-nvfp4"}) {
         CAPTURE(name);
         CHECK(words[name] > words["fp32"] + 10000);
@@ -225,7 +228,7 @@ TEST_CASE("in every named model size, all slots have different random streams", 
     }
 }
 
-TEST_CASE("initial weights are rounded to nearest, although later ones are rounded stochastically",
+TEST_CASE("initial weights are rounded to nearest, even if later weights are rounded stochastically",
           "[experiments][random]") {
     const ModelConfig model = small_model(ModelKind::gpt2);
     const SiteList sites = model_sites(model);
@@ -391,11 +394,11 @@ TEST_CASE("evaluations and micro-batches of the same step draw from different st
         }
     }
     rounder.begin(5, 0);
-    CHECK(rounder.cast_for(slot).key.site == streams.front());  // a batch that begins again has the same words
+    CHECK(rounder.cast_for(slot).key.site == streams.front());  // if a batch begins again, it has the same words
     CHECK(streams.front() == site_id(slot.name));
 }
 
-TEST_CASE("initial weights are normal numbers by the Box-Muller method, two from each block", "[experiments]") {
+TEST_CASE("initial weights are normal numbers by the Box-Muller method, two from each Philox block", "[experiments]") {
     const std::vector<float> weights = initial_values("block.0.mlp.up.weight", {7, 3}, 2, 5);
     for (std::size_t i = 0; i < weights.size(); ++i) {
         const PhiloxBlock block = random_block({.seed = 5, .step = 0, .site = site_id("block.0.mlp.up.weight")}, i / 2);
@@ -406,7 +409,7 @@ TEST_CASE("initial weights are normal numbers by the Box-Muller method, two from
         const double angle = 2 * std::acos(-1.0) * v, radius = std::sqrt(-2 * std::log(u));
         const double expected = 0.02 * radius * (i % 2 == 0 ? std::cos(angle) : std::sin(angle));
         CHECK(std::abs(weights[i] - expected) <=
-              0x1p-22 * std::abs(expected) + 1e-16);  // three roundings to fp32, and fp64's
+              0x1p-22 * std::abs(expected) + 1e-16);  // three roundings to fp32, and a few to fp64
     }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests data-parallel ranks: compares the reduction with a slow one written from docs/ranks.md, and trains with it.
+// Tests data-parallel ranks. Compares the reduction with a slow implementation that was written from docs/ranks.md, and
+// trains with several ranks.
 #include "experiments/training/run/optimizer/ranks.hpp"
 
 #include "core/error.hpp"
@@ -50,7 +51,8 @@ Policy with_reduce(const std::string& name, const std::string& base, const Words
     return parse_policy(fmt::format("name = \"{}\"\nextends = \"{}\"\n{}", name, base, table_of(words)), "test");
 }
 
-/// Returns values of every magnitude that a sum over ranks may contain; with `specials`, also special values.
+/// Returns a vector of random values for each rank, with widely different magnitudes. If `specials`, some values are
+/// zeros, infinities, NaN, or near the limits of a format.
 std::vector<std::vector<float>> random_parts(std::size_t ranks, std::size_t count, std::uint32_t seed, bool specials) {
     std::mt19937 random(seed);
     std::vector<std::vector<float>> parts(ranks, std::vector<float>(count));
@@ -214,7 +216,7 @@ TEST_CASE("a reduction over ranks has the bits of its definition", "[ranks]") {
     CHECK(numbers > compared / 2);
 }
 
-TEST_CASE("FSDP's factors before and after the reduction are those of torch", "[ranks]") {
+TEST_CASE("FSDP's factors before and after the reduction agree with torch", "[ranks]") {
     const ReduceConfig config = with_reduce("test", "fp32", {{"average", "split"}}).reduce;
     struct Case {
         std::int64_t ranks;
@@ -292,14 +294,15 @@ TEST_CASE("buckets contain one tensor, all tensors of a format, or the tensors o
     using Groups = std::vector<std::vector<std::size_t>>;
     CHECK(groups("tensor") == Groups{{0}, {1}, {2}, {3}, {4}});
     CHECK(groups("model") == Groups{{0, 2, 3, 4}, {1}});
-    // DDP's buckets go backwards. 300,000 fp32 numbers are more than 1 MiB, the limit that closes the first bucket.
+    // DDP fills its buckets in the reverse order of the parameters. 300,000 fp32 numbers are more than 1 MiB, the limit
+    // that closes the first bucket.
     CHECK(groups("ddp") == Groups{{4, 3, 2}, {1}, {0}});
-    // The limit of the second bucket is 25 MiB, so it contains both other tensors.
+    // The limit of the second bucket is 25 MiB, so it contains the other two tensors.
     gradients = {{wide, 300000}, {wide, 300000}, {wide, 300000}};
     CHECK(groups("ddp") == Groups{{2}, {1, 0}});
 }
 
-TEST_CASE("a step's gradients are the reduction of gradients that were computed separately for each rank", "[ranks]") {
+TEST_CASE("the gradients of a step are the reduction of gradients computed separately for each rank", "[ranks]") {
     const std::vector<Policy> policies{
         load_policy("fp32"),
         load_policy("amp-fp16"),
@@ -333,7 +336,7 @@ TEST_CASE("a step's gradients are the reduction of gradients that were computed 
                 for (std::int64_t rank = 0; rank < ranks; ++rank) local.push_back(local_gradients(setup, rank, scale));
                 Words words;
                 for (const auto& [key, text] : settings_of(resolved.reduce)) words[key] = text;
-                // The vectors that the buckets reduce, as lists of parameter names.
+                // The names of the parameters in each bucket.
                 std::vector<std::vector<std::string>> vectors;
                 for (const Parameter& each : sites.parameters) {
                     if (vectors.empty() || words["bucket"] == "tensor") vectors.emplace_back();
@@ -362,7 +365,7 @@ TEST_CASE("a step's gradients are the reduction of gradients that were computed 
     }
 }
 
-TEST_CASE("in fp32, the mean over ranks equals that of the whole batch up to rounding", "[ranks]") {
+TEST_CASE("in fp32, the mean gradient over ranks equals the gradient of the whole batch up to rounding", "[ranks]") {
     const ModelConfig model = small_model();
     const SiteList sites = model_sites(model);
     const ResolvedPolicy policy = resolve(load_policy("fp32"), sites);
@@ -389,7 +392,7 @@ TEST_CASE("in fp32, the mean over ranks equals that of the whole batch up to rou
     }
     CHECK(size > 0);
     CHECK(std::sqrt(off / size) < 1e-6);  // a few units of 2^-24
-    CHECK(off > 0);                       // and not a copy of it
+    CHECK(off > 0);                       // the sums have different orders
 }
 
 TEST_CASE("with one rank, [reduce] does not change a byte", "[ranks]") {
@@ -406,7 +409,7 @@ TEST_CASE("with one rank, [reduce] does not change a byte", "[ranks]") {
     CHECK(contents(folder / "plain/manifest.json").find("\"ranks\"") == std::string::npos);
 }
 
-TEST_CASE("a run with ranks writes the same bytes for any number of threads, and after stops", "[ranks]") {
+TEST_CASE("a run on several ranks writes the same bytes with any number of threads, and after a resume", "[ranks]") {
     const TemporaryFolder folder;
     const std::vector<Policy> policies{
         with_reduce("wire16", "amp-fp16", {{"wire", "fp16"}}),
@@ -428,7 +431,7 @@ TEST_CASE("a run with ranks writes the same bytes for any number of threads, and
         REQUIRE(run_experiment(backend, small_experiment(folder / name, policies, 4), {}, never));
         same_as_one(name);
     }
-    // The run is stopped every few steps and resumed from its own manifest.
+    // The run is stopped every four steps and resumed from its own manifest.
     CpuBackend backend(2);
     Experiment experiment = small_experiment(folder / "stopped", policies, 4);
     bool is_over = false;
@@ -487,9 +490,9 @@ TEST_CASE("with FSDP's sharded scaler, an overflow on one rank skips the step on
     CHECK(was_seen);
 }
 
-TEST_CASE("an overflow on the wire skips the step, and the row names its site", "[ranks]") {
+TEST_CASE("an overflow in the wire format skips the step, and the row names its site", "[ranks]") {
     const TemporaryFolder folder;
-    // Scaled gradients and their sums overflow on the fp16 wire, although the fp32 gradients do not.
+    // Scaled gradients and their sums overflow in the fp16 wire format, although the fp32 gradients do not.
     const Policy policy = parse_policy(
         "name = \"loud\"\nextends = \"fp32\"\n[loss_scaler]\nkind = \"torch\"\ninit_scale = 16777216.0\n"
         "[reduce]\nwire = \"fp16\"\naverage = \"after\"\n",
@@ -512,7 +515,8 @@ TEST_CASE("an overflow on the wire skips the step, and the row names its site", 
     CHECK(sites.contains(Ranks::summed_slot));
 }
 
-TEST_CASE("no random word is used twice with ranks and a stochastic wire", "[ranks][random]") {
+TEST_CASE("no random word is used twice with several ranks and a stochastically rounded wire format",
+          "[ranks][random]") {
     const ModelConfig model = small_model();
     const SiteList sites = model_sites(model);
     const ResolvedPolicy fp32_policy = resolve(load_policy("fp32"), sites);
@@ -541,7 +545,7 @@ TEST_CASE("no random word is used twice with ranks and a stochastic wire", "[ran
     }
 }
 
-TEST_CASE("ranks must divide the batch, and each rank needs memory for its gradients", "[ranks]") {
+TEST_CASE("the number of ranks must divide the batch, and each rank needs memory for its gradients", "[ranks]") {
     TrainOptions options = small_options(3);
     try {
         validate(options);

@@ -21,7 +21,7 @@ using namespace macheps::training;
 
 namespace {
 
-/// Collects the gradients of the weights of all linears to which recipes apply, one after the other.
+/// Collects, in one vector, the weight gradients of all linears to which recipes apply.
 class LinearGradients final : public StepWatcher {
   public:
     explicit LinearGradients(Step& step, Backend& backend) : StepWatcher(step.observer()), backend_(backend) {}
@@ -52,7 +52,8 @@ std::vector<float> gradient_of(PrototypeRun& run, std::int64_t at) {
     return std::move(gradients.values);
 }
 
-/// Figures of one line of the table for one state of the weights; NaN if the table has no figure.
+/// The figures of a gradient. Each line of the specification's table gives such figures for each state of the weights.
+/// NaN means that the table has no figure.
 struct Figures {
     double cosine, snr_db, proj;
 };
@@ -74,11 +75,12 @@ using Draws = std::array<Figures, gradient_draws>;
 struct GradientLine {
     const char* name;
     Policy policy;
-    int bits;                       ///< of the operands; lines of the same width share one standard deviation
-    std::array<Figures, 2> wanted;  ///< with the initial weights, and with those after 150 steps of fp32
+    int bits;                       ///< width of the operands; lines of equal width share a standard deviation
+    std::array<Figures, 2> wanted;  ///< with the initial weights, and with the weights after 150 steps of fp32
 };
 
-/// A figure, the scale on which draws have equal standard deviations, and the unit of the last printed digit.
+/// Describes a figure: its value, a transformation (`scale`) after which all lines have about the same standard
+/// deviation between draws, and the unit of its last digit in the specification.
 struct Measure {
     const char* name;
     double (*of)(const Figures&);
@@ -100,7 +102,7 @@ double mean_of_figures(const Draws& each, const Measure& measure) {
     return sum / gradient_draws;
 }
 
-/// Returns the standard deviation of one draw, pooled over all lines of a width.
+/// Returns the standard deviation of one draw, pooled over all lines whose operands have `bits` bits.
 double deviation(const std::vector<GradientLine>& lines, const std::vector<Draws>& found, int bits,
                  const Measure& measure) {
     double squares = 0, freedom = 0;
@@ -116,14 +118,16 @@ double deviation(const std::vector<GradientLine>& lines, const std::vector<Draws
     return std::sqrt(squares / freedom);
 }
 
-// Compares all lines with their figures. `state` 0 means the initial weights, and 1 those after 150 steps of fp32.
+// Compares all lines with the specification. `state` is 0 for the initial weights, and 1 for the weights after 150
+// steps of fp32.
 //
-// A figure of the specification comes from one draw of weights, table and tokens, with different random numbers and
-// orders of summation. It therefore differs from the mean of five draws here by the scatter of draws. The scatter is
-// measured: s is the standard deviation of one draw. It is pooled over the lines of a width, because weights and tokens
-// cause it, and all lines share them. The difference between one draw and the mean of five has the deviation
-// s sqrt(1 + 1/5). By chance, it exceeds four of these in one of 16,000 comparisons; there are 34 and 38 comparisons.
-// The bound adds half a unit of the specification's last digit.
+// A figure of the specification comes from one draw of weights, language and tokens, with different random numbers and
+// orders of summation. It therefore differs from the mean of five draws here by the scatter of draws. Let s be the
+// standard deviation of one draw. It is measured here and pooled over all lines with operands of the same width,
+// because weights and tokens cause the scatter and all lines share them. The difference between one draw and the mean
+// of five draws has the standard deviation s sqrt(1 + 1/5). By chance, it exceeds four standard deviations in one of
+// 16,000 comparisons. There are 34 comparisons for state 0, and 38 for state 1. The bound adds half a unit of the
+// specification's last digit.
 void check_gradients(std::size_t state) {
     const std::vector<GradientLine> lines{
         {"bf16 only", prototype(""), 16, {{{0.99999, 48.7, 1.000}, {0.99999, 46.7, 1.000}}}},
@@ -180,15 +184,15 @@ void check_gradients(std::size_t state) {
         for (const Measure& measure : measures) std::cout << ' ' << deviation(lines, found, bits, measure);
         std::cout << '\n';
     }
-    // The specification says "SR lowers cosine and SNR but raises proj" about gradients in NVFP4 and MXFP4, and that
-    // FLOOR lowers proj.
+    // The specification says "SR lowers cosine and SNR but raises proj" about gradients in NVFP4 and MXFP4. It also
+    // says that FLOOR lowers proj.
     CHECK(average["nvfp4 full"].cosine < average["nvfp4 no SR"].cosine);
     CHECK(average["mxfp4 RCEIL+SR"].cosine < average["mxfp4 RCEIL"].cosine);
     CHECK(average["mxfp4 RCEIL+SR"].proj > average["mxfp4 RCEIL"].proj);
     CHECK(average["mxfp4 FLOOR"].proj < average["mxfp4 RCEIL"].proj);
     CHECK(average["mxfp8 FLOOR"].proj < average["mxfp8 RCEIL"].proj);
     CHECK(average["te_current (e5m2 grads)"].snr_db < average["current, e4m3 grads"].snr_db);
-    // With the initial weights, the table has one range of SNR for all four lines of NVFP4.
+    // For the initial weights, the specification gives one range of SNR for all four lines of NVFP4.
     for (const char* name : {"nvfp4 full", "nvfp4 no SR", "nvfp4 no RHT", "nvfp4 1-D W"}) {
         if (state != 0) continue;
         const double slack = 0.05 + 4 * deviation(lines, found, 4, measures[1]) * std::sqrt(1 + 1.0 / gradient_draws);
@@ -199,11 +203,13 @@ void check_gradients(std::size_t state) {
 
 }  // namespace
 
-TEST_CASE("10.2: recipes preserve the first gradient as well as in the specification's prototype", "[recipe]") {
+TEST_CASE("recipes preserve the first gradient as well as the prototype in section 10.2 of the specification",
+          "[recipe]") {
     check_gradients(0);
 }
 
-TEST_CASE("10.2: recipes preserve a later gradient as well as in the specification's prototype", "[recipe][slow]") {
+TEST_CASE("recipes preserve a later gradient as well as the prototype in section 10.2 of the specification",
+          "[recipe][slow]") {
     check_gradients(1);
 }
 

@@ -24,7 +24,7 @@ using namespace macheps::reports;
 
 namespace {
 
-constexpr std::int64_t loss_draws = 4;  // as in the prototype
+constexpr std::int64_t loss_draws = 4;  // the prototype also has four
 
 /// Result of one run: the mean loss of the last 50 of 300 steps, and the underflows of X, W and dY in percent.
 struct Trained {
@@ -32,14 +32,14 @@ struct Trained {
     std::array<double, 3> underflow{};
 };
 
-/// Slots of the copies of X, W and dY: each is cast once for each of the two matmuls that read it. In 4 bits, the
-/// Hadamard transform changes the specification's figure of dY by a third. Only the copy for the weight gradient is
-/// transformed, so the specification's figures must count both copies.
+/// Slots of the copies of X, W and dY. Each of these tensors is cast once for each of the two matmuls that read it. In
+/// the specification's figures for 4 bits, the Hadamard transform changes the underflow of dY by only a third. It
+/// transforms only the copy for the weight gradient, so the figures must count both copies.
 constexpr std::array<std::array<std::string_view, 2>, 3> copies{
     {{":forward.a", ":weight_grad.b"}, {":forward.b", ":input_grad.b"}, {":input_grad.a", ":weight_grad.a"}}};
 
-/// Trains 300 steps. Counts casts site by site in the first step, which differs from all others, and in every
-/// fifteenth.
+/// Trains 300 steps. Counts underflows at each site in the first step, which differs from all other steps, and in every
+/// fifteenth step.
 Trained train(const Policy& policy, std::int64_t seed) {
     PrototypeRun run(policy, seed);
     Trained trained;
@@ -77,7 +77,7 @@ struct LossLine {
     Policy policy;
     double gap, half_width;
     std::array<double, 3> underflow;  ///< negative if the specification has no figure
-    std::array<double, 3> unit;       ///< of the last digit in the specification
+    std::array<double, 3> unit;       ///< unit of the last digit of `underflow` in the specification
     int bits;
 };
 
@@ -102,8 +102,8 @@ const std::vector<LossLine>& loss_lines() {
         {"ao_rowwise", prototype("ao-rowwise"), 0.0006, 0.0009, {0.001, 0.001, 0.018}, fine, 8},
         {"mxfp8 RCEIL", prototype("te-mxfp8"), 0.0006, 0.0005, {0.001, 0.001, 0.009}, fine, 8},
         {"te_current (e5m2 grads)", prototype("te-current"), 0.0008, 0.0004, {0.002, 0.001, 0.001}, fine, 8},
-        // In 10.3, no weights underflow. But the initial weights are Gaussian, and 10.1 gives an underflow of 0.001 for
-        // Gaussian numbers in the same blocks, as measured here.
+        // In section 10.3 of the specification, no weights underflow. But the initial weights are Gaussian, and section
+        // 10.1 gives an underflow of 0.001 for Gaussian numbers in the same blocks. This value is also measured here.
         {"te_block", prototype("te-block"), 0.0009, 0.0004, {0.001, 0.001, 0.012}, fine, 8},
         {"te_delayed max 1024", prototype("te-delayed"), 0.0012, 0.0008, {0.004, 0.02, 0.14}, {0.001, 0.01, 0.01}, 8},
         {"te_delayed most_recent 16",
@@ -138,7 +138,7 @@ const std::array<double, loss_draws>& fp32_losses() {
     return losses;
 }
 
-/// Returns the results of the lines of a width, which are trained once for all test cases.
+/// Returns the results of all lines whose operands have `bits` bits. These lines are trained once per process.
 const std::vector<Ended>& ended(int bits) {
     static std::map<int, std::vector<Ended>> known;
     std::vector<Ended>& found = known[bits];
@@ -160,8 +160,8 @@ const std::vector<Ended>& ended(int bits) {
     return found;
 }
 
-/// Returns the relative standard deviation between draws of the underflows of operand `i`, pooled over all lines of a
-/// width.
+/// Returns how much the underflow of operand `i` scatters between draws: the relative standard deviation, pooled over
+/// all lines in `found`.
 double scatter(const std::vector<Ended>& found, std::size_t i) {
     double squares = 0, freedom = 0;
     for (const Ended& each : found) {
@@ -173,11 +173,13 @@ double scatter(const std::vector<Ended>& found, std::size_t i) {
     return freedom > 0 ? std::sqrt(squares / freedom) : 0;
 }
 
-// A gap is a mean of four pairs both in the specification and here, and both have a 95 % confidence interval. If the
-// true gaps are equal, two such intervals do not overlap in fewer than one of 100 comparisons. An underflow is a mean
-// of four draws in the specification and here. The difference of the two means has the deviation s sqrt(1/4 + 1/4),
-// where s is the standard deviation of a draw, pooled over the lines of a width. The bound is four of these, plus half
-// a unit of the specification's last digit.
+// Compares all lines whose operands have `bits` bits with the specification.
+//
+// A gap is a mean of four pairs, in the specification and here, and each mean has a 95 % confidence interval. If the
+// true gaps are equal, the two intervals fail to overlap in fewer than one of 100 comparisons. An underflow is a mean
+// of four draws, in the specification and here. The difference of the two means has the standard deviation
+// s sqrt(1/4 + 1/4), where s is the standard deviation of a draw, pooled over these lines. The bound is four standard
+// deviations plus half a unit of the specification's last digit.
 void check_lines(int bits) {
     const std::vector<Ended>& found = ended(bits);
     const double base = mean_of_draws(fp32_losses());
@@ -205,28 +207,31 @@ double mean_gap(int bits) {
 
 }  // namespace
 
-TEST_CASE("10.3: 300 steps in fp32 and bf16 reach the same loss as the specification's prototype", "[recipe][slow]") {
+TEST_CASE("300 steps in fp32 and bf16 reach the loss of the prototype in section 10.3 of the specification",
+          "[recipe][slow]") {
     const double mean = mean_of_draws(fp32_losses());
     double squares = 0;
     for (const double each : fp32_losses()) squares += (each - mean) * (each - mean);
     const double deviation = std::sqrt(squares / (loss_draws - 1));
     std::cout << "fp32: " << mean << " nats, draws scatter by " << deviation << std::endl;
-    // The language's table is drawn as well, so this compares two means of four draws.
+    // The language is also drawn at random, so this compares two means of four draws.
     CHECK(std::fabs(mean - 2.3666) < 4 * deviation * std::sqrt(2.0 / loss_draws));
     check_lines(16);
 }
 
-TEST_CASE("10.3: 300 steps in 8 bits end as far from fp32 as the specification's prototype", "[recipe][slow]") {
+TEST_CASE("300 steps in 8 bits end as far from fp32 as the prototype in section 10.3 of the specification",
+          "[recipe][slow]") {
     check_lines(8);
 }
 
-TEST_CASE("10.3: 300 steps in 4 bits end as far from fp32 as the specification's prototype", "[recipe][slow]") {
+TEST_CASE("300 steps in 4 bits end as far from fp32 as the prototype in section 10.3 of the specification",
+          "[recipe][slow]") {
     check_lines(4);
 }
 
-// The specification says "8-bit versus 4-bit separates by a factor of about 10 and without overlap". The factor of the
-// means is checked to half a power of ten.
-TEST_CASE("10.3: 4 bits cost ten times what 8 bits cost", "[recipe][slow]") {
+// The specification says "8-bit versus 4-bit separates by a factor of about 10 and without overlap". The ratio of the
+// mean gaps must be 10 within a factor of sqrt(10).
+TEST_CASE("the loss gaps of 4-bit recipes are about ten times as large as those of 8-bit recipes", "[recipe][slow]") {
     double worst_of_eight = 0, best_of_four = 1;
     for (const Ended& each : ended(8)) worst_of_eight = std::max(worst_of_eight, paired_mean(each.gaps).mean);
     for (const Ended& each : ended(4)) best_of_four = std::min(best_of_four, paired_mean(each.gaps).mean);

@@ -42,7 +42,7 @@ std::string cast(const ResolvedPolicy& policy, const char* slot) {
 
 }  // namespace
 
-TEST_CASE("every recipe is a word of a rule and a preset, with hyphens or underscores", "[experiments][recipe]") {
+TEST_CASE("every recipe can be named in a rule and as a preset, with hyphens or underscores", "[experiments][recipe]") {
     const std::string_view wanted[] = {"te_delayed",     "te_current",     "te_block",   "te_mxfp8",
                                        "te_nvfp4",       "ao_tensorwise",  "ao_rowwise", "ao_rowwise_gw_hp",
                                        "ao_mxfp8_rceil", "ao_mxfp8_floor", "dsv3",       "mx_microxcaling",
@@ -56,7 +56,7 @@ TEST_CASE("every recipe is a word of a rule and a preset, with hyphens or unders
         CHECK(load_policy(name).name == hyphens);
         CHECK(load_policy(hyphens).name == hyphens);
         CHECK(parse_policy("extends = \"" + std::string(name) + "\"", "mine.toml").chain.front() == hyphens);
-        // The operands of the preset are those of a rule that names the recipe.
+        // The preset casts operands in the same way as a rule that names the recipe.
         const ResolvedPolicy preset = resolve(load_policy(hyphens), model_sites({}));
         const ResolvedPolicy ruled =
             with_rule("recipe = \"" + std::string(name) + "\"", hyphens == "e5m2-direct" ? "amp-fp16" : "amp-bf16");
@@ -83,11 +83,11 @@ TEST_CASE("every recipe is a word of a rule and a preset, with hyphens or unders
     }
 }
 
-TEST_CASE("recipes cast and sum as their libraries do", "[experiments][recipe]") {
+TEST_CASE("recipes cast operands and sum products as their libraries do", "[experiments][recipe]") {
     struct Case {
         const char *preset, *slot, *cast;
     };
-    // The table of recipes in the specification, row by row.
+    // The cases are the rows of the specification's table of recipes.
     const Case cases[] = {
         {"te-delayed", "forward.a", "e4m3fn/tensor:te_delayed"},
         {"te-delayed", "input_grad.a", "e5m2/tensor:te_delayed"},
@@ -127,7 +127,7 @@ TEST_CASE("recipes cast and sum as their libraries do", "[experiments][recipe]")
     struct Sum {
         const char *preset, *matmul, *text;
     };
-    // If a machine does not apply block scales, its chain is split where the scales change.
+    // If a machine does not apply block scales, its chain of additions is split where the scales change.
     const Sum sums[] = {
         {"te-delayed", "forward", "fp32.chain"},
         {"te-block", "forward", "fp32.chain, promote fma_joint 128"},
@@ -144,7 +144,7 @@ TEST_CASE("recipes cast and sum as their libraries do", "[experiments][recipe]")
     }
 }
 
-TEST_CASE("the other keys of a rule change its recipe", "[experiments][recipe]") {
+TEST_CASE("the other keys of a rule override parts of its recipe", "[experiments][recipe]") {
     const ResolvedPolicy p = with_rule(
         "recipe = \"te_delayed:history=16:margin=1:most_recent\"\nforward = { machine = \"sm90.wgmma.fp8\", promote = "
         "128 }\n"
@@ -158,7 +158,7 @@ TEST_CASE("the other keys of a rule change its recipe", "[experiments][recipe]")
     CHECK(to_string(mx.matmul("block.0.mlp.up", "forward").rule) == "sm100.tcgen05.mxfp8");
     const ResolvedPolicy hopper = with_rule("recipe = \"te-mxfp8\"\nforward = { machine = \"sm90.wgmma.fp8\" }");
     CHECK(to_string(hopper.matmul("block.0.mlp.up", "forward").rule) == "sm90.wgmma.fp8, promote fma_joint 32");
-    // The same cast as a table of keys.
+    // The same cast can be written as a table of keys.
     const ResolvedPolicy table = with_rule(
         "forward = { a = { format = \"e4m3fn\", scaling = \"tensor\", scale_rule = \"te_delayed\", "
         "history = 16, margin = 1, algorithm = \"most_recent\" } }");
@@ -195,7 +195,7 @@ TEST_CASE("unknown recipes and invalid histories are refused with a remedy", "[e
         {"forward = { a = \"e2m1fn/nvfp4:hadamard\", b = \"e2m1fn/nvfp4\" }",
          "only one operand of 'block.0.attn.qkv:forward'", "set `hadamard` for both"},
         {"forward = { a = \"bf16:hadamard\" }", "'hadamard' needs a cast with a scale", "nvfp4"},
-        // A machine that does not multiply the recipe's format.
+        // This machine does not multiply numbers in the recipe's format.
         {"recipe = \"te-delayed\"\nforward = { machine = \"sm80.mma.bf16\" }",
          "rounded to e4m3fn, but sm80.mma.bf16 reads", "use another machine"},
     };

@@ -59,7 +59,7 @@ TrainOptions small_options(bool recompute) {
     options.warmup = 2;
     options.eval_every = 2;
     options.eval_batches = 1;
-    options.probe_every = 2;  // some steps are counted, and some are sampled
+    options.probe_every = 2;  // some steps record figures of sites, the others only totals
     options.histogram_every = 2;
     options.recompute = recompute;
     return options;
@@ -79,7 +79,7 @@ TEST_CASE("row 29: a run that recomputes its blocks writes the same bytes, under
             experiment.model = small_model(kind);
             experiment.options = small_options(recompute);
             experiment.options.ranks = kind == ModelKind::llama ? 2 : 1;
-            // Ranks together with micro-batches are refused if a scale depends on the amaxes of all ranks.
+            // A run with several ranks and micro-batches is refused if a scale depends on the amaxes of all ranks.
             if (experiment.options.ranks > 1) {
                 std::erase_if(experiment.policies, [](const Policy& policy) { return policy.name == "te-delayed"; });
             }
@@ -153,7 +153,7 @@ TEST_CASE("a repeated rounding uses the same random words, and no other rounding
     }
 }
 
-TEST_CASE("of a recomputed block, only the input is kept in memory", "[recompute]") {
+TEST_CASE("only the input of a recomputed block is kept in memory", "[recompute]") {
     const ModelConfig model = small_model(ModelKind::gpt2);
     const SiteList sites = model_sites(model);
     const std::int64_t stream = model.context * model.width, logits = model.context * model.vocabulary;
@@ -161,11 +161,12 @@ TEST_CASE("of a recomputed block, only the input is kept in memory", "[recompute
         const char* policy;
         std::int64_t of_stream, of_logits;  // bytes of an element
     };
-    // amp keeps the stream and the norms in fp32, and the logits and the log-probabilities of a gpt2 in fp16.
+    // amp-fp16 keeps the residual stream and the norms in fp32, and the logits and log-probabilities of a gpt2 in fp16.
     for (const Case& c : {Case{"fp32", 4, 8}, Case{"amp-fp16", 4, 4}, Case{"pure-bf16", 2, 4}}) {
         CAPTURE(c.policy);
         const ResolvedPolicy policy = resolve(load_policy(c.policy), sites);
-        // The embedding, each block's output, the last norm; the logits and their log-probabilities.
+        // The kept tensors are the embedding, the output of each block, the last norm, the logits and the
+        // log-probabilities.
         const std::int64_t kept = c.of_stream * stream * (1 + model.layers + 1) + c.of_logits * logits;
         CHECK(estimate_memory(sites, policy, 5, 2, true).activations == 5 * kept);
         CHECK(estimate_memory(sites, policy, 5, 2).activations > 5 * kept);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares all-reduces of 1 to 9 ranks with tests/oracle/reduce.py bit by bit, and checks that a wrong start is
-// noticed.
+// Compares all-reduces of 1 to 9 ranks with tests/oracle/reduce.py bit by bit, and checks that the comparison detects a
+// ring that starts at the wrong rank.
 #include "core/codec.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/training/run/optimizer/ranks.hpp"
@@ -74,7 +74,7 @@ std::vector<std::string> reduced(const ReduceCase& one) {
     return codes;
 }
 
-/// Returns the results of the script: a list of codes for each case.
+/// Runs tests/oracle/reduce.py with rings that begin at rank `start`. Returns a list of codes for each case.
 std::vector<std::vector<std::string>> of_python(const std::vector<ReduceCase>& list, int start) {
     const test::TemporaryFolder folder;
     std::ofstream file(folder / "cases");

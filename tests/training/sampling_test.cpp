@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests that a run in fp32 shows the unrounded values: it has a row for every site at which another policy rounds.
+// Tests that an fp32 run records the unrounded values: it has a row for every site at which another policy rounds.
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/training/run/experiment.hpp"
 #include "experiments/training/run/trainer.hpp"
@@ -22,7 +22,7 @@ namespace {
 
 using Place = std::pair<std::int64_t, std::string>;  // step and site
 
-/// Elements at each sampled site of a policy's run.
+/// Returns the number of elements at each sampled step and site of a policy's run.
 template <class Row>
 std::map<Place, std::uint64_t> counts(const std::filesystem::path& directory, const std::string& policy) {
     std::map<Place, std::uint64_t> counts;
@@ -57,7 +57,8 @@ TEST_CASE("a run in fp32 samples every site at which another policy rounds", "[e
     for (const char* policy : {"amp-fp16", "pure-bf16", "fp8-tensorwise"}) {
         for (const auto& [place, count] : counts<SiteRow>(directory, policy)) {
             CAPTURE(policy, place.first, place.second);
-            // A parameter is rounded when it is stored, which is not a site of the model.
+            // Parameters are rounded when they are stored. This does not happen at a site of the model, so fp32 has no
+            // row for it.
             if (place.second.find(".weight:") != std::string::npos ||
                 place.second.find(".bias:") != std::string::npos) {
                 continue;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests that runs trained side by side write the same rows as runs trained one after the other, also if they are
-// stopped, resumed or failed.
+// Tests that runs trained side by side write the same rows as runs trained one after the other, even if they are
+// stopped, are resumed or fail.
 #include "core/error.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/training/run/directory/manifest.hpp"
@@ -66,7 +66,7 @@ std::vector<std::string> growing_files(const Experiment& experiment) {
     return texts;
 }
 
-/// Returns the rows of the runs without times, the only columns in which two runs differ.
+/// Returns the rows of runs.csv with all times set to 0, because only times may differ between two experiments.
 std::vector<RunRow> runs_without_times(const Experiment& experiment) {
     std::vector<RunRow> rows = CsvReader<RunRow>(experiment.directory / RunRow::file).rows();
     for (RunRow& row : rows) row.seconds = row.tokens_per_second = 0;
@@ -86,7 +86,8 @@ Experiment one_by_one(const std::string& name, const std::vector<std::int64_t>& 
 
 }  // namespace
 
-TEST_CASE("runs side by side write the same rows as one run after the other", "[experiments][side_by_side]") {
+TEST_CASE("runs that train side by side write the same rows as runs that train one after another",
+          "[experiments][side_by_side]") {
     const Experiment expected = one_by_one("expected", {0, 1, 7});
     for (const int engines : {2, 3, 5}) {
         CAPTURE(engines);
@@ -112,7 +113,7 @@ TEST_CASE("without a baseline, all runs may start at the same time", "[experimen
     check_equal(experiment, expected);
 }
 
-TEST_CASE("a stop leaves complete runs and a checkpoint, and resuming gives the same bytes",
+TEST_CASE("a stopped experiment has complete runs and a checkpoint, and gives the same bytes after a resume",
           "[experiments][side_by_side]") {
     const Experiment expected = one_by_one("unstopped", {0, 1});
     for (std::size_t run = 0; run < 6; ++run) {
@@ -138,7 +139,8 @@ TEST_CASE("an exception in one run ends the experiment", "[experiments][side_by_
     const auto progress = [](const Progress& p) {
         if (p.index == 1 && p.step == 2) throw std::runtime_error("told");
     };
-    // If the rows of run 1 were still held back at that step, the run reports only its end, at step 6.
+    // Rows are written in the order of the runs. At step 2, the rows of run 1 may still have to wait for those of run
+    // 0. In this case, run 1 reports only its last step (6), and nothing is thrown.
     bool threw = false;
     try {
         run_experiment(Engines(2).all(), experiment, progress, never);

@@ -34,7 +34,8 @@ bool lies_on(const Format& format, const Values& values) {
 
 Format format_of(char letter) { return letter == 'H' ? fp16 : letter == 'B' ? bf16 : letter == 'T' ? tf32 : fp32; }
 
-// Configs of the columns of the tables.
+// The configs to which the columns of gpt2_rows and llama_rows belong. A config whose name ends with _h uses fp16, and
+// one whose name ends with _b uses bf16.
 constexpr const char* plain = "{learning_rate: 1.0e-4, output_dir: out}";
 constexpr const char* autocast_h = "{autocast: {dtype: float16}, grad_scaler: {}, max_norm: 1.0}";
 constexpr const char* autocast_b = "{autocast: {dtype: bfloat16}, max_norm: 1.0}";
@@ -53,8 +54,8 @@ Policy deepspeed_policy(const char* text, const char* version = "") {
                             .versions = std::string(version).empty() ? "" : fmt::format("deepspeed={}", version)});
 }
 
-/// One row of the tables of operations. It has a letter for each column: fp32, tf32, autocast H and B, pure B and H,
-/// DeepSpeed H and B, FSDP. For a product, T means that its operands are tf32.
+/// The expected formats of some slots, with a letter for each config: F is fp32, H is fp16, B is bf16, and T is tf32.
+/// The configs are fp32, tf32, autocast in fp16 and bf16, pure bf16 and fp16, DeepSpeed in fp16 and bf16, and FSDP.
 struct OperationRow {
     const char *slots, *letters;
 };
@@ -96,7 +97,7 @@ constexpr OperationRow llama_rows[] = {
     {"block.0.attn.rope:forward.direct block.0.attn.rope:forward.rotated block.0.attn.rope:forward.out", "FFFFBHHBB"},
     {"block.0.attn.scores:forward.a", "FTHBBHHBB"},
     {"block.0.attn.scores:forward.out block.0.attn.scores:forward.scaled", "FFHBBHHBB"},
-    {"block.0.attn.softmax:forward.out", "FFFFFFFFF"},  // fp32 is requested; the next product rounds it
+    {"block.0.attn.softmax:forward.out", "FFFFFFFFF"},  // the model requests fp32; the next matmul rounds its operand
     {"block.0.attn.mix:forward.a", "FTHBBHHBB"},
     {"block.0.mlp.act:forward.activated block.0.mlp.act:forward.out", "FFHBBHHBB"},
     {"loss:forward.out loss:forward.mean", "FFFFFFFFF"},
@@ -109,7 +110,7 @@ constexpr OperationRow llama_rows[] = {
     {"block.0.attn.mix:grad_b.sum", "FFHBBHHBB"},
 };
 
-/// Counts the tensors that leave a slot, and records the slots whose values are not all numbers of the slot's format.
+/// Counts the tensors that slots store, and records the slots whose values are not all numbers of the slot's format.
 class Grids final : public Observer {
   public:
     explicit Grids(Backend& backend) : backend_(backend) {}
@@ -174,7 +175,7 @@ double mean_abs(const Values& values) {
 
 }  // namespace
 
-TEST_CASE("row 1: under PyTorch autocast and other configs, every operation has the format in the tables",
+TEST_CASE("row 1: under PyTorch autocast and other configs, every operation has the expected format",
           "[experiments][systems]") {
     check_rows(gpt2_rows, ModelKind::gpt2);
     check_rows(llama_rows, ModelKind::llama);
@@ -279,7 +280,7 @@ TEST_CASE("row 2: GradScaler's scale in training follows its state machine", "[e
     CHECK(grown >= 1);
 }
 
-TEST_CASE("row 3: a static scale that is a power of two changes no bit, and an Inf reaches the weights",
+TEST_CASE("row 3: a static scale that is a power of two does not change a bit, and infinities reach the weights",
           "[experiments][systems]") {
     const auto policy = [](double scale) {
         return parse_policy(
@@ -318,7 +319,7 @@ TEST_CASE("row 4: clip_grad_norm_ computes the norm of the tensors' norms after 
         for (float& x : wanted) x *= coefficient;
         CHECK(run.gradient(name) == wanted);
     }
-    // Unscaling comes first, so the loss scale has no effect.
+    // Gradients are unscaled before they are clipped, so the loss scale has no effect.
     const auto scaled = [](const char* scale) {
         return torch_policy(
             fmt::format("{{autocast: {{enabled: false}}, grad_scaler: {{init_scale: {}}}, max_norm: 0.01}}", scale)
@@ -374,7 +375,8 @@ TEST_CASE("row 7: FSDP 2 has the plain GradScaler", "[experiments][systems]") {
     CHECK(std::isfinite(step.loss));
 }
 
-TEST_CASE("row 8: TrainingArguments of transformers 4 and 5 can be trained", "[experiments][systems]") {
+TEST_CASE("row 8: a config of TrainingArguments trains under transformers 4 and under transformers 5",
+          "[experiments][systems]") {
     const char* text =
         "{fp16: true, bf16: false, max_grad_norm: 0.5, gradient_accumulation_steps: 2, adam_beta2: 0.98, "
         "learning_rate: 1.0e-4}";
@@ -382,7 +384,8 @@ TEST_CASE("row 8: TrainingArguments of transformers 4 and 5 can be trained", "[e
     const Policy now = policy_of(text, {.framework = "transformers", .versions = "transformers=5.14.1"});
     CHECK(old.training.adam_kernel().name == "single");
     CHECK(now.training.adam_kernel().name == "fused");
-    // The optimiser's wrapper notices a step that `single` skips, but not one that a fused kernel skips.
+    // With the kernel `single`, the wrapper of the optimiser notices a skipped step, so the learning rate waits. With a
+    // fused kernel, the wrapper does not notice it.
     CHECK(old.training.rate_waits.value_or(false));
     CHECK_FALSE(now.training.rate_waits.value_or(false));
     for (const Policy& policy : {old, now}) {
@@ -447,7 +450,7 @@ TEST_CASE("row 10: on a growth step, DeepSpeed halves the gradients, unless they
             exact.next();
             const double ratio =
                 mean_abs(halving.gradient("block.0.mlp.up.weight")) / mean_abs(exact.gradient("block.0.mlp.up.weight"));
-            // The first step whose gradients differ is one after which the scale grew.
+            // The gradients first differ in the step in which the scale grows.
             if (std::abs(ratio - 1) > 1e-3) return ratio;
         }
         return 1.0;
@@ -456,7 +459,7 @@ TEST_CASE("row 10: on a growth step, DeepSpeed halves the gradients, unless they
     CHECK(ratio_at_growth(1e-3) == Approx(1.0).epsilon(1e-3));
 }
 
-TEST_CASE("row 10: DeepSpeed undoes every loss scale and clips to the bound with one product",
+TEST_CASE("row 10: DeepSpeed undoes any loss scale and clips gradients with a single multiplication",
           "[experiments][systems]") {
     for (const char* scale : {R"("loss_scale": 1024)", R"("loss_scale": 3)", R"("initial_scale_power": 10)"}) {
         for (const double bound : {1e-2, 1e3}) {
@@ -479,7 +482,7 @@ TEST_CASE("row 10: DeepSpeed undoes every loss scale and clips to the bound with
     }
 }
 
-TEST_CASE("row 11: DeepSpeed's bf16 adds up micro-batches as its version does", "[experiments][systems]") {
+TEST_CASE("row 11: bf16 micro-batches are accumulated as in the given version of DeepSpeed", "[experiments][systems]") {
     const auto policy = [](const char* version) {
         return deepspeed_policy(
             R"({"bf16": {"enabled": true}, "gradient_accumulation_steps": 2, "gradient_clipping": 1.0})", version);
@@ -495,7 +498,7 @@ TEST_CASE("row 11: DeepSpeed's bf16 adds up micro-batches as its version does", 
     CHECK(lies_on(bf16, now.state().at("block.0.mlp.up.weight:value")));
 }
 
-TEST_CASE("row 12: Apex O1 has GELU in fp32, O2 has LayerNorm in fp16", "[experiments][systems]") {
+TEST_CASE("row 12: Apex O1 has GELU in fp32, and O2 has LayerNorm in fp16", "[experiments][systems]") {
     const auto level = [](const char* name) {
         return policy_of(fmt::format("{{opt_level: {}}}", name), {.framework = "apex"});
     };
@@ -510,7 +513,7 @@ TEST_CASE("row 12: Apex O1 has GELU in fp32, O2 has LayerNorm in fp16", "[experi
     CHECK(o3.resolved.cast("block.0.mlp.up.weight:moment2").format == fp16);
     CHECK(o1.resolved.loss_scaler.kind->name == "apex");
     CHECK(o3.resolved.loss_scaler.kind->name == "none");
-    // SiLU is not on any list of Apex.
+    // SiLU is not on any cast list of Apex.
     TinyRun llama(level("O1"), ModelKind::llama);
     CHECK(llama.resolved.cast("block.0.mlp.act:forward.activated").format == fp16);
     CHECK(llama.resolved.cast("block.0.mlp.act:forward.out").format == fp16);
@@ -576,7 +579,8 @@ TEST_CASE("row 17: pure_bf16 keeps everything in bf16 and loses updates at a lea
     CHECK(lies_on(bf16, run.gradient("block.0.mlp.up.weight")));
 }
 
-TEST_CASE("row 21: Axolotl's bf16 has no master, and its norms and embeddings are fp32", "[experiments][systems]") {
+TEST_CASE("row 21: Axolotl's bf16 has no master weights, and its norms and embeddings are fp32",
+          "[experiments][systems]") {
     const Policy policy =
         policy_of("{base_model: my/model, bf16: auto, micro_batch_size: 1}", {.framework = "axolotl"});
     TinyRun run(policy, ModelKind::llama);
@@ -635,7 +639,7 @@ TEST_CASE("row 30: model.half() for inference gives fp16 logits", "[experiments]
     CHECK(of_low.values == of_same.values);
     CHECK(a != b);
     CHECK(a == Approx(b).epsilon(0.01));
-    // The unit is the fp16 ulp at the fp32 logit.
+    // Errors are measured in fp16 ulps at the fp32 logit.
     REQUIRE(of_low.values.size() == of_wide.values.size());
     double most = 0;
     for (std::size_t i = 0; i < of_low.values.size(); ++i) {
@@ -663,7 +667,7 @@ TEST_CASE("row 30: a model for inference in half precision trains with fp32 mast
     CHECK_FALSE(is_half(run.gradient("block.0.mlp.up.weight")));
 }
 
-TEST_CASE("row 31: the device profile decides in which format auto trains", "[experiments][systems]") {
+TEST_CASE("row 31: the device profile determines the format in which a config trains", "[experiments][systems]") {
     const auto chain = [](const char* device) {
         return policy_of("{base_model: my/model, bf16: auto, adapter: lora}",
                          {.framework = "axolotl", .device = device})

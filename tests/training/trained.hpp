@@ -24,7 +24,7 @@ inline training::ModelConfig tiny_model(training::ModelKind kind) {
             .tied = kind == training::ModelKind::gpt2};
 }
 
-/// Returns the policy of a config's text, and checks that its framework does not refuse the config.
+/// Imports the text of a config and returns its policy. Checks that the framework does not refuse the config.
 inline policy::Policy policy_of(std::string_view config, const Told& told) {
     const configs::ImportResult result = import_text(config, told);
     for (const configs::Finding& one : result.findings) {
@@ -41,7 +41,7 @@ inline std::vector<float> values_of(Backend& backend, ConstView view) {
     return values;
 }
 
-/// Rounds to bf16, to nearest even, on the upper half of the bits.
+/// Rounds to bf16, to nearest with ties to even, by integer arithmetic on the bits.
 inline float to_bf16(float x) {
     const auto bits = std::bit_cast<std::uint32_t>(x);
     return std::bit_cast<float>((bits + 0x7fffu + (bits >> 16 & 1u)) & 0xffff0000u);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests laws of training: the bytes are the same on every path, the baseline has a gap of zero, and skipped steps
-// change nothing.
+// Tests laws of training: the bytes are the same on every SIMD path, the baseline has a gap of zero, and skipped steps
+// do not change the weights.
 #include "experiments/training/run/trainer.hpp"
 #include "core/error.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
@@ -103,12 +103,12 @@ TEST_CASE("a policy with fp32 at every site has a gap of exactly zero", "[experi
     CHECK(rows == 12);
 }
 
-TEST_CASE("under amp-fp16 an overflow skips the step, halves the scale and changes no weight",
+TEST_CASE("under amp-fp16, an overflow skips the step, halves the scale and leaves the weights unchanged",
           "[experiments][trainer]") {
     const auto directory = fresh_directory("overflow");
     Experiment experiment = small_experiment(directory, {"fp32"}, 12);
     Policy policy = load_policy("amp-fp16");
-    // Unweighted gradients times 2^24 overflow fp16 until the scale has fallen.
+    // With a token weight of 1, gradients times 2^24 overflow fp16 until the scale has fallen.
     policy.loss_scaler.set("init_scale", 0x1p24);
     experiment.policies.push_back(policy);
     experiment.options.token_weight = 1;
@@ -136,7 +136,7 @@ TEST_CASE("under amp-fp16 an overflow skips the step, halves the scale and chang
     CHECK(rows_of<RunRow>(directory).back().skipped_steps == skipped);
 }
 
-TEST_CASE("a skipped step changes no weight, and the next step changes them", "[experiments][trainer]") {
+TEST_CASE("a skipped step leaves the weights unchanged, and the next step changes them", "[experiments][trainer]") {
     const ModelConfig config{.layers = 1, .width = 16, .heads = 2, .context = 8, .vocabulary = 16};
     CpuBackend backend(1);
     const ResolvedPolicy policy = resolve(load_policy("amp-fp16"), model_sites(config));
@@ -167,12 +167,13 @@ TEST_CASE("a skipped step changes no weight, and the next step changes them", "[
     CHECK(weights() != before);
 }
 
-TEST_CASE("an overflow at the floor of DeepSpeed's loss scale ends only that run", "[experiments][trainer]") {
+TEST_CASE("an overflow at the floor of DeepSpeed's loss scale ends only the run in which it occurs",
+          "[experiments][trainer]") {
     const auto directory = fresh_directory("floor");
     Experiment experiment = small_experiment(directory, {"fp32"}, 8);
     Policy policy = load_policy("amp-fp16");
     policy.name = "zero";
-    // Gradients scaled by 2^30 overflow at once, and the floor is two backoffs lower.
+    // Gradients scaled by 2^30 overflow at once, and the floor of the scale is reached after two backoffs.
     policy.loss_scaler =
         LossScalerConfig(*find_scaler("ds-zero"), {{"init_scale", 0x1p30}, {"min_scale", 0x1p28}, {"hysteresis", 1}});
     experiment.policies.push_back(policy);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the settings of a policy other than casts: clip formulas and sums of micro-batches, and a run with them.
+// Tests the settings of a policy other than casts, such as clip formulas and the accumulation of micro-batches, and
+// trains with them.
 #include "core/error.hpp"
 #include "experiments/policy/training.hpp"
 #include "experiments/training/run/optimizer/adam_kernels.hpp"
@@ -32,7 +33,7 @@ const ClipFormula& formula(std::string_view name) {
 
 }  // namespace
 
-TEST_CASE("each system's clip formula gives its coefficient", "[experiments][optimizer]") {
+TEST_CASE("the clip formula of each system gives the expected coefficient", "[experiments][optimizer]") {
     struct Case {
         const char* formula;
         double norm, max;
@@ -60,7 +61,7 @@ TEST_CASE("a NaN norm makes torch's coefficient NaN, and Megatron's coefficient 
     CHECK(clip_coefficient(formula("torch"), INFINITY, 1, fp32) == 0.0f);
 }
 
-TEST_CASE("torch's norm of bf16 gradients is a bf16 number, and so is the factor", "[experiments][optimizer]") {
+TEST_CASE("torch's norm of bf16 gradients is a bf16 number, and so is its clip factor", "[experiments][optimizer]") {
     NormOfTensors norm(formula("torch"));
     norm.add(9.0 + 0.01, bf16);  // 3.0017, which rounds to 3 in bf16
     norm.add(16.0 + 0.02, bf16);
@@ -74,7 +75,8 @@ TEST_CASE("torch's norm of bf16 gradients is a bf16 number, and so is the factor
     CHECK(mixed.result() == std::sqrt(9.0f + std::sqrt(2.0f) * std::sqrt(2.0f)));
 }
 
-TEST_CASE("a norm is a number of its tensors' format, or of fp32 if their formats differ", "[experiments][optimizer]") {
+TEST_CASE("the norm of gradients has the format of the tensors, or fp32 if their formats differ",
+          "[experiments][optimizer]") {
     // The root of 3^2 + 4^2 + 0.25^2 is 5.006..., which is neither a bf16 nor an fp16 number.
     for (const Format format : {bf16, fp16, fp32}) {
         NormOfTensors norm(formula("torch")), mixed(formula("torch"));
@@ -89,7 +91,7 @@ TEST_CASE("a norm is a number of its tensors' format, or of fp32 if their format
 }
 
 TEST_CASE("every loss scaler undoes the token weight exactly", "[experiments][optimizer]") {
-    // Powers of two change no bit of an fp32 gradient that stays normal.
+    // Multiplying an fp32 gradient by a power of two does not change its significand if it stays normal.
     for (const ScalerKind* kind : scaler_kinds()) {
         for (const bool divides : {false, true}) {
             Policy policy = load_policy("fp32");
@@ -116,7 +118,7 @@ TEST_CASE("every loss scaler undoes the token weight exactly", "[experiments][op
 }
 
 TEST_CASE("DeepSpeed unscales and clips by one factor", "[experiments][optimizer]") {
-    // c = max(1, (norm + 1e-6) / max_norm); gradients times 1 / (c S).
+    // Gradients are multiplied by 1 / (c S), where S is the loss scale and c = max(1, (norm + 1e-6) / max_norm).
     CHECK(combined_factor(0.5f, 1024, 1) == 0x1p-10f);
     const float c = (4.0f + 1e-6f) / 1.5f;
     CHECK(combined_factor(4.0f, 1024, 1.5) == static_cast<float>(1.0 / static_cast<double>(c * 1024.0f)));
@@ -133,7 +135,8 @@ TEST_CASE("steps.csv has the share of second moments that stagnate in their form
         const StepResult last = run.next();
         return run.step.row(last, std::nullopt).moment_stagnation;
     };
-    // A bf16 number times 0.999 rounds to the same number, so moments that have grown to the size of the squares stay.
+    // A bf16 number times 0.999 rounds to the same number. Moments therefore stop changing when they have grown to
+    // about the squares of the gradients.
     const char* slow = "extends = \"pure-bf16\"\n[optimizer]\nbeta2 = 0.999\n";
     const char* fast = "extends = \"pure-bf16\"\n[optimizer]\nbeta2 = 0.95\n";
     const char* wide = "extends = \"amp-bf16\"\n[optimizer]\nbeta2 = 0.999\n";
@@ -143,7 +146,7 @@ TEST_CASE("steps.csv has the share of second moments that stagnate in their form
     CHECK_FALSE(share("extends = \"fp32\"\n", OptimizerKind::sgd).has_value());
 }
 
-TEST_CASE("gradients of micro-batches are added up in the format of accum", "[experiments][train]") {
+TEST_CASE("gradients of micro-batches are added up in the format that the key accum sets", "[experiments][train]") {
     const auto policy = [](const char* accum) {
         return parse_policy(fmt::format("extends = \"pure-bf16\"\n[[rule]]\nparams = \"*\"\nmaster = \"fp32\"\n{}\n"
                                         "[accumulation]\nmicro_batches = 4\n",
@@ -166,7 +169,7 @@ TEST_CASE("gradients of micro-batches are added up in the format of accum", "[ex
     }
 }
 
-TEST_CASE("a sum in fp32 of bf16 gradients is the sum of the gradients of separate micro-batches",
+TEST_CASE("accumulating bf16 gradients in fp32 gives the sum of the gradients of separate micro-batches",
           "[experiments][train]") {
     // Without clipping and decay, the optimiser leaves the gradient of the step in `grad`.
     const std::string text =
@@ -229,7 +232,7 @@ TEST_CASE("a policy overrides the options of a run, except a number of micro-bat
     CHECK(options_under(recipe, run).micro_batches == 3);
 }
 
-TEST_CASE("micro-batches divide the samples of a step and draw no others", "[experiments][train]") {
+TEST_CASE("micro-batches divide the samples of a step and do not draw other samples", "[experiments][train]") {
     const Policy divided = parse_policy("extends = \"fp32\"\n[accumulation]\nmicro_batches = 2\n", "divided.toml");
     TinyRun whole(load_policy("fp32")), parts(divided);
     const StepResult a = whole.next(), b = parts.next();
@@ -309,7 +312,7 @@ TEST_CASE("a policy that cannot be trained is refused, and the error names the r
     }
 }
 
-TEST_CASE("invalid values in the tables of a step are refused with a remedy", "[experiments][policy]") {
+TEST_CASE("invalid values in the training tables of a policy are refused with a remedy", "[experiments][policy]") {
     struct Case {
         const char *text, *what;
     };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Decode scales for the kernel of machine fp32.chain. The scales are packed like the operands. They are applied
-// wherever a partial sum joins the main sum (Promotion), or once to the finished sum. Included once per SIMD target.
+// Decode scales for the kernel of the machine fp32.chain. The scales are packed like the operands. If a sum is split
+// into partial sums (Promotion), each partial sum is scaled when it joins the main sum. Otherwise the finished sum is
+// scaled once. Included once per SIMD target.
 #include "emulation/cpu/matmul/parts-inl.hpp"
 
 #if defined(MACHEPS_MATMUL_JOINS_INL) == defined(HWY_TARGET_TOGGLE)
@@ -14,9 +15,9 @@
 HWY_BEFORE_NAMESPACE();
 namespace macheps::HWY_NAMESPACE {
 
-/// Packs the scales of `count` rows of a or columns of b, from index `first` on. out[q * ld + i] is the scale of row or
-/// column first + i for the `interval` terms that begin at first_k + q * interval. ld is a multiple of the vector
-/// length; unused elements are 1.
+/// Packs the scales of `count` rows of a or columns of b, from index `first` on, for `intervals` intervals of k.
+/// Interval q consists of `interval` terms, the first of which is first_k + q * interval. out[q * ld + i] is the scale
+/// of row or column first + i in interval q. ld is a multiple of the vector length; unused elements are 1.
 inline void pack_scales(const OperandScales& scales, std::int64_t first, std::int64_t count, std::int64_t first_k,
                         std::int64_t interval, std::int64_t intervals, std::int64_t ld, float* out) {
     for (std::int64_t q = 0; q < intervals; ++q, out += ld) {
@@ -42,7 +43,7 @@ struct Joins {
     const float *a = nullptr, *b = nullptr;  ///< scales of the tile's rows and columns
     std::int64_t a_ld = 0, b_ld = 0;         ///< elements from one interval to the next
     Promotion promotion = Promotion::none;   ///< fma_joint or fma_left
-    ScaleOrder order = ScaleOrder::joint;    ///< order in which the scales multiply a single chain
+    ScaleOrder order = ScaleOrder::joint;    ///< order in which a sum that is one chain is multiplied by the two scales
     bool at_end() const { return a != nullptr && interval == 0; }
 };
 

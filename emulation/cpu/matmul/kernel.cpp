@@ -38,8 +38,8 @@ constexpr std::int64_t column_block = 512;  ///< columns; a block of B takes at 
 /// done for at most `columns_beside_strips` columns.
 constexpr std::int64_t strips_packed = 4, columns_beside_strips = 256;
 
-/// Returns the distance in elements from one packed strip of `rows` x `k` to the next. The k rows of a packed strip are
-/// written as whole vectors, so the last write reaches beyond the end of the strip.
+/// Returns the distance in elements between the beginnings of two consecutive packed strips of `rows` x `k` elements.
+/// It leaves space after each strip, because packing writes whole vectors, the last of which reaches beyond the strip.
 constexpr std::int64_t strip_stride(std::int64_t rows, std::int64_t k) { return rows * k + panel_columns; }
 
 /// Scratch memory of one thread, kept from call to call.
@@ -78,8 +78,8 @@ void pack_straight(const float* in, std::int64_t ld, std::int64_t columns, std::
 }
 
 /// Packs `count` columns of k rows of `in` into strips of `rows` columns:
-/// out[s * stride + p * rows + r] = in[p * ld + s * rows + r]. Writes whole vectors in ascending p; elements beyond a
-/// strip's row are overwritten later or never used.
+/// out[s * stride + p * rows + r] = in[p * ld + s * rows + r]. Writes whole vectors, in ascending p. The elements that
+/// a vector writes after the last of its `rows` elements are overwritten later or never used.
 void pack_strips(const float* in, std::int64_t ld, std::int64_t count, std::int64_t rows, std::int64_t k, float* out) {
     const std::int64_t stride = strip_stride(rows, k);
     for (std::int64_t p = 0; p < k; ++p, in += ld) {
@@ -101,7 +101,7 @@ HWY_INLINE void store_part(F32 x, float* p, std::size_t n) {
     whole ? store(x, p) : hn::BlendedStore(x.v, hn::FirstN(DF32(), n), DF32(), p);
 }
 
-/// Last steps before the cast of the accumulators of a tile: a factor and a bias.
+/// The last steps that are applied to the accumulators of a tile before their cast: a factor and a bias.
 struct Finish {
     float scale = 1;
     const float* bias = nullptr;  ///< points to the bias of the tile's first column
@@ -110,11 +110,11 @@ struct Finish {
 /// A tile of accumulators: its operands, and its place in the output.
 struct Tile {
     const float* a = nullptr;
-    std::int64_t a_row = 0, a_step = 0;  ///< elements from one row, or one term, to the next
+    std::int64_t a_row = 0, a_step = 0;  ///< elements from one row (a_row) or term (a_step) to the next
     const float* b = nullptr;
     std::int64_t b_step = 0;
     std::int64_t k = 0;
-    std::int64_t k_rest = 0;  ///< number of further terms, all +0 times a finite number
+    std::int64_t k_rest = 0;  ///< number of terms after these k terms, each +0 times a finite number
     float* out = nullptr;
     std::int64_t ld_out = 0;
     std::size_t last_count = 0;  ///< columns of the last vector
@@ -138,7 +138,8 @@ HWY_INLINE void run_tile(const Tile& t, const Finish* finish, std::integer_seque
         ((acc[i] = fma(F32(a[i / vectors * a_row]), i % vectors == 0 ? b0 : b1, acc[i])), ...);
     }
     if (t.k_rest > 0) {
-        // The remaining products are +0 or -0. They can change only a sum of -0, which an underflow can leave.
+        // The remaining products are +0 or -0. They can change a sum only if it is -0, which is possible after an
+        // underflow.
         const I32 negative_zero(-0x7fffffff - 1);
         M32 changes = bits(acc[0]) == negative_zero;
         ((changes = changes | (bits(acc[i]) == negative_zero)), ...);
@@ -215,7 +216,8 @@ std::int64_t part_of(std::int64_t count, std::int64_t limit, std::int64_t grain)
     return max_of(((count + parts - 1) / parts + grain - 1) / grain * grain, grain);
 }
 
-/// Packs `columns` columns of b into consecutive panels, `k` terms of each column from term `first_k` on.
+/// Packs `columns` columns of b, starting at `column`, into consecutive panels. A packed column has the `k` terms that
+/// begin with term `first_k`.
 void pack_panels(const MatmulOperand& operand, const float* b, std::int64_t first_k, std::int64_t k,
                  std::int64_t column, std::int64_t columns, float* out) {
     if (!operand.transposed) return pack_straight(b + first_k * operand.ld + column, operand.ld, columns, k, out);
@@ -241,15 +243,15 @@ bool all_finite(const MatmulOperand& operand, const float* b, std::int64_t k, st
     return !any(!finite);
 }
 
-/// Excludes the terms of `tile` that are known to be +0 times a finite number. The tile begins with term `first_k`.
-/// Excluded terms before the remaining terms are dropped; excluded terms after them become `k_rest`.
+/// Removes terms at the beginning or end of `tile` that are known to be +0 times a finite number. The tile begins with
+/// term `first_k`. Terms that are removed at the end are counted in `k_rest`.
 void leave_out_zeros(Triangle triangle, std::int64_t first_k, std::int64_t row, std::int64_t rows, Tile& tile) {
     if (triangle == Triangle::a_lower) {
         const std::int64_t needed = min_of(max_of(row + rows - first_k, std::int64_t{0}), tile.k);
         tile.k_rest = tile.k - needed;
         tile.k = needed;
     } else if (triangle == Triangle::a_upper) {
-        // A sum stays +0 until the first term that is not excluded.
+        // These terms are not counted, because the sums would still be +0 after them.
         const std::int64_t zeros = min_of(max_of(row - first_k, std::int64_t{0}), tile.k);
         tile.a += zeros * tile.a_step;
         tile.b += zeros * tile.b_step;
@@ -257,7 +259,7 @@ void leave_out_zeros(Triangle triangle, std::int64_t first_k, std::int64_t row, 
     }
 }
 
-/// Packs the scales of a block: first those of all its columns, then those of one strip of rows at a time.
+/// Packs the scales of a block: first the scales of all its columns, then the scales of one strip of rows at a time.
 class ScalePacker {
   public:
     ScalePacker(const Matmul& args, Scratch& scratch) : args_(args), scratch_(scratch) {
@@ -282,9 +284,9 @@ class ScalePacker {
     void begin_rows(std::int64_t row, std::int64_t rows) {
         if (is_used_) pack(args_.a.scales, row, rows, joins_.a_ld, scratch_.a_scales);
     }
-    /// Returns the joins of the tile that begins `j` columns after the first column of the block, valid until the next
-    /// call. A copy of the struct would be slow: it would read fields with vector loads right after they were stored
-    /// one by one, and such loads wait until all earlier stores are done.
+    /// Returns the joins of the tile that begins `j` columns after the first column of the block. The reference is
+    /// valid until the next call. The struct is not copied, because vector loads of fields that were just stored one by
+    /// one have to wait until these stores are done.
     const Joins& joins(std::int64_t j) {
         if (is_used_) joins_.a = scratch_.a_scales.data(), joins_.b = scratch_.b_scales.data() + j;
         return joins_;

@@ -8,7 +8,7 @@
 namespace macheps {
 
 struct MatmulBlock {
-    const float *a = nullptr, *b = nullptr;  ///< first elements of the batch's matrices
+    const float *a = nullptr, *b = nullptr;  ///< first elements of the two matrices to multiply
     const float* addend = nullptr;           ///< first element of C, or null
     float* out = nullptr;
     std::int64_t first_row = 0, last_row = 0, first_column = 0, last_column = 0;

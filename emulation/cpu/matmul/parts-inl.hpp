@@ -35,7 +35,8 @@ class ScalesOfTerm {
     std::int64_t block_, stride_;
 };
 
-/// Returns a vector whose 128-bit block l holds elements at .. at + 3 of row[4 l].
+/// Loads four elements from each of row[0], row[4], row[8], ... Block l of 128 bits of the result holds the elements
+/// with indices `at` to at + 3 of row[4 l].
 HWY_INLINE F32 load_blocks(const float* const* row, std::int64_t at) {
 #if HWY_TARGET == HWY_AVX3
     const hn::Half<DF32> half;

@@ -18,7 +18,7 @@ using AdamKernelPointer = decltype(AdamWork::kernel);
 
 /// How the result of each line of an Adam kernel (emulation/adam.inl) is rounded.
 enum class LineRounding : std::uint8_t {
-    none,    ///< the arithmetic is fp32, or the kernel rounds no line
+    none,    ///< not at all, because the arithmetic is fp32 or the kernel rounds no line
     wide,    ///< to a format of fp32's range, such as bf16
     narrow,  ///< to a format of a smaller range, such as fp16
     other,   ///< the scalar definition computes each element

@@ -15,8 +15,8 @@ struct AdamWork {
     CastPlan arithmetic;
     Caster value, moment1, moment2;
     /// Updates elements [first, first + n) of a tensor, where n <= 1024 and `first` is a multiple of 1024. The pointers
-    /// point to element `first`. If `stats` is not null, adds the counts of these elements to *stats and returns their
-    /// sums.
+    /// point to element `first`. If `stats` is not null, adds the counts of UpdateStats for these elements to *stats,
+    /// and returns the sums of UpdateStats for them.
     definition::UpdateSums (*kernel)(const AdamWork& work, float* p, const float* g, float* m, float* v,
                                      std::int64_t first, std::int64_t n, UpdateStats* stats);
 };

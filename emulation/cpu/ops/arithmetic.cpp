@@ -23,9 +23,9 @@ using ArithmeticKernel = void (*)(const CastPlan& plan, const float* a, const fl
 
 /// How the fp32 result is rounded before the cast.
 enum class Through : std::uint8_t {
-    nearest,     ///< to nearest even, where rounding twice is innocuous
+    nearest,     ///< to nearest even; chosen if rounding twice is innocuous
     odd,         ///< to odd, so that the cast can still round correctly (Boldo and Melquiond 2008)
-    odd_or_neg,  ///< to odd, but numbers that cancel give -0, as in rounding toward -Inf
+    odd_or_neg,  ///< to odd, but an exact difference of zero gives -0, as in rounding toward -Inf
 };
 }  // namespace macheps
 #endif
@@ -81,7 +81,8 @@ HWY_INLINE F64 odd_sum(F64 x, F64 y) {
     const hn::RebindToSigned<DF64> di64;
     const auto bits = hn::BitCast(di64, sum.v);
     const auto inexact = hn::Or(hn::Lt(error.v, hn::Zero(d)), hn::Gt(error.v, hn::Zero(d)));  // false for NaN
-    // If the error points toward zero, move one unit toward zero (-1). Then set the last bit.
+    // If the exact sum is nearer to zero than `sum`, `inward` is -1 and moves the result one unit toward zero.
+    // Otherwise `inward` is 0. Then the last bit is set.
     const auto inward = hn::BroadcastSignBit(hn::BitCast(di64, hn::Xor(error.v, sum.v)));
     const auto cut = hn::Add(bits, inward);
     const auto odd = hn::Or(cut, hn::Set(di64, 1));
@@ -108,8 +109,8 @@ HWY_INLINE F32 odd_narrow(F64 lower, F64 upper) {
 }
 
 /// Computes the operation in fp64, precisely enough for odd_narrow() to return the exact result rounded to odd. fp64
-/// holds products of fp32 numbers exactly. If a quotient or root is not an fp32 number, rounding it to fp64 does not
-/// give an fp32 number (53 >= 2 * 24 + 2).
+/// holds products of fp32 numbers exactly. A quotient or root that is not an fp32 number does not become one when it is
+/// rounded to fp64 (53 >= 2 * 24 + 2).
 template <Operation operation>
 HWY_INLINE F64 odd_wide(F64 a, F64 b, F64 c) {
     if constexpr (operation == Operation::add) return odd_sum(a, b);
@@ -126,7 +127,8 @@ HWY_INLINE F32 odd(F32 a, F32 b, F32 c) {
                                   odd_wide<operation>(promote_upper(a), promote_upper(b), promote_upper(c)));
     constexpr bool sums = operation == Operation::add || operation == Operation::sub || operation == Operation::fma;
     if constexpr (!negative_zero || !sums) return result;
-    // A result of +0 is the sum of two +0 and stays +0, or the sum of two numbers that cancel and becomes -0.
+    // If the result is +0, there are two cases. If both terms are +0, the result stays +0. If terms with opposite signs
+    // cancel, the result becomes -0.
     const F32 x = operation == Operation::fma ? a * b : a, y = operation == Operation::fma   ? c
                                                                : operation == Operation::sub ? -b
                                                                                              : b;
@@ -270,7 +272,7 @@ ArithmeticKernel fused_arithmetic(Operation operation, const CastPlan& plan, Thr
 
 namespace {
 
-constexpr std::int64_t block = 1 << 14, stretch = 1024;  ///< elements per task; elements per pass (they fit in L1)
+constexpr std::int64_t block = 1 << 14, stretch = 1024;  ///< elements per task and per pass (a pass fits in L1)
 
 int operand_count(Operation operation) {
     return operation == Operation::sqrt ? 1 : operation == Operation::fma ? 3 : 2;
@@ -311,8 +313,8 @@ bool is_innocuous_through_fp32(Operation operation, const Format& f) {
     }
     if (f.encoding != Encoding::binary || f.precision > 11 || f.emin() < -126) return false;
     if (operation == Operation::add || operation == Operation::sub || operation == Operation::sqrt) return true;
-    // Products and quotients must be exact or normal in fp32. Products and quotients of bf16 may be neither, but
-    // comparing all of them found no difference.
+    // Formats qualify if all their products and quotients are exact or normal in fp32. Those of bf16 may be neither,
+    // but a comparison of all of them found no difference.
     const int least = f.emin() - f.fraction_bits(), top = (1 << f.exponent_bits()) - f.exponent_bias;
     return (2 * least >= -149 && least - top >= -126 && 2 * top <= 127) || f == bf16;
 }

@@ -8,8 +8,9 @@
 
 namespace macheps {
 
-/// Kernels for the operations of emulation/elementwise.hpp. The index of a kernel is the place of its operation. A
-/// kernel computes n elements as defined in emulation/definitions.hpp. An output may be one of the inputs.
+/// Kernels for the operations of emulation/elementwise.hpp. A kernel has the same index in its array as its operation
+/// has in the operation list. It computes n elements as defined in emulation/definitions.hpp. An output may be one of
+/// the inputs.
 struct ElementwiseKernels {
     using Unary = void (*)(const float* x, std::int64_t n, float* out);
     using Binary = void (*)(const float* a, const float* b, std::int64_t n, float* out);
@@ -26,8 +27,8 @@ struct ElementwiseKernels {
 
 const ElementwiseKernels& elementwise_kernels(Simd level);
 
-/// Returns the table of one instruction set. For each kind of kernel, Loops has a function template that loops over the
-/// elements and applies an operation.
+/// Returns the table of one instruction set. `Loops` has one function template for each kind of kernel (unary,
+/// backward, ...). Such a function applies an operation, its template argument, to all elements.
 template <class Loops, class... F, class... G>
 constexpr ElementwiseKernels kernel_table(elementwise::Operations<F...>, elementwise::Operations<G...>) {
     return {.unary = {Loops::template unary<F>...},

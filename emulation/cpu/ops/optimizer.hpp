@@ -7,7 +7,7 @@
 
 namespace macheps {
 
-/// An AdamW step with prepared casts.
+/// The arguments of an AdamW step, with a Caster prepared for each of its casts.
 struct AdamWStep {
     AdamWStep(Simd simd, const AdamW& a)
         : args(a),
@@ -29,8 +29,8 @@ struct SgdStep {
 };
 
 /// Kernels that update elements [first, first + n) of a tensor, where n <= 1024 and `first` is a multiple of 1024. The
-/// pointers point to element `first`. If `stats` is not null, a kernel adds the counts of these elements to *stats and
-/// returns their sums.
+/// pointers point to element `first`. If `stats` is not null, a kernel adds the counts of these elements to *stats. It
+/// returns the other statistics of these elements, which are sums.
 struct OptimizerKernels {
     definition::UpdateSums (*adamw)(const AdamWStep& step, float* p, const float* g, float* m, float* v,
                                     std::int64_t first, std::int64_t n, UpdateStats* stats);

@@ -102,8 +102,8 @@ void multiply_columns(const float* x, const float* factors, std::int64_t rows, s
     }
 }
 
-/// Calls block(c, vectors, count) for the columns of [first, last): four whole vectors at a time, then one at a time.
-/// The last vector has `count` columns.
+/// Divides the columns [first, last) into vectors and calls block(c, vectors, count) for each `vectors` of them: first
+/// for four full vectors at a time, then for one at a time. The last vector of a call has `count` columns.
 template <class Block>
 HWY_INLINE void for_column_blocks(std::int64_t first, std::int64_t last, const Block& block) {
     std::int64_t c = first;

@@ -17,7 +17,8 @@ namespace macheps::HWY_NAMESPACE {
 namespace {
 
 /// Returns the largest of n elements, or -Inf if all are NaN. Unlike the definition, this function ignores NaNs. The
-/// final results are the same, because a NaN in the row makes the sum of the exponentials NaN for every maximum.
+/// final results are the same: if the row has a NaN, the sum of the exponentials is NaN whichever maximum is
+/// subtracted.
 HWY_INLINE float row_max(const float* x, std::int64_t n) {
     const F32 lowest(bit_cast<float>(0xff800000u));
     F32 top = lowest;
@@ -73,10 +74,10 @@ void log_softmax(const float* x, std::int64_t rows, std::int64_t n, float* out) 
     }
 }
 
-/// Returns the sum of exp(x[i] - row_top) over at most 1024 elements by the lane rule. As in stats.cpp, lanes l .. l +
-/// vector_step - 1 process the whole chunk before the next lanes do. Elements beyond n count as -Inf, whose exponential
-/// adds +0. The function has no vector arguments, because GCC would then not clear the upper halves of the registers
-/// after the call. This would make scalar code very slow on Intel CPUs.
+/// Returns the sum of exp(x[i] - row_top) over at most 1024 elements by the lane rule. The outer loop goes over the 32
+/// lanes, one vector of lanes at a time, as in stats.cpp. Elements beyond n count as -Inf, whose exponential adds +0.
+/// `row_top` is a scalar because of GCC: if the function had vector arguments, GCC would not clear the upper halves of
+/// the registers after the call, and scalar code would become very slow on Intel CPUs.
 double chunk_exponentials(const float* x, std::int64_t n, double row_top) {
     const F64 top(row_top);
     constexpr auto half = static_cast<std::int64_t>(f64_lanes);

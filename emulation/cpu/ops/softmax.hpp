@@ -10,8 +10,8 @@ namespace macheps {
 /// Kernels for operations of emulation/definitions.hpp on `rows` contiguous rows of n elements. An output may be one of
 /// the inputs.
 struct SoftmaxKernels {
-    /// Row r of `scores` is row first_row + r of the tensor. This index determines how many elements of the row are
-    /// visible.
+    /// Row r of `scores` is row first_row + r of the whole tensor. The causal mask depends on the index in the whole
+    /// tensor: it determines how many elements of the row are visible.
     void (*softmax_causal)(const float* scores, std::int64_t first_row, std::int64_t rows, std::int64_t n, float* out);
     void (*softmax_causal_backward)(const float* p, const float* dp, std::int64_t first_row, std::int64_t rows,
                                     std::int64_t n, float* dscores);

@@ -55,8 +55,8 @@ std::uint32_t largest_pattern(const float* x, std::int64_t n) {
     return static_cast<std::uint32_t>(hn::GetLane(hn::MaxOfLanes(di, hn::Max(top0, top1))));
 }
 
-/// Sums a chunk by the lane rule. Lanes l .. l + vector_step - 1 process the whole chunk before the next lanes do,
-/// because AVX2 has too few registers for all 32 lanes. Elements beyond n are loaded as zeros, whose terms are +0.
+/// Sums a chunk by the lane rule. The outer loop goes over the 32 lanes, one vector of lanes at a time, because AVX2
+/// has too few registers for the sums of all lanes. Elements beyond n are loaded as zeros, whose terms are +0.
 definition::ErrorTerms chunk_errors(const float* x, const float* y, std::int64_t n, float decode_scale,
                                     std::uint64_t& finite) {
     constexpr auto half = static_cast<std::int64_t>(f64_lanes);
@@ -100,8 +100,9 @@ float chunk_squares(const float* x, std::int64_t n) {
     });
 }
 
-/// Adds the statistics of a chunk. Terms that must be added in the order of the elements are first stored in arrays.
-/// Pairs that do not count have zeros in these arrays. Adding a zero does not change a sum, because sums are never -0.
+/// Adds the statistics of a chunk to `figures`. Terms that must be added in the order of the elements are first stored
+/// in arrays. Pairs (x, y) that the statistics leave out get zeros in these arrays. Adding a zero does not change a
+/// sum, because sums are never -0.
 template <bool has_groups>
 void chunk_fidelity(const FidelityCast& cast, const float* x, const float* y, const float* codes, std::int64_t n,
                     FidelityFigures& figures) {
@@ -120,7 +121,7 @@ void chunk_fidelity(const FidelityCast& cast, const float* x, const float* y, co
         for (int h = 0; h < 2; ++h) {
             const auto of = [h](F32 a) HWY_ATTR { return (h == 0 ? promote_lower(a) : promote_upper(a)).v; };
             const auto u = of(xs), v = of(ys), q = of(qs), size = hn::Abs(u), code = hn::Abs(q);
-            // The encode scale of a group is q / y, to within one ulp.
+            // If there are groups, q / y gives the encode scale of the group, to within one ulp.
             const auto z = has_groups ? hn::IfThenElse(hn::Eq(v, zero), zero, hn::Mul(size, hn::Div(code, hn::Abs(v))))
                                       : hn::Abs(of(scaled));
             const auto is_number = hn::Lt(size, infinity);
@@ -215,7 +216,7 @@ void scalar_fidelity(const FidelityCast& cast, const float* xs, const float* ys,
         const double x = xs[i], y = ys[i], q = codes[i];
         if (!std::isfinite(x)) continue;
         const double size = std::abs(x), code = std::abs(q);
-        // The encode scale of a group is q / y, to within one ulp.
+        // If there are groups, q / y gives the encode scale of the group, to within one ulp.
         const double z =
             cast.has_groups ? (y != 0 ? size * (code / std::abs(y)) : 0) : std::abs(double{xs[i] * cast.encode_scale});
         figures.z_max = std::max(figures.z_max, z);
@@ -256,8 +257,8 @@ std::uint32_t largest_pattern(Simd simd, ThreadPool& pool, const float* x, std::
     return top;
 }
 
-/// Sums by the lane rule. Computes `of_chunk(first, count)` for every chunk on the pool and then sums the results, as
-/// the rule requires if there is more than one chunk.
+/// Sums n elements by the lane rule. On the pool, `of_chunk(first, count)` computes the sum of each chunk. If there is
+/// more than one chunk, the sums of the chunks are then summed by the same rule.
 template <class T, class OfChunk>
 T sum_of_chunks(ThreadPool& pool, std::int64_t n, const OfChunk& of_chunk) {
     const std::int64_t chunks = (n + chunk - 1) / chunk;

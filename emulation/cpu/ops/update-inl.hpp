@@ -25,8 +25,8 @@ struct UpdateScratch {
 
 inline constexpr std::int64_t f64_step = static_cast<std::int64_t>(f64_lanes);
 
-/// Adds the counts of a chunk to `stats` and returns its sums, with the same bits as the scalar definition. The last n
-/// mod 32 elements are added one by one.
+/// Adds the counts of a chunk to `stats` and returns the sums of the chunk, with the same bits as the scalar
+/// definition. The last n mod 32 elements are processed one by one.
 inline definition::UpdateSums observe(UpdateStats& stats, const float* before, const float* after, const float* wanted,
                                       std::int64_t n) {
     F64 sums[3][lanes / f64_step];
@@ -61,8 +61,7 @@ inline definition::UpdateSums observe(UpdateStats& stats, const float* before, c
     return {detail::fold_lanes(lane[0]), detail::fold_lanes(lane[1]), detail::fold_lanes(lane[2])};
 }
 
-/// Counts the second moments of a chunk that did not change although they should have changed, as
-/// definition::observe_moment() does.
+/// Applies definition::observe_moment() to a chunk: counts the second moments that should have changed but did not.
 inline void observe_moments(UpdateStats& stats, const float* g, const float* before, const float* after,
                             std::int64_t n) {
     const F32 zero;

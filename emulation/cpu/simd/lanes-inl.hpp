@@ -21,7 +21,8 @@ inline constexpr std::int64_t lane_registers = lanes / vector_step;  ///< 2 on A
 /// Replaces every NaN by the canonical quiet NaN (emulation/definitions.hpp).
 HWY_INLINE F32 canonical(F32 x) { return select(x == x, x, math::canonical_nan()); }
 
-/// Folds 32 lanes by halves, first between registers and then within the last register.
+/// Adds the 32 lanes in a tree: each step adds the second half of the lanes to the first half. The first steps add
+/// registers; the others are within one register.
 HWY_INLINE float fold_lanes(F32 (&lane)[lane_registers]) {
     const hn::Half<DF32> half;
 #if HWY_TARGET == HWY_AVX3
@@ -38,7 +39,7 @@ HWY_INLINE float fold_lanes(F32 (&lane)[lane_registers]) {
 }
 
 /// Sums at most 1024 terms by the lane rule. `term(i, count)` returns elements i .. i + count - 1 in the first lanes.
-/// The other lanes of its result are not added, not even as +0, because that would turn a sum of -0 into +0.
+/// The other lanes of its result are left out of the sum, because adding +0 for them would turn a sum of -0 into +0.
 template <class Term>
 HWY_INLINE float chunk_sum(std::int64_t first, std::int64_t n, const Term& term) {
     F32 lane[lane_registers];

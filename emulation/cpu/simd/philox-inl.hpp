@@ -21,8 +21,8 @@ class Philox {
   public:
     HWY_INLINE Philox(RngKey key, std::uint64_t first_block)
         : step_(hn::Set(d64, key.step)), site_(hn::Set(d64, key.site)) {
-        // The order of the blocks is [0 4 1 5 2 6 3 7], so that interleaving within 128 bits puts the elements in
-        // ascending order.
+        // The lanes hold the blocks in the order [0 4 1 5 2 6 3 7] (for eight lanes). next() interleaves the words
+        // within each 128 bits of a vector, and this order makes the interleaved elements ascend.
         HWY_ALIGN std::uint64_t block[blocks];
         for (std::size_t i = 0; i < blocks; ++i) block[i] = first_block + i / 2 + (i % 2) * (blocks / 2);
         counter_ = hn::Load(d64, block);
@@ -33,10 +33,10 @@ class Philox {
         }
     }
 
-    /// Number of elements of one draw.
+    /// Number of elements that next() computes in one draw.
     static constexpr std::int64_t draw = 2 * static_cast<std::int64_t>(f32_lanes);
-    /// Number of draws that are computed at the same time, limited by the number of registers. Within one draw, each
-    /// round has to wait for the previous round.
+    /// Number of draws that are computed at the same time, limited by the number of registers. A single draw would be
+    /// slow, because each of its rounds has to wait for the previous round.
     static constexpr int chains = HWY_TARGET == HWY_AVX3 ? 4 : 2;
 
     /// Writes the bits of the next `count` draws to `out`, which must be aligned.

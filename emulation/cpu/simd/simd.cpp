@@ -114,7 +114,7 @@ Simd chosen_simd() {
     if (const std::string wanted = wanted_extensions(); !wanted.empty() && wanted != "none") {
         throw Error({.what = fmt::format("unknown value '{}'", wanted),
                      .where = extensions_variable,
-                     .fix = "unset it to use all extensions of this CPU, or use none",
+                     .fix = "unset it to use all extensions of this CPU, or set it to none",
                      .exit = Exit::usage});
     }
     const char* variable = std::getenv("MACHEPS_SIMD");

@@ -24,9 +24,9 @@ enum class Extension { avx512_bf16, avx512_fp16 };
 /// processor without them.
 bool has_extension(Extension extension);
 
-/// Returns the function for `level`. Ordinary code may call code that is compiled for a SIMD target only through this
-/// function. The arguments are functions and not their results, so no code of a target runs before the choice. `scalar`
-/// may be null if no caller passes Simd::scalar.
+/// Returns the function for `level`. Only through choose() may ordinary code call code that is compiled for a SIMD
+/// target. The arguments are functions rather than the results of calls, so that no code of a target runs before the
+/// choice. `scalar` may be null if no caller passes Simd::scalar.
 template <class Result, class... Args>
 auto choose(Simd level, std::type_identity_t<Result (*)(Args...)> scalar,
             std::type_identity_t<Result (*)(Args...)> avx2, Result (*avx512)(Args...)) {

@@ -11,7 +11,8 @@
 #define MACHEPS_VEC_INL
 #endif
 
-/// 1 in the passes for AVX2 and AVX-512, and 0 in the others, which kernels must skip.
+/// Highway compiles a kernel file in several passes. This macro is 1 in the passes for AVX2 and AVX-512. It is 0 in the
+/// other passes, which must not contain kernels.
 #undef MACHEPS_SIMD_TARGET
 #if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3
 #define MACHEPS_SIMD_TARGET 1
@@ -146,7 +147,7 @@ HWY_INLINE M64 operator<(F64 a, F64 b) { return {hn::Lt(a.v, b.v)}; }
 HWY_INLINE M64 operator==(F64 a, F64 b) { return {hn::Eq(a.v, b.v)}; }
 HWY_INLINE M64 operator!(M64 a) { return {hn::Not(a.m)}; }
 HWY_INLINE F64 select(M64 mask, F64 a, F64 b) { return F64(hn::IfThenElse(mask.m, a.v, b.v)); }
-/// Converts the first or the second half of the lanes, exactly.
+/// Converts the first half of the lanes (promote_lower) or the second half (promote_upper) to fp64, which is exact.
 HWY_INLINE F64 promote_lower(F32 a) { return F64(hn::PromoteTo(DF64(), hn::LowerHalf(a.v))); }
 HWY_INLINE F64 promote_upper(F32 a) { return F64(hn::PromoteTo(DF64(), hn::UpperHalf(hn::Half<DF32>(), a.v))); }
 /// Rounds both halves to fp32 and returns `lower` in the first lanes.

@@ -34,7 +34,8 @@ std::string class_name(int cls) {
     return cls == boundary ? "boundary" : evidence::name_of(static_cast<OperandClass>(cls));
 }
 
-/// Number of results per class that are candidates for a trace. They come from the first tiles of the class.
+/// Number of results that are kept of each class as candidates for a trace. They come from the first tiles of the
+/// class.
 constexpr std::uint64_t kept_of_class = 4096;
 
 /// Compares one dot-product unit with its machine, or with a wrong model of the unit.
@@ -119,9 +120,9 @@ class UnitProbe {
         }
     }
 
-    /// Makes a tile in which each output has at most two nonzero products, at the same two indices along k for all
-    /// outputs. The first product is near 2^-126 or zero. The second is between 2^-153 and 2^-147. c is zero or near
-    /// 2^-126.
+    /// Makes a tile in which each output has at most two nonzero products. They are at the same two indices along k for
+    /// all outputs. The first product is near 2^-126 or zero, the second is between 2^-153 and 2^-147, and the addend c
+    /// is zero or near 2^-126.
     void make_boundary(std::uint64_t number) {
         Dice dice(seed_, shape_.id, number, 31u << 27);
         // If k > 2 (AMX), both indices are even or both are odd, so that the two products are added in the same chain.
@@ -211,9 +212,9 @@ ProbeResult row_without_results(std::string_view kind, std::string name, std::st
             .note = std::move(note)};
 }
 
-/// Returns the number of tiles to run for each class. If `most` is 0, these are all tiles. Otherwise, the smallest
-/// number of tiles with at least `most` results is divided equally among the classes. If a class has fewer tiles than
-/// its share, the other classes get the remainder.
+/// Returns, for each class, the number of tiles to run. If `most` is 0, this is every tile of the class. Otherwise, the
+/// total is the smallest number of tiles that have at least `most` results. It is divided equally among the classes; if
+/// a class has fewer tiles than its share, the other classes get the rest of the share.
 std::vector<std::uint64_t> tiles_of_classes(const UnitProbe& probe, std::uint64_t most) {
     std::vector<std::uint64_t> tiles(unit_classes);
     for (int cls = 0; cls < unit_classes; ++cls) tiles[static_cast<std::size_t>(cls)] = probe.tiles_of(cls);
@@ -290,8 +291,8 @@ void run_conversion(const CpuConversion& conversion, double seconds, std::uint64
     for (std::uint64_t first = 0; first < wanted; first += 16) {
         std::uint32_t x[16];
         std::uint16_t codes[16] = {};
-        // The multiplier is odd, so all 2^32 inputs are visited. It also spreads them, so that every exponent occurs
-        // early.
+        // Because the multiplier is odd, the products modulo 2^32 visit all 2^32 inputs. Because it is large,
+        // consecutive inputs are far apart and every exponent occurs early.
         for (std::uint32_t i = 0; i < 16; ++i) x[i] = (static_cast<std::uint32_t>(first) + i) * 0x9e3779b1u;
         conversion.run(x, codes);
         for (int i = 0; i < 16; ++i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each function here is compiled for the instruction that it runs, whatever the target of the rest of the program, and
-// is called only if the CPU has the instruction.
+// Each function that runs an instruction is compiled for a CPU with this instruction, even if the rest of the program
+// is not. The function is called only if the CPU has the instruction.
 #include "emulation/evidence/cpu/cpu_units.hpp"
 
 #include <fmt/format.h>
@@ -48,7 +48,8 @@ bool saves(std::uint64_t mask) { return (saved_state() & mask) == mask; }
 bool saves_ymm() { return saves(0x6); }
 bool saves_zmm() { return saves(0xe6); }
 
-/// Returns whether AMX tiles may be used. Linux permits them only on request.
+/// Requests the permission to use AMX tiles, without which Linux does not let a process use them. Returns whether the
+/// process has it.
 bool may_use_tiles() {
     constexpr int request_permission = 0x1023, tile_data = 18;
     static const bool granted = saves(0x60000) && syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
@@ -64,7 +65,8 @@ bool has_amx_fp8() { return has_bit(cpuid_of(0x1e, 1).eax, 4) && may_use_tiles()
 bool has_avx10_2() { return saves_zmm() && (cpuid_of(0x24).ebx & 0xff) >= 2; }
 bool has_f16c() { return saves_ymm() && has_bit(cpuid_of(1).ecx, 29); }
 
-/// Multiplies rows of a by 16 columns of b, with a pair of products in each lane.
+/// Multiplies 16 rows of a by 16 columns of b with the 512-bit VDPBF16PS, one row at a time. Each lane computes one
+/// output, which is a sum of two products.
 __attribute__((target("avx512f,avx512bw,avx512bf16"))) void run_vdpbf16ps(const std::uint64_t* a,
                                                                           const std::uint64_t* b,
                                                                           const std::uint64_t* c, std::uint64_t* d) {
@@ -122,8 +124,8 @@ __attribute__((target("avx512f,avx512bw,avx512vl,avx512fp16"))) void run_vfmaddp
     }
 }
 
-/// Runs an AMX tile instruction. Shapes: a [16, 32], b [32, 16], c and d [16, 16]. The tile register of b holds pairs
-/// of rows interleaved, [16, 2 * 16].
+/// Runs an AMX tile instruction. Shapes: a [16, 32], b [32, 16], c and d [16, 16]. The tile register of b has 16 rows
+/// of 2 * 16 elements: each holds two rows of b with their elements interleaved.
 template <bool is_fp16>
 __attribute__((target("amx-tile,amx-bf16"))) void run_tile(const std::uint64_t* a, const std::uint64_t* b,
                                                            const std::uint64_t* c, std::uint64_t* d) {

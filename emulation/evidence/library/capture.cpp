@@ -21,8 +21,8 @@ constexpr int capture_schema = 1;
 constexpr const char* kind_key = "macheps_library";
 constexpr const char* tree_key = "macheps_tree";
 
-/// Accessors for one integer member of a LibraryProblem or a LibraryAlgorithm. In the header of a capture, the member
-/// has the name `key`.
+/// Reads and writes one integer member of a LibraryProblem or a LibraryAlgorithm. `key` is the name of the member in
+/// the header of a capture.
 template <class Owner>
 struct IntegerRow {
     const char* key;
@@ -89,8 +89,8 @@ std::string codes_text(const LibraryProblem& p, const std::vector<float>& out, c
     return text;
 }
 
-/// Returns the rows and columns of a grid with about `most` outputs. It has up to 32 rows, or more if the problem does
-/// not have enough columns.
+/// Returns the rows and columns of a grid with about `most` outputs. The grid has up to 32 rows. It has more rows only
+/// if the problem does not have enough columns.
 std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>> places_of(const LibraryProblem& p, std::int64_t most) {
     const std::int64_t rows = std::min<std::int64_t>({p.m, 32, most});
     const std::int64_t columns = std::min(p.n, most / rows);
@@ -151,7 +151,7 @@ CapturedProblem capture_library(MatmulLibrary& library, const LibraryProblem& pr
     std::vector<LibraryAlgorithm> seen;
     Json algorithms = Json::array();
     LibraryProblem smaller = problem;
-    smaller.workspace /= 2;  // the library may prefer another algorithm for it
+    smaller.workspace /= 2;  // with half of the workspace, the library may prefer another algorithm
     for (int choice = 0; choice <= size.choices; ++choice) {
         const bool is_smaller = choice == size.choices;
         const LibraryProblem& p = is_smaller ? smaller : problem;
@@ -169,7 +169,7 @@ CapturedProblem capture_library(MatmulLibrary& library, const LibraryProblem& pr
             if (is_smaller) algorithms.push_back(entry);
             continue;
         }
-        if (operands.empty()) {  // the classes are generated in parallel
+        if (operands.empty()) {  // generate the operands of all classes in parallel
             std::vector<std::future<LibraryOperands>> made;
             for (const std::string& name : classes)
                 made.push_back(
@@ -210,7 +210,7 @@ RecordedLibrary parse_library_capture(std::string_view text, const std::string& 
     const Json header = evidence::json_lines_header(text, where);
     const std::string first = where + ":1";
     if (json_field<int>(header, kind_key, first) != capture_schema)
-        bad_json_lines("the capture has another version", first);
+        bad_json_lines("the version of the capture is not supported", first);
     RecordedLibrary recorded;
     for (const FormatRow& row : format_rows)
         recorded.problem.*row.member = format_named(json_field<std::string>(header, row.key, first), first);
@@ -229,7 +229,7 @@ RecordedLibrary parse_library_capture(std::string_view text, const std::string& 
     for (const auto* places : {&recorded.rows, &recorded.columns}) {
         const std::int64_t end = places == &recorded.rows ? recorded.problem.m : recorded.problem.n;
         for (const std::int64_t place : *places) {
-            if (place < 0 || place >= end) bad_json_lines("an output is outside of the product", first);
+            if (place < 0 || place >= end) bad_json_lines("a recorded row or column lies outside the product", first);
         }
     }
     for (const Json& entry : json_field<Json>(header, "algorithms", first)) {
@@ -293,13 +293,13 @@ RecordedTree parse_tree_capture(std::string_view text, const std::string& where)
     if (header.contains("slices")) {
         recorded.slices = json_field<int>(header, "slices", first);
     } else if (const std::size_t at = recorded.algorithm.find("splitk ");
-               at != std::string::npos) {  // captures without `slices` have the number in this text
+               at != std::string::npos) {  // without the field, the text of the algorithm gives it
         const char* const begin = recorded.algorithm.data() + at + 7;
         std::from_chars(begin, recorded.algorithm.data() + recorded.algorithm.size(), recorded.slices);
     }
     const int terms = json_field<int>(line, "terms", second);
     if (terms < 1 || terms > max_tree_terms) bad_json_lines("the number of terms of the tree is out of range", second);
-    (void)json_field<std::string>(line, "steps", second);  // throws if `steps` is missing; drops newlines
+    (void)json_field<std::string>(line, "steps", second);  // throws if `steps` is missing; its text would lack newlines
     recorded.tree = parse_tree_steps(terms, line["steps"].string());
     return recorded;
 }

@@ -13,7 +13,7 @@ namespace macheps::evidence {
 /// Limits on the contents of a capture.
 struct CaptureSize {
     int choices = 3;             ///< maximum number of algorithms per problem
-    std::int64_t outputs = 512;  ///< approximate number per class of operands
+    std::int64_t outputs = 512;  ///< approximate number of outputs per class of operands
 };
 
 /// Result of capture_library().
@@ -22,11 +22,11 @@ struct CapturedProblem {
     int algorithms = 0;
     std::uint64_t outputs = 0;
     std::string chosen{};    ///< the first algorithm
-    std::string declined{};  ///< if nothing was captured: the library's reason
+    std::string declined{};  ///< the library's reason if nothing was captured
 };
-/// Runs the algorithms that the library prefers for a problem on every class of operands, including special values.
-/// Keeps the outputs in a grid of rows and columns. Also captures the library's preferred algorithm for half of the
-/// workspace if it is a different one.
+/// Runs the algorithms that the library prefers for a problem, each on every class of operands, including special
+/// values. Keeps the outputs at selected rows and columns. Then asks the library for its preferred algorithm with half
+/// of the workspace, and captures this algorithm if it is different.
 CapturedProblem capture_library(MatmulLibrary& library, const LibraryProblem& problem, std::uint64_t seed,
                                 const CaptureSize& size = {});
 
@@ -35,7 +35,7 @@ struct RecordedAlgorithm {
     LibraryAlgorithm algorithm{};
     std::int64_t workspace = 0;
     bool varies = false;                                                ///< a second run returned other bits
-    std::vector<std::pair<std::string, std::vector<float>>> outputs{};  ///< per class: its name and rows x columns
+    std::vector<std::pair<std::string, std::vector<float>>> outputs{};  ///< for each class, its name and its outputs
 };
 
 /// The content of a capture file.
@@ -52,12 +52,13 @@ bool is_library_capture(const Json& header);
 /// Parses a capture. Errors: throws Error that names `where` and the line if the text is not valid.
 RecordedLibrary parse_library_capture(std::string_view text, const std::string& where);
 
-/// Returns a plan that gives the recorded outputs of an algorithm. match_library() compares only these outputs.
+/// Returns a plan that gives the recorded outputs of an algorithm instead of computing them. match_library() then
+/// compares only the outputs that were recorded.
 std::unique_ptr<LibraryPlan> recorded_plan(const RecordedLibrary& recorded, std::size_t algorithm);
 
 /// Order in which a library adds, as found by FPRev (emulation/matmul/reveal.hpp).
 struct RecordedTree {
-    std::string problem{}, algorithm{};  ///< the name of the problem, the algorithm in words
+    std::string problem{}, algorithm{};  ///< the name of the problem, and a description of the algorithm
     std::string library{}, architecture{}, gpu{};
     int slices = 1;
     SumTree tree{};
@@ -67,12 +68,12 @@ struct RecordedTree {
 evidence::Capture tree_capture(const LibraryProblem& problem, const LibraryAlgorithm& algorithm,
                                const MatmulLibrary& library, const SumTree& tree);
 bool is_tree_capture(const Json& header);
-/// Parses the capture of an order. Errors: the same as those of parse_library_capture().
+/// Parses a capture of an order of summation. Errors: the same as those of parse_library_capture().
 RecordedTree parse_tree_capture(std::string_view text, const std::string& where);
 /// Emits one row of the kind `replay`, which compares the recorded order with the order of the claimed rule.
 void replay_tree(const RecordedTree& recorded, const evidence::ProbeSink& sink);
 
-/// Emits the rows that the probe of the problem gives where the library runs, but with the kind `replay`.
+/// Emits the rows that the problem's probe emits on a machine with the library, but with the kind `replay`.
 void replay_library(const RecordedLibrary& recorded, const evidence::ProbeSink& sink);
 
 }  // namespace macheps::evidence

@@ -126,7 +126,7 @@ std::string one_line(std::string text) {
     return text;
 }
 
-/// Answers requests until the input ends. Never returns.
+/// Answers requests until the input ends, and then ends the process.
 [[noreturn]] void serve(const std::string& library, int threads, int in, int out, float* memory) {
     const auto say = [&](const std::string& text) {
         const std::string line = one_line(text) + "\n";
@@ -265,7 +265,7 @@ Format library_format(const std::string& library) {
 
 std::vector<LibrarySetting> library_environment() {
     std::vector<LibrarySetting> set;
-    // This program sets the number of threads, so the environment variables for it are not listed.
+    // The variables for the number of threads are not in this list, because the program sets the number itself.
     for (const char* name :
          {"OPENBLAS_CORETYPE", "ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA", "ONEDNN_DEFAULT_FPMATH_MODE",
           "MKL_ENABLE_INSTRUCTIONS", "MKL_CBWR", "BLIS_ARCH_TYPE", "ATEN_CPU_CAPABILITY"}) {
@@ -280,7 +280,7 @@ std::optional<LibraryChild> LibraryChild::open(const std::string& library, int t
     const char* folder = std::getenv("TMPDIR");
     std::string file = fmt::format("{}/macheps-library-XXXXXX", folder != nullptr ? folder : "/tmp");
     const int fd = mkstemp(file.data());
-    if (fd >= 0) child.file_.swap(file);  // from here on, the destructor removes the file
+    if (fd >= 0) child.file_.swap(file);  // from now on, the destructor of `child` removes the file
     int request[2], answer[2];
     if (fd < 0 || ftruncate(fd, memory_bytes) != 0 || pipe2(request, O_CLOEXEC) != 0 || pipe2(answer, O_CLOEXEC) != 0) {
         throw Error({.what = fmt::format("cannot create shared memory or pipes: {}", std::strerror(errno)),
@@ -317,7 +317,7 @@ std::optional<LibraryChild> LibraryChild::open(const std::string& library, int t
         }
         close(request[1]);
         close(answer[0]);
-        // The library's own output must not mix with the child's answers.
+        // Discards the output that the library prints. Answers go through a pipe instead.
         if (silent >= 0) dup2(silent, STDOUT_FILENO);
         serve(library, threads, request[0], answer[1], child.memory_);
     }

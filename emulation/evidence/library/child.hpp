@@ -32,8 +32,8 @@ struct LibraryIdentity {
 /// signal.
 class LibraryChild {
   public:
-    /// Starts the process. If the library cannot be loaded or has no matrix product, returns nothing and sets `why` to
-    /// the reason.
+    /// Starts the process. If the library cannot be loaded or has no matrix product, returns an empty result and sets
+    /// `why` to the reason.
     /// `library`: openblas, onednn, mkl, blis, a path that contains a slash, or a name that begins with torch. Names
     /// that begin with torch need PyTorch in the Python that MACHEPS_PYTHON names (default: python3).
     /// `threads`: number of threads, as the library counts them.

@@ -10,7 +10,7 @@ namespace macheps::evidence {
 namespace {
 
 struct RuleClaim {
-    std::string_view name;  ///< a named rule, or a machine that adds all of k in one chain
+    std::string_view name;  ///< name of a rule, or of a machine (the rule is then one chain over all of k)
     bool (*covers)(const LibraryProblem& p);
 };
 
@@ -24,8 +24,8 @@ bool is_aligned(const LibraryProblem& p) {
 }
 bool is_of(const LibraryProblem& p, const Format& format) { return p.a == format && p.b == format; }
 
-// The library itself decides whether and where it cuts k into slices, so nothing is claimed for sums of more than one
-// slice.
+// Nothing is claimed for sums of more than one slice of k, because the library itself decides whether and where it cuts
+// k into slices.
 constexpr RuleClaim claims[] = {
     {"cublaslt.fp8.fast",
      [](const LibraryProblem& p) { return is_fp8(p.a) && has_one_factor(p) && p.fast_accumulation; }},
@@ -54,7 +54,7 @@ std::string claimed_rule(const LibraryProblem& p, const LibraryAlgorithm& algori
         std::find_if(std::begin(claims), std::end(claims), [&](const RuleClaim& each) { return each.covers(p); });
     if (claim == std::end(claims)) return {};
     std::string name(claim->name);
-    if (p.whole_words) name += ", operands to tf32 by nearest_even";
+    if (p.whole_words) name += ", operands rounded to tf32 by nearest_even";
     const bool has_roles = p.scaling == Scaling::outer || p.scaling == Scaling::blocks_1x1;
     if (has_roles && !library.is_row_major) name += exchanged_words;
     return name;

@@ -10,8 +10,8 @@ namespace macheps::evidence {
 /// Properties of a library that determine which rules are claimed for it.
 struct ClaimedLibrary {
     std::string architecture{};  ///< `sm_90`; for other architectures no rule is claimed
-    /// Names of rules refer to row-major outputs. If the outputs are column-major, the claimed rule has exchanged
-    /// operands.
+    /// Whether outputs are row-major, as the names of rules assume. If they are column-major, the claimed rule is the
+    /// one with exchanged operands.
     bool is_row_major = false;
 };
 

@@ -36,8 +36,9 @@ std::size_t place(int row, int width, int column) {
     return static_cast<std::size_t>(row) * static_cast<std::size_t>(width) + static_cast<std::size_t>(column);
 }
 
-/// Returns the rules that a library may follow. They add by fma, add rounded products or (bf16) add pairs of products
-/// like x86 instructions. The order is one chain, blocks of k, or (only fma) several alternating chains.
+/// Returns the rules that a library may follow. They differ in the step: fma, the addition of a rounded product or, for
+/// bf16, the addition of a pair of products by an x86 instruction. They also differ in the order: one chain, blocks of
+/// k or, with fma only, several chains that take the terms in turn.
 std::vector<MatmulRule> candidates(const std::vector<std::pair<int, std::vector<int>>>& ends, const Format& format) {
     std::vector<const Machine*> machines{&fp32_chain, find_machine("fp32.unfused")};
     if (format == bf16) {
@@ -84,7 +85,7 @@ std::vector<int> ends_of(const MatmulRule& rule, int k) {
 }
 
 bool has_order(const MatmulRule& rule, const std::vector<std::pair<int, std::vector<int>>>& ends) {
-    if (rule.lanes > 1) return true;  // masks cannot detect lanes, so compare bits
+    if (rule.lanes > 1) return true;  // masks cannot detect lanes; the comparison of bits decides
     for (const auto& [k, list] : ends) {
         if (list.empty()) continue;
         // A pair of products is one step, so masks at odd positions cannot locate the end of a block exactly.
@@ -177,20 +178,20 @@ std::string nearest_to(const MatmulRule& rule) {
     if (nearest->rule.blocks.limit != rule.blocks.limit)
         differences.push_back(
             fmt::format("the terms of a block ({} instead of {})", block_words(rule), block_words(nearest->rule)));
-    if (differences.empty()) differences.emplace_back("the ends of the last blocks");
+    if (differences.empty()) differences.emplace_back("the lengths of the last blocks");
     return fmt::format("{}, which differs in {}", nearest->name, fmt::join(differences, "; "));
 }
 
 /// Compares the library with the best rule on random shapes, and counts the results in `finding`. Shapes that the best
-/// rule does not claim are counted separately. On these shapes, the library is also compared with other named rules
-/// that claim them.
+/// rule does not claim are counted separately. On such a shape, the library is also compared with the other named rules
+/// that claim the shape.
 void acid_test(const LibraryMultiply& multiply, const RuleMultiply& rule_multiply, const Format& format,
                const std::vector<int>& limits, int shapes, std::uint64_t seed, LibraryExamination& finding) {
     const NamedMatmulRule* const best = named_of(finding.best);
     const auto claims = [](const NamedMatmulRule* named, const AcidShape& shape) {
         return named == nullptr || named->claims == nullptr || named->claims(shape.m, shape.n, shape.k);
     };
-    constexpr int max_draws = 100;  // for each shape to compare
+    constexpr int max_draws = 100;  // number of shapes that may be drawn per shape that is compared
     for (int number = 0; finding.shapes < shapes && number < max_draws * shapes; ++number) {
         const AcidShape shape = acid_shape(number, limits, seed);
         const bool is_claimed = claims(best, shape);
@@ -247,7 +248,7 @@ LibraryJob cancelling_job(int m, int n, int k, const Format& format, std::uint64
     LibraryJob job{.m = m, .n = n, .k = k};
     job.a.resize(static_cast<std::size_t>(m) * static_cast<std::size_t>(k));
     job.b.resize(static_cast<std::size_t>(k) * static_cast<std::size_t>(n));
-    // The pairs of terms that cancel are shuffled in the same way for every row and column.
+    // Terms order[h] and order[h + 1] cancel, for every even h. The order is the same for every row and column.
     std::vector<int> order(static_cast<std::size_t>(k));
     for (int p = 0; p < k; ++p) order[static_cast<std::size_t>(p)] = p;
     for (int p = k - 1; p > 0; --p)
@@ -275,7 +276,8 @@ LibraryJob cancelling_job(int m, int n, int k, const Format& format, std::uint64
 
 std::vector<int> block_ends(const LibraryMultiply& multiply, const Format& format, int m, int n, int k, int row,
                             int column) {
-    // Terms 0 and j are masks. The result counts the units that are added after the two masks cancelled.
+    // Terms 0 and j are masks, which cancel; all other terms are a small unit. A unit that meets a mask is lost, so the
+    // result counts the units that are added after the masks cancelled.
     const bool is_half = format == fp16;
     const float mask = is_half ? 0x1p15f : 0x1p60f, unit = is_half ? 0x1p-14f : 0x1p-30f;
     LibraryJob job{.m = m, .n = n, .k = k};
@@ -291,11 +293,11 @@ std::vector<int> block_ends(const LibraryMultiply& multiply, const Format& forma
         return k - static_cast<int>(std::lround(static_cast<double>(left) / unit));
     };
     // met_at(j) is the number of terms that were added before the two masks cancelled. In a chain, it is j + 1 (in a
-    // chain of pairs, one more or less). If term j is in a later block, it is the end of that block.
+    // chain of pairs, one more or less). If term j is in a later block, met_at(j) is the end of that block.
     std::vector<int> ends;
     int low = 1, high = k - 1;
-    // The last term of a later block looks like a term of the first block, so also check earlier terms. Check two of
-    // them, because one may itself be the last term of a block.
+    // met_at() does not distinguish the last term of a later block from a term of the first block. So in_first() also
+    // checks two earlier terms. One would not be enough, because it may itself be the last term of a block.
     constexpr int apart = 40;
     const auto meets_next = [&](int j) { return std::abs(met_at(j) - (j + 1)) <= 1; };
     const auto in_first = [&](int j) {
@@ -321,7 +323,8 @@ LibraryExamination examine_library(const LibraryMultiply& multiply, const RuleMu
                                    const Format& format, int shapes, std::uint64_t seed, const MatmulRule* asked) {
     LibraryExamination finding;
     std::vector<int> limits;
-    // The ends of blocks can be found only with fp32 outputs. A narrower format cannot count that many terms.
+    // The ends of blocks can be found only with fp32 outputs. A narrower format cannot represent counts of that many
+    // terms exactly.
     if (format == fp32) {
         for (const int k : {193, 385, 512, 1000, 1024, 2048}) {
             const std::vector<int> ends = block_ends(multiply, format, 101, 101, k, 0, 0);
@@ -343,7 +346,8 @@ LibraryExamination examine_library(const LibraryMultiply& multiply, const RuleMu
         std::any_of(rules.begin(), rules.end(), [](const MatmulRule& rule) { return rule.lanes == 1; }) &&
         format == fp32 &&
         std::any_of(finding.ends.begin(), finding.ends.end(), [](const auto& each) { return !each.second.empty(); });
-    // Choose the best rule on a few shapes, which rule out most others. If a rule is given, there is nothing to choose.
+    // Unless the caller asked about one rule, choose the rule that reproduces the library on most of a few shapes. Few
+    // are enough, because they refute most of the other rules.
     std::vector<int> score(rules.size());
     for (int number = 0; asked == nullptr && number < 9; ++number) {
         const LibraryJob job = plain_shape(number, limits, seed).job(format);

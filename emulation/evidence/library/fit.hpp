@@ -24,8 +24,8 @@ using RuleMultiply =
 LibraryJob cancelling_job(int m, int n, int k, const Format& format, std::uint64_t seed);
 
 enum class LibraryVerdict : std::uint8_t {
-    reproduced,  ///< one rule reproduces every bit of every shape
-    order_only,  ///< a rule has the order of blocks, but not the bits
+    reproduced,  ///< one rule gives the library's bits on every shape
+    order_only,  ///< a rule has the library's order of blocks, but gives other bits
     unknown,
 };
 const char* to_string(LibraryVerdict verdict);
@@ -44,14 +44,14 @@ struct OtherRule {
 struct LibraryExamination {
     LibraryVerdict verdict = LibraryVerdict::unknown;
     std::vector<std::pair<int, std::vector<int>>> ends{};  ///< the ends of blocks for each k that was tried
-    bool tile_dependent = false;                           ///< elements of the output add in different orders
+    bool tile_dependent = false;                           ///< the order of a sum depends on the place in the output
     std::string rule{};                                    ///< the best rule, by name or in words
     MatmulRule best{};
     std::string_view range{};  ///< for a named rule: the shapes that it claims, in words
-    std::string nearest{};     ///< if the best rule has no name: the nearest named one, and the differences
+    std::string nearest{};     ///< if the best rule has no name: the nearest named rule and how it differs
     int shapes = 0, equal = 0;
-    int outside = 0, outside_equal = 0;  ///< shapes that the best rule does not claim
-    std::vector<OtherRule> others{};     ///< rules that claim some of these shapes and reproduce all their bits
+    int outside = 0, outside_equal = 0;  ///< numbers of shapes that the best rule does not claim
+    std::vector<OtherRule> others{};     ///< rules that claim some `outside` shapes and reproduce all bits of these
     std::uint64_t outputs = 0, wrong = 0;
     std::string first_wrong{};
 };

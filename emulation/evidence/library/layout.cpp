@@ -19,7 +19,7 @@ std::vector<std::byte> packed_values(const std::vector<float>& values, const For
             const std::uint32_t code = size == 4 ? bit_cast<std::uint32_t>(value)
                                                  : encode(format, value, Round::nearest_even, Overflow::nonsaturate);
             const auto place = static_cast<std::size_t>(by_rows ? i * columns + j : j * rows + i);
-            std::memcpy(&codes[place * size], &code, size);  // little-endian, as the device is
+            std::memcpy(&codes[place * size], &code, size);  // host and device are little-endian
         }
     }
     return codes;

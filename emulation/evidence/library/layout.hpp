@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory layout of a library's matrices: codes in column-major order, so a matrix that is stored by rows is a
+// Memory layout of a library's matrices: codes in column-major order. A matrix that is stored by rows is passed as its
 // transpose. Host only.
 #pragma once
 #include "emulation/evidence/library/matmul.hpp"
@@ -18,9 +18,10 @@ std::vector<std::byte> packed_values(const std::vector<float>& values, const For
 std::vector<float> unpacked_values(const std::vector<std::byte>& codes, const Format& format, std::int64_t rows,
                                    std::int64_t columns);
 
-/// Returns the scales of blocks [outer, blocks] in the layout of cuBLAS ("FP8 data types with 128-element 1D and
-/// 128x128 2D block scaling"). In one-dimensional scales, the outer index varies fastest. In two-dimensional scales,
-/// the block along k varies fastest, and columns are padded to a multiple of four. Other scales are returned unchanged.
+/// Returns the scales of an operand in the layout of cuBLAS ("FP8 data types with 128-element 1D and 128x128 2D block
+/// scaling"). `scales` is [outer, blocks along k]. For one-dimensional blocks, the outer index varies fastest in the
+/// result. For two-dimensional blocks, the index along k varies fastest, and the scales along k are padded to a
+/// multiple of four. Scales that are not of blocks are returned unchanged.
 std::vector<float> packed_scales(const std::vector<float>& scales, LibraryScaling scaling, std::int64_t k, bool is_2d);
 
 }  // namespace macheps::evidence

@@ -16,7 +16,7 @@ bool same_number(float x, float y) {
     return bit_cast<std::uint32_t>(x) == bit_cast<std::uint32_t>(y) || (x != x && y != y);
 }
 
-/// Differences between a candidate's results for a sample and the outputs of the library.
+/// Differences between the results of a candidate rule and the outputs of the library, on a sample of the outputs.
 struct Comparison {
     std::uint64_t mismatches = 0;
     std::string first{};
@@ -50,8 +50,8 @@ std::vector<std::int64_t> some_of(const std::vector<std::int64_t>& places, std::
     return some;
 }
 
-/// Returns a sample of the known outputs of the plan. The outputs of the sample take about `products` products in
-/// total. The sample has as many columns as rows if the plan has enough of both.
+/// Returns a sample of the outputs that the plan can give. A candidate's results for the sample take about `products`
+/// multiplications. The sample has as many columns as rows if the plan has enough of both.
 LibrarySample sample_of(const LibraryPlan& plan, const LibraryProblem& p, const LibraryOperands& x,
                         std::int64_t products) {
     const LibraryPlaces all =
@@ -113,9 +113,10 @@ LibraryFinding match_library(LibraryPlan& plan, const LibraryProblem& p, Backend
         finding.claim_difference = std::move(seen.first);
     }
     if (finding.equal.empty()) {
-        double least = 2;  // share of the outputs that differ
+        double least = 2;  // smallest share of differing outputs so far; every share is less than 2
         for (const LibraryCandidate& candidate : candidates) {
-            // A candidate that agrees on the few outputs differs on the many outputs.
+            // Every candidate differs from the library somewhere. If it agrees on the few outputs, it differs on the
+            // many.
             std::uint64_t trials = outputs_of(few);
             Comparison seen = observe(candidate, few, false);
             if (seen.mismatches == 0) {

@@ -22,20 +22,20 @@ enum class LibraryScaling : std::uint8_t {
     none,
     tensor,      ///< one factor for each operand
     outer,       ///< one factor for each row of a and each column of b
-    blocks_1x1,  ///< one factor for each 128 terms of k, in each row of a and each column of b
-    blocks_1x2,  ///< a as in blocks_1x1; b: one factor for each 128 terms of k in 128 columns
+    blocks_1x1,  ///< for each row of a and each column of b, one factor per 128 terms of k
+    blocks_1x2,  ///< for a, the same as blocks_1x1; for b, one factor per 128 terms of k and 128 columns
 };
 
 /// out = a b. Shapes: a [m,k], b [k,n], out [m,n].
 struct LibraryProblem {
     std::int64_t m = 0, n = 0, k = 0;
     Format a = fp32, b = fp32, out = fp32;
-    Format accumulator = fp32;  ///< fp16: the library is asked to sum in fp16
-    /// Operands are fp32 words with more bits than tf32 has; the library converts them to tf32 itself.
+    Format accumulator = fp32;  ///< if this is fp16, the library is asked to sum in fp16
+    /// For tf32: operands are fp32 words with more bits than tf32 has, and the library converts them to tf32 itself.
     bool whole_words = false;
-    bool fast_accumulation = false;  ///< fp8: the library may skip the promotion of partial sums
-    bool a_by_rows = true;           ///< a is stored [m,k], else [k,m]
-    bool b_by_columns = true;        ///< b is stored [n,k], else [k,n]
+    bool fast_accumulation = false;  ///< for fp8: the library may leave out the promotion of partial sums
+    bool a_by_rows = true;           ///< a is stored as [m,k]; if false, as [k,m]
+    bool b_by_columns = true;        ///< b is stored as [n,k]; if false, as [k,n]
     int slices = 0;                  ///< number of slices of k; 0: the library chooses
     Reduction reduction{};           ///< used if there is more than one slice
     LibraryScaling scaling{};
@@ -48,7 +48,7 @@ struct LibraryProblem {
 /// The algorithm of the library, as the library reports it.
 struct LibraryAlgorithm {
     int id = -1, tile = 0, stages = 0;
-    int slices = 1;  ///< 0: more than one, but the number is unknown
+    int slices = 1;  ///< number of slices of k; 0: more than one, but how many is unknown
     Reduction reduction{};
     int inner_shape = 0, cluster = 0, swizzle = 0, custom = 0;
     std::uint64_t implementation = 0;  ///< cuBLASLt's numerical implementation flags
@@ -78,7 +78,7 @@ class LibraryPlan {
   public:
     virtual ~LibraryPlan() = default;
     virtual LibraryAlgorithm algorithm() const = 0;
-    /// Returns the places with known outputs, or nullptr if all outputs are known.
+    /// Returns the rows and columns in which the plan gives outputs, or nullptr if it gives all outputs.
     virtual const LibraryPlaces* places() const { return nullptr; }
 
     // Errors: upload(), launch() and download() throw Error if the device fails.
@@ -105,10 +105,10 @@ class MatmulLibrary {
   public:
     virtual ~MatmulLibrary() = default;
     virtual std::string name() const = 0;  ///< `cuBLASLt 13.1.0`
-    /// Returns the architecture of the device: `sm_90`. Each claimed rule is for the kernels of one architecture.
+    /// Returns the architecture of the device: `sm_90`. A rule is claimed only for the kernels of one architecture.
     virtual std::string architecture() const = 0;
-    /// Returns whether outputs are row-major. The outputs of PyTorch are row-major: PyTorch asks cuBLASLt, whose
-    /// outputs are column-major, for the product b^T a^T.
+    /// Returns whether outputs are row-major. The outputs of cuBLASLt are column-major. The outputs of PyTorch are
+    /// row-major, because PyTorch asks cuBLASLt for the product b^T a^T.
     virtual bool is_row_major() const { return false; }
     /// Returns algorithm number `choice` in the library's order of preference, from 0.
     virtual LibraryAnswer plan(const LibraryProblem& problem, int choice = 0) = 0;
@@ -118,7 +118,7 @@ std::string_view to_string(Reduction reduction);
 
 constexpr bool is_fp8(const Format& f) { return f == e4m3fn || f == e5m2; }
 
-/// Returns the number of groups of 128 that cover n.
+/// Returns the number of blocks of 128 elements that are needed to cover n elements.
 constexpr std::int64_t blocks_of_128(std::int64_t n) { return (n + 127) / 128; }
 
 }  // namespace macheps::evidence

@@ -23,7 +23,7 @@ class Draw {
     }
     std::int64_t below(std::int64_t n) { return static_cast<std::int64_t>(bits() % static_cast<std::uint64_t>(n)); }
     float unit() { return static_cast<float>(bits() >> 8) * 0x1p-24f; }  ///< in [0, 1)
-    float bell() {                                                       ///< nearly N(0, 1): sum of 12 unit(), less 6
+    float bell() {                                                       ///< nearly N(0, 1): sum of 12 unit() minus 6
         float sum = -6;
         for (int i = 0; i < 12; ++i) sum += unit();
         return sum;
@@ -72,8 +72,8 @@ void fill_cancelling(const LibraryProblem& p, LibraryOperands& x, Draw& draw) {
         for (std::int64_t i = 0; i < p.m; ++i) x.a[i * p.k + mirror] = -x.a[i * p.k + t];
         for (std::int64_t j = 0; j < p.n; ++j) {
             const float b = x.b[t * p.n + j];
-            // In even columns, mirrored terms cancel and only rounding errors remain. In odd columns, a quarter of the
-            // mirrored terms is also off by about an ulp.
+            // In even columns, the mirrored terms cancel the other half and only rounding errors remain. In odd
+            // columns, about a quarter of the mirrored terms are too large by about an ulp.
             const bool is_off = j % 2 == 1 && draw.below(4) == 0;
             x.b[mirror * p.n + j] = is_off ? b * (1 + std::ldexp(1.0f, 1 - p.b.precision)) : b;
         }
@@ -96,13 +96,13 @@ void fill_ramp(const LibraryProblem& p, LibraryOperands& x, Draw& draw) {
     for (float& b : x.b) b = draw.bell();
 }
 
-/// Makes exponents that are far enough apart for every number of fraction bits (SumRule::fraction_bits). The products
-/// of large terms are near 2^14, and the other products go down to 2^-14.
+/// Makes operands whose exponents are far enough apart to test every number of fraction bits (SumRule::fraction_bits).
+/// The products of large terms are near 2^14, and the other products go down to 2^-14.
 void fill_swamp(const LibraryProblem& p, LibraryOperands& x, Draw& draw) {
     const bool is_half = p.accumulator == fp16 || p.out == fp16;
     const int top = is_half ? 5 : 7, bottom = std::max({p.a.emin(), p.b.emin(), -7});
     // All small terms of a row have the same exponent. Rows differ in this exponent, so large terms absorb the small
-    // terms of some rows and not those of others.
+    // terms in some rows but not in others.
     for (std::int64_t i = 0; i < p.m; ++i) {
         const int band = bottom + static_cast<int>(i % (2 - bottom));
         for (std::int64_t t = 0; t < p.k; ++t) x.a[i * p.k + t] = draw.sign() * scaled_by(1 + draw.unit(), band);
@@ -149,7 +149,7 @@ void strew_specials(const LibraryProblem& p, LibraryOperands& x, Draw& draw) {
     // happens next to it.
     for (std::int64_t i = 0; i < p.m; i += 3) x.a[i * p.k + draw.below(p.k)] = one_of(p.a);
     for (std::int64_t j = 1; j < p.n; j += 3) x.b[draw.below(p.k) * p.n + j] = one_of(p.b);
-    if (p.m > 4) std::fill_n(x.a.begin() + 4 * p.k, p.k, -0.0f);  // a row whose sums are all zero
+    if (p.m > 4) std::fill_n(x.a.begin() + 4 * p.k, p.k, -0.0f);  // row 4 has only -0
 }
 
 }  // namespace
@@ -195,7 +195,7 @@ LibraryOperands library_operands(const LibraryProblem& p, std::string_view opera
     for (std::int64_t i = 0; i < counts.a; ++i) x.a_scales.push_back(0.5f + draw.unit());
     for (std::int64_t i = 0; i < counts.b; ++i) x.b_scales.push_back(0.5f + draw.unit());
     if (operand_class == "cancelling" && counts.a > p.m) {
-        // Blocks that cancel each other need the same scales.
+        // The terms of a block cancel those of its mirrored block only if both blocks have the same scale.
         const std::int64_t blocks = blocks_of_128(p.k);
         for (std::vector<float>* scales : {&x.a_scales, &x.b_scales}) {
             for (std::size_t i = 0; i < scales->size(); ++i) {

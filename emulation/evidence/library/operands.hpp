@@ -26,7 +26,7 @@ struct ScaleCounts {
 };
 ScaleCounts scale_counts(const LibraryProblem& problem);
 
-/// Returns at most `most` indices below `n`, in ascending order: the first, the last, and others spread between them.
+/// Returns at most `most` of the indices below `n`, in ascending order and evenly spread, from the first to the last.
 std::vector<std::int64_t> spread(std::int64_t n, std::int64_t most);
 
 }  // namespace macheps::evidence

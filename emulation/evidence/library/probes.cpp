@@ -100,7 +100,8 @@ evidence::Verdict verdict_of(const std::string& claim, bool agrees) {
 void match_rows(Session& session, LibraryPlan& plan, const LibraryProblem& p, double seconds,
                 const evidence::ProbeOptions& options, const evidence::ProbeSink& sink) {
     const Clock::time_point start = Clock::now();
-    // Comparing a candidate takes a few milliseconds for four million products.
+    // The number of products grows with the time, because comparing a candidate takes a few milliseconds for four
+    // million products.
     const double products = std::clamp(seconds * 0x1p23, 0x1p16, 0x1p22);
     MatchOptions match{.seed = options.seed, .fault = options.fault};
     match.products = static_cast<std::int64_t>(products);
@@ -213,8 +214,8 @@ void run_problem(Session& session, const LibraryProblem& p, double seconds, cons
     }
 }
 
-/// Returns a row about an order of summation. If a rule is claimed, the verdict says whether the order is that of the
-/// rule.
+/// Returns a row about an order of summation. If a rule is claimed, the verdict says whether the library adds in the
+/// order of the rule.
 evidence::ProbeResult order_row(const LibraryOrder& order, const std::string& claim, const std::string& by) {
     evidence::ProbeResult result = row("", "masks of FPRev");
     result.trials = static_cast<std::uint64_t>(order.tree.probes);
@@ -310,7 +311,7 @@ void add_fp8(std::vector<LibraryProblem>& list, std::vector<LibraryProblem>& spl
             add(problem(e4m3fn, e4m3fn, bf16, 64, 48, 1008), scaling);
             add(problem(e4m3fn, e4m3fn, fp32, 64, 48, 1008), scaling);
         }
-        // Shapes that the manual does not allow.
+        // Shapes and layouts that the manual does not allow.
         add(problem(e4m3fn, e4m3fn, bf16, 65, 33, 1000));
         add(problem(e4m3fn, e4m3fn, bf16, 64, 48, 129));
         LibraryProblem other = problem(e4m3fn, e4m3fn, bf16, 64, 48, 1008);
@@ -347,7 +348,7 @@ std::vector<LibraryProblem> library_problems() {
             list.push_back(problem(kind.a, kind.a, kind.out, 129, 65, k));
             if (k != 1000 && k != 4096) list.push_back(problem(kind.a, kind.a, kind.out, 128, 64, k));
         }
-        // Add problems with one row, with one column, large enough to fill the device, and in the other layouts.
+        // Add problems with one row, problems with one column, problems that fill the device, and other layouts.
         list.push_back(problem(kind.a, kind.a, kind.out, 1, 65, 1000));
         list.push_back(problem(kind.a, kind.a, kind.out, 64, 1, 1000));
         list.push_back(problem(kind.a, kind.a, kind.out, 1024, 768, 1024));

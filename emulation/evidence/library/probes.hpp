@@ -18,10 +18,10 @@ struct LoadedLibrary {
 };
 /// The problems on which a library is probed, and the claimed rule.
 struct LibraryQuestions {
-    std::vector<LibraryProblem> products{}, orders{};  ///< problems whose bits are compared, and whose order is found
-    std::string claim{};                               ///< the claimed rule; if empty, the rules that macheps claims
+    std::vector<LibraryProblem> products{}, orders{};  ///< problems to compare bits, and to find the order
+    std::string claim{};                               ///< the claimed rule; if empty, macheps' own claims apply
 };
-/// Returns the same probes for the library that `load` returns. Only the first probe that runs calls `load`.
+/// Returns the probes of the library that `load` returns. Only the first probe that runs calls `load`.
 std::vector<evidence::ProbeGroup> library_probe_groups(std::function<LoadedLibrary()> load);
 std::vector<evidence::ProbeGroup> library_probe_groups(std::function<LoadedLibrary()> load,
                                                        const LibraryQuestions& questions);

@@ -19,8 +19,8 @@ namespace {
     throw Error({.what = std::move(what), .where = "reveal of a library", .fix = "", .exit = Exit::check_failed});
 }
 
-/// Returns a text of the properties that determine the order of summation. The order does not depend on fraction bits,
-/// on scales, or on the format in which slices are stored.
+/// Returns a text that lists the properties of a candidate that determine its order of summation. Fraction bits,
+/// scales, and the format in which slices are stored are not among them.
 std::string shape_of(const LibraryCandidate& candidate, std::int64_t k) {
     const MatmulRule& rule = candidate.rule;
     const SumRule& sum = rule.machine->sum;
@@ -31,13 +31,13 @@ std::string shape_of(const LibraryCandidate& candidate, std::int64_t k) {
 
 std::optional<SumTree> tree_of(const LibraryCandidate& candidate, const LibraryProblem& p, Backend& host) {
     MatmulRule rule = candidate.rule;
-    rule.scale_order = ScaleOrder::joint;  // masks are not scaled
+    rule.scale_order = ScaleOrder::joint;  // the operands of FPRev have no scales
     if (rule.promotion == Promotion::fma_joint || rule.promotion == Promotion::fma_left)
         rule.promotion = Promotion::add;
     try {
         return reveal_tree(static_cast<int>(p.k), matmul_pair_sizes(host, rule, p.a, p.b, static_cast<int>(p.k)));
     } catch (const Error&) {
-        return std::nullopt;  // exact sums have no order, and some rules cannot represent the masks
+        return std::nullopt;  // an exact sum has no order; other rules cannot represent the masks
     }
 }
 
@@ -86,7 +86,8 @@ PairSizes library_pair_sizes(LibraryPlan& plan, const LibraryProblem& p, const R
                 const float result = out[r * n + (by_rows ? 0 : r)];
                 for (std::size_t j = 1; by_rows && j < n; ++j) {
                     if (out[r * n + j] != result) {
-                        no_order(fmt::format("columns 0 and {} of row {} add in different orders", j, r));
+                        no_order(fmt::format(
+                            "the outputs in columns 0 and {} of row {} have different orders of summation", j, r));
                     }
                 }
                 sizes.push_back(probe.size_of(terms, some[r], result));
@@ -124,8 +125,8 @@ void find_rules(LibraryOrder& order, const LibraryProblem& p, const LibraryAlgor
         std::optional<SumTree>& tree = place->second;
         if (is_new) tree = tree_of(candidate, p, host);
         if (!tree) continue;
-        // Scales and conversions do not change the order, so rules that have them are not listed. Such a rule may still
-        // be the claimed one.
+        // Scales, conversions and exchanged operands do not change the order, so order.rules lists only the candidates
+        // without them. The claimed rule may have them.
         const bool is_plain =
             candidate.rule.scale_order == ScaleOrder::joint && !candidate.converts && !candidate.is_exchanged;
         if (is_plain) ++order.candidates;

@@ -7,20 +7,21 @@
 
 namespace macheps::evidence {
 
-/// Returns the limits on FPRev's masks and units for a problem. `is_narrow`: fp32 results have only 13 fraction bits,
-/// as in one chain of fp8 instructions.
+/// Returns the limits on FPRev's masks and units for a problem. `is_narrow` means that fp32 results have only 13
+/// fraction bits, which is the case for one chain of fp8 instructions.
 RevealLimits library_limits(const LibraryProblem& problem, bool is_narrow);
 
-/// Returns a function that finds the sizes of partial sums by running the plan. If b is 1 everywhere, each row of a
-/// product measures one pair of terms. Otherwise, each element of the diagonal measures one pair. Errors: if b is 1
-/// everywhere and two columns of a row differ, the function throws Error (check_failed).
+/// Returns a function that runs the plan to find, for pairs of terms, the size of the partial sum in which the two
+/// terms meet. If b is 1 everywhere, each row of a product measures one pair of terms. Otherwise, each element of the
+/// diagonal measures one pair. Errors: if b is 1 everywhere and two columns of a row differ, the function throws Error
+/// (check_failed).
 PairSizes library_pair_sizes(LibraryPlan& plan, const LibraryProblem& problem, const RevealOperands& operands);
 
 struct LibraryOrder {
     SumTree tree{};
-    std::string no_tree{};             ///< the reason if no tree was found
-    std::vector<std::string> rules{};  ///< candidates that add in this order
-    std::size_t candidates = 0;        ///< number of candidates with a known order
+    std::string no_tree{};             ///< the reason why no tree was found, or empty
+    std::vector<std::string> rules{};  ///< names of the candidates that add in this order
+    std::size_t candidates = 0;        ///< number of candidates whose order could be found
     bool has_claimed = false;          ///< the claimed rule adds in this order
 };
 struct RevealOptions {

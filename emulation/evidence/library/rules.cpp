@@ -28,8 +28,8 @@ bool sums_alike(const Machine& x, const Machine& y) {
     return numbers(x) == numbers(y) && x.addend == y.addend && x.result == y.result;
 }
 
-/// Returns all machines. If the instruction of a machine also has a smaller shape, the next element of the list is a
-/// machine for that shape.
+/// Returns all machines. If an instruction also has a shape with a smaller k, the machine of the instruction is
+/// followed by a copy for this shape.
 const std::deque<Machine>& instructions() {
     static const std::deque<Machine> list = [] {
         std::deque<Machine> all;
@@ -108,8 +108,8 @@ struct Sliced {
     int slices = 1, granule = MatmulRule{}.slice_granule;
 };
 
-/// Returns the ways to divide k into slices and to join them. The join that the library reports comes first, and a sum
-/// without slices comes last.
+/// Returns the ways to divide k into slices and to join their sums. For each number of slices, the join that the
+/// library reports comes first. A sum without slices comes last.
 std::vector<Sliced> slicings(const LibraryProblem& p, const LibraryAlgorithm& algorithm) {
     std::vector<Sliced> list;
     std::vector<int> counts{algorithm.slices};
@@ -148,14 +148,14 @@ bool is_possible(const MatmulRule& rule, const LibraryProblem& p) {
     return true;
 }
 
-/// Returns whether `named`, applied to `machine`, is the same rule as `rule`.
+/// Returns whether the named rule is the same as `rule`, a rule for `machine`.
 bool is_called(const NamedMatmulRule& named, const MatmulRule& rule, const Machine& machine) {
     MatmulRule same = named.rule;
     if (same.machine != nullptr) {
         if (instruction_name(machine) != same.machine->name) return false;
         same.machine = rule.machine;
         same.slice_granule = rule.slice_granule;
-        // The interval matters only if there is a promotion.
+        // The promotion interval matters only if there is a promotion.
         if (named.takes_interval && rule.promotion == Promotion::add) {
             same.promotion = rule.promotion;
             same.promotion_interval = rule.promotion_interval;
@@ -189,7 +189,8 @@ std::vector<std::string> names_of(const MatmulRule& rule, const Summing& group) 
     return names;
 }
 
-/// Returns the rule that gives the same sum for the product b^T a^T, where the scales are applied in the other order.
+/// Returns the rule that gives the same sums for the product b^T a^T. The returned rule applies the scales of the two
+/// operands in the opposite order.
 MatmulRule exchanged(MatmulRule rule) {
     if (rule.scale_order == ScaleOrder::joint) return rule;
     rule.scale_order = rule.scale_order == ScaleOrder::a_first ? ScaleOrder::b_first : ScaleOrder::a_first;
@@ -204,8 +205,8 @@ LibraryCandidate candidate_of(const MatmulRule& rule, const Summing& group) {
     return candidate;
 }
 
-/// Returns the candidate. If its sum is different for the product b^T a^T, also returns the candidate with exchanged
-/// operands.
+/// Returns a list with the candidate. If exchanging the operands (b^T a^T) can change its sums, the list also has the
+/// candidate with exchanged operands.
 std::vector<LibraryCandidate> with_roles(LibraryCandidate candidate) {
     if (candidate.rule.promotion != Promotion::fma_left) return {std::move(candidate)};
     LibraryCandidate other = candidate;
@@ -222,11 +223,11 @@ std::vector<LibraryCandidate> with_conversions(const LibraryProblem& p, LibraryC
         rounded.converts = true;
         rounded.conversion = round;
         for (std::string& name : rounded.names) {
-            name += round == Round::nearest_even ? ", operands to tf32 by nearest_even" : ", by nearest_away";
+            name += round == Round::nearest_even ? ", operands rounded to tf32 by nearest_even" : ", by nearest_away";
         }
         list.push_back(std::move(rounded));
     }
-    for (std::string& name : candidate.names) name += ", low 13 bits cut";
+    for (std::string& name : candidate.names) name += ", low 13 bits cut off";
     list.insert(list.begin(), std::move(candidate));
     return list;
 }
@@ -278,7 +279,7 @@ LibrarySample library_sample(const LibraryProblem& p, const LibraryOperands& x, 
         const std::int64_t blocks = is_1d || is_2d ? blocks_of_128(p.k) : 1;
         for (const std::int64_t i : s.rows) append(s.operands.a_scales, x.a_scales, i, blocks);
         for (const std::int64_t j : s.columns) append(s.operands.b_scales, x.b_scales, is_2d ? j / 128 : j, blocks);
-        if (is_2d) s.problem.scaling = LibraryScaling::blocks_1x1;  // a sample does not contain whole blocks of columns
+        if (is_2d) s.problem.scaling = LibraryScaling::blocks_1x1;  // a sample may cut blocks of columns
     } else {
         s.operands.a_scales = x.a_scales;
         s.operands.b_scales = x.b_scales;
@@ -330,7 +331,7 @@ std::vector<float> candidate_results(Backend& host, const LibraryCandidate& cand
     args.ld_out = p.n;
     // fp8 outputs saturate, and 16-bit outputs do not.
     args.out_cast = {.format = p.out, .overflow = is_fp8(p.out) ? Overflow::saturate : Overflow::nonsaturate};
-    // A tf32 instruction cuts the low bits of fp32 words.
+    // A tf32 instruction cuts the low bits of fp32 words. decoded_format() gives the format that remains.
     args.a = {.ld = p.k, .format = decoded_format(*candidate.rule.machine, p.a)};
     args.b = {.ld = p.n, .format = decoded_format(*candidate.rule.machine, p.b)};
     switch (p.scaling) {

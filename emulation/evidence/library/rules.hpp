@@ -6,18 +6,18 @@
 
 namespace macheps::evidence {
 
-/// One way in which a library may compute a product, and all names of that way.
+/// One way in which a library may compute a product, and all rules and machines that describe it.
 struct LibraryCandidate {
-    std::vector<std::string> names;  ///< named rules, then the rule in words, then other machines with the same sums
+    std::vector<std::string> names;  ///< named rules, then the rule in words and other machines with the same sums
     MatmulRule rule{};
-    bool converts = false;                   ///< round operands to tf32 first; if false, the instruction cuts them
+    bool converts = false;                   ///< operands are rounded to tf32 first; if not, the instruction cuts them
     Round conversion = Round::nearest_even;  ///< rounding mode if `converts` is true
     bool is_exchanged = false;               ///< the rule computes b^T a^T
 };
 
-/// Returns every rule that fits the problem's types and scales, and the number of slices that `algorithm` reports. The
-/// list also contains rules that join the slices in other ways, and rules without slices, because a library's report is
-/// not evidence. Rules that compute the same sums form one candidate.
+/// Returns every rule that fits the types and scales of the problem and the number of slices that `algorithm` reports.
+/// The list also contains rules that join the slices in other ways, and rules without slices, because a library's
+/// report is not evidence. Rules that compute the same sums form one candidate.
 std::vector<LibraryCandidate> library_candidates(const LibraryProblem& problem, const LibraryAlgorithm& algorithm);
 
 /// A sample of a product: some rows of a and some columns of b, as a smaller problem.

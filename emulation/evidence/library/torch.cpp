@@ -36,7 +36,7 @@ class TorchPlan final : public LibraryPlan {
   public:
     TorchPlan(std::shared_ptr<LibraryChild> child, const LibraryProblem& problem)
         : child_(std::move(child)), p_(problem) {
-        // A product of zeros shows whether PyTorch accepts the problem, and which kernels it uses.
+        // Computes a product of zeros, which shows whether PyTorch accepts the problem and which kernels it uses.
         upload({.name = "zeros",
                 .a = std::vector<float>(static_cast<std::size_t>(p_.m * p_.k)),
                 .b = std::vector<float>(static_cast<std::size_t>(p_.k * p_.n)),
@@ -44,7 +44,7 @@ class TorchPlan final : public LibraryPlan {
                 .b_scales = std::vector<float>(static_cast<std::size_t>(scale_counts(p_).b), 1.0f)});
         (void)download();
         algorithm_.kernel = child_->kernels();
-        // The name of a kernel that splits k does not contain the number of slices; 0 means that it is unknown.
+        // The name of a kernel shows that it splits k, but not into how many slices. 0 means an unknown number.
         if (algorithm_.kernel.find("splitK") != std::string::npos) algorithm_.slices = 0;
         if (algorithm_.kernel.empty()) algorithm_.kernel = "a kernel without a name";
     }

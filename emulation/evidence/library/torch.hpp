@@ -22,8 +22,8 @@ std::optional<TorchProduct> find_torch_product(std::string_view name);
 
 /// Returns the problems whose results are compared with rules.
 std::vector<LibraryProblem> torch_problems(const TorchProduct& product);
-/// Returns the problem for which the order of summation is recovered. Its k is so small that the output's format can
-/// count the terms.
+/// Returns the problem for which the order of summation is found. Its k is so small that the format of the output can
+/// represent every number of terms.
 LibraryProblem torch_reveal_problem(const TorchProduct& product);
 
 /// Loads PyTorch for this product. Returns the reason if PyTorch is missing.

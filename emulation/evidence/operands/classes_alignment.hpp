@@ -55,7 +55,7 @@ struct AlignmentEdge {
 struct Swamp {
     MACHEPS_HD static constexpr void plan(TilePlan& tile, Dice& dice) {
         tile.leader = tile.draw_leader(tile.shape.fraction_bits + 2, dice);
-        tile.flag = dice.chance(35);  // c cancels the largest product, a power of two
+        tile.flag = dice.chance(35);  // c cancels the largest product, which is a power of two
         if (tile.flag) {
             tile.sized_addend(tile.leader, 0, Digits::none);
             tile.addend.common_sign = true;
@@ -67,7 +67,8 @@ struct Swamp {
     }
     MACHEPS_HD static constexpr ProductPlan product(const TilePlan& tile, int k, Dice& dice) {
         ProductPlan out;
-        // If `few` is set, at most two products are small. Each of them then changes even a result with few bits.
+        // If `few` is set, at most two of the products are small and the rest are zeros. Then each of the two is
+        // visible even in a result with few bits.
         const bool may_be_small = !tile.few || k == tile.third || k == (tile.first ^ 1);
         if (k == tile.first) {
             tile.put(out, tile.leader, dice);

@@ -34,16 +34,17 @@ struct Overflow {
     }
 };
 
-/// Results near the smallest positive number of the result's format, in six ways. The tile's `kind` selects the way.
-/// The unit of a sum is the last bit that the alignment keeps. If c is zero, SumRule::zero_exponent sets the unit.
+/// Results near the smallest positive number of the result's format. There are six cases, and the tile's `kind` selects
+/// one of them. The unit of a sum is the last bit that the alignment keeps. If c is zero, SumRule::zero_exponent sets
+/// the unit.
 struct Underflow {
     enum Way {
         sums,            ///< sums near the smallest number
-        quantum,         ///< the smallest number or half of it, and a term near the unit that a zero c sets
-        many_lost,       ///< many terms near the unit that a zero c sets
-        products_alone,  ///< all nonzero products underflow and have one sign
+        quantum,         ///< the smallest number or half of it, and a term near the unit; c is zero
+        many_lost,       ///< many terms near the unit that a zero c would set
+        products_alone,  ///< all nonzero products underflow and have the same sign
         subnormals,      ///< a and b are subnormal
-        subnormal_c,     ///< as `quantum`, but a subnormal c sets the unit: by emin, or by its normalised exponent
+        subnormal_c,     ///< same as `quantum`, but c is subnormal: emin or the normalised exponent of c sets the unit
     };
 
     MACHEPS_HD static constexpr void plan(TilePlan& tile, Dice& dice) {
@@ -125,14 +126,14 @@ struct Tie {
                   high = min_of(tile.greatest(), greatest_exponent(s.c) - p - 1);
         tile.leader = dice.chance(70) ? min_of(max_of(dice.between(-12, 4), min_of(low + room, high)), high)
                                       : dice.between(low, high);
-        // If set, the largest term is a product instead of c.
+        // If the flag is set, the largest term is a product; otherwise it is c.
         tile.flag = dice.chance(30) && tile.leader + p <= tile.greatest() && s.products() > 2;
         if (!tile.flag) {
             tile.sized_addend(tile.leader + p, 0, dice.chance(70) ? Digits::any : some_digits(dice));
         } else if (dice.chance(60)) {
             tile.sized_addend(tile.leader + p - f + dice.between(-2, 2), 0, Digits::none);
         }
-        // Choose a `third` that differs from `first` and `second`. This is impossible if there are only two products.
+        // Choose for `third` a product other than `first` and `second`, unless there are only two products.
         while (s.products() > 2 && (tile.third == tile.first || tile.third == tile.second))
             tile.third = (tile.third + 1) % s.products();
     }

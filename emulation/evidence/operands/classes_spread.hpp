@@ -6,7 +6,7 @@
 
 namespace macheps::evidence::classes {
 
-/// Base of the classes that draw each element independently. Their product() has nothing to plan.
+/// Base of the classes that draw each element independently, so that product() has nothing to draw for a whole product.
 struct LoneElements {
     MACHEPS_HD static constexpr ProductPlan product(const TilePlan&, int, Dice&) { return {}; }
 };
@@ -49,7 +49,7 @@ struct Subnormal {
             tile.addend.nudge = 3;
         }
         if (choice == 2) tile.sized_addend(tile.shape.c.emin() + dice.between(0, 12), 1, Digits::any);
-        tile.leader = dice.between(0, 3);  // 0: a is subnormal, 1: b, 2: both, 3: each at random
+        tile.leader = dice.between(0, 3);  // subnormal operands: 0: a, 1: b, 2: both, 3: each at random
     }
     MACHEPS_HD static constexpr ProductPlan product(const TilePlan& tile, int, Dice& dice) {
         ProductPlan out;
@@ -75,8 +75,8 @@ struct Mixed : LoneElements {
     }
 };
 
-/// Tiles that go through all codes. For fp8, tiles 5 i to 5 i + 4 have the same a and b; their addends are 0, 1, -1,
-/// 2^7 and minus the product. For other formats, the addend is 0.
+/// Tiles that go through all codes. For fp8, five consecutive tiles have the same a and b, and their addends are 0, 1,
+/// -1, 2^7 and minus the product. For other formats, the addend is 0.
 struct Exhaustive : LoneElements {
     MACHEPS_HD static constexpr void plan(TilePlan& tile, Dice&) {
         if (tile.shape.a.container_bits() != 8) return;

@@ -14,7 +14,7 @@ struct Mutant {
     /// How a model reads the operands.
     enum class View : std::uint8_t {
         right,
-        normalised,  ///< a product has the exponent of its leading bit, not the sum of its factors' exponents
+        normalised,  ///< the exponent of a product is that of its leading bit, not the sum of its factors' exponents
         zeros_m126,  ///< a zero operand has exponent -126
     };
     std::string name;  ///< `fraction_bits-1`
@@ -47,7 +47,7 @@ inline std::uint64_t mutant_instruction(const Mutant& mutant, int k, const Facto
         y[i] = {.significand = 1};
     }
     if (!through_fp16) return matrix_instruction(rule, k, x, y, c);
-    // These are the two truncated steps of matrix_instruction. That function cannot be called here, because it would
+    // The code below does the two truncated steps of matrix_instruction(). It does not call that function, which would
     // round the products in x to fp16.
     rule.model = SumModel::truncated;
     std::uint64_t sum = 0;
@@ -88,7 +88,7 @@ inline std::vector<Mutant> cpu_mutants(const SumRule& right, int k) {
         add("rounding=toward_zero", [](SumRule& rule) { rule.rounding = Round::toward_zero; });
         add("rounding=to_odd", [](SumRule& rule) { rule.rounding = Round::to_odd; });
     }
-    const bool is_half = right.delivery == Delivery::fp16_nearest_even;  // fp16 operands are never subnormal in fp32
+    const bool is_half = right.delivery == Delivery::fp16_nearest_even;  // in fp32, fp16 operands are never subnormal
     if (!is_half) add("flush_operands", [](SumRule& rule) { rule.flush_operands = !rule.flush_operands; });
     constexpr const char* flushes[] = {"no", "before_rounding", "after_rounding", "subnormal"};
     for (int i = 0; i < 4; ++i) {
@@ -101,7 +101,7 @@ inline std::vector<Mutant> cpu_mutants(const SumRule& right, int k) {
         if (other) add(std::string("flush_results=") + flushes[i], [&](SumRule& rule) { rule.flush_results = flush; });
     }
     if (k < 2) return all;
-    // Chains in ascending order and in x86's order, then the models of other vendors' units.
+    // Adds chains in ascending order and in x86's order, and then the models of other vendors' units.
     const auto as_chain = [&](const std::string& name, ProductOrder order) {
         if (right.model == SumModel::fma_chain && right.order == order) return;
         add(name, [&](SumRule& rule) {
@@ -135,7 +135,7 @@ inline std::vector<Mutant> mutants(const SumRule& right, int k) {
         change(rule);
         all.push_back({name, rule, view});
     };
-    // Other ways to round the result that its format allows.
+    // Adds the other ways to round the result, as far as its format allows them.
     const bool wide = right.delivery == Delivery::fp32_toward_zero || right.delivery == Delivery::e8m13_toward_zero ||
                       right.delivery == Delivery::fp32_nearest_even;
     const struct {

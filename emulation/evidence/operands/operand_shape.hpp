@@ -8,14 +8,14 @@
 namespace macheps::evidence {
 
 struct OperandShape {
-    int m = 0, n = 0, k = 0;  ///< k: products of one instruction
+    int m = 0, n = 0, k = 0;  ///< shape of one instruction
     int chain = 1;            ///< number of instructions that run one after the other
-    Format a{}, b{}, c{};     ///< c is also the format of d
-    int terms = 1;            ///< products that are added in one step
-    int fraction_bits = 0;    ///< bits kept below the largest exponent; precision of the result if nothing is cut
+    Format a{}, b{}, c{};     ///< the format of d is that of c
+    int terms = 1;            ///< number of products that are added in one step
+    int fraction_bits = 0;    ///< bits kept below the largest exponent; equal to `precision` if the unit cuts nothing
     int precision = 24;       ///< precision of the result, in bits
     int zero_exponent = 0;
-    bool pairs_of_four = false;  ///< one step adds the products with k mod 4 = 0, 1; the next step, with 2, 3
+    bool pairs_of_four = false;  ///< steps alternate: products with k mod 4 = 0 or 1, then those with 2 or 3
     bool nearest = false;        ///< results are rounded to nearest
     std::uint32_t id = 0;        ///< selects the stream of random bits
 
@@ -43,7 +43,7 @@ MACHEPS_HD constexpr int greatest_exponent(const Format& f) {
     return static_cast<int>(f.max_finite_code() >> f.fraction_bits()) - f.exponent_bias;
 }
 
-/// Random number generator for test operands. (seed, form, tile, part) selects its stream of bits.
+/// Random number generator for test operands. The four arguments seed, form, tile and part select its stream of bits.
 class Dice {
   public:
     MACHEPS_HD constexpr Dice(std::uint64_t seed, std::uint32_t form, std::uint64_t tile, std::uint32_t part)
@@ -82,8 +82,8 @@ MACHEPS_HD constexpr Digits some_digits(Dice& dice) {
     return choices[dice.between(0, 4)];
 }
 
-/// Returns the code of a number with exponent `e`. The exponent is clamped to the range of the format; below emin, the
-/// number is subnormal. Container bits that the unit does not read (tf32) are random.
+/// Returns the code of a number with exponent `e`, clamped to the range of the format. If the exponent is below emin,
+/// the number is subnormal. Container bits that the unit does not read, which tf32 has, are random.
 MACHEPS_HD constexpr std::uint64_t make_code(const Format& f, bool negative, int e, Digits digits, Dice& dice) {
     const int n = f.fraction_bits();
     const std::uint64_t random = dice.bits64(), all = (std::uint64_t{1} << n) - 1;
@@ -115,7 +115,8 @@ MACHEPS_HD constexpr std::uint64_t make_code(const Format& f, bool negative, int
 MACHEPS_HD constexpr std::uint64_t random_code(const Format& f, bool finite, Dice& dice) {
     std::uint64_t code = dice.bits64() >> (64 - f.container_bits());
     const std::uint64_t magnitude = code >> f.padding & f.magnitude_mask();
-    // All codes above the largest finite code have the top exponent bit set. Flipping this bit makes the number finite.
+    // Clears the top exponent bit of a code above the largest finite code. It is set in all these codes, and without it
+    // the number is finite.
     if (finite && magnitude > f.max_finite_code()) code ^= std::uint64_t{1} << (f.bits - 2 + f.padding);
     return code;
 }

@@ -26,7 +26,8 @@ class Tile {
         if (class_ == OperandClass::exhaustive) return k == 0 ? exhaustive_b(column) : 0;
         return element(column, k, false);
     }
-    /// Returns whether c depends on the sum of products. If it does, call addend_opposite() instead of c().
+    /// Returns whether c depends on the sum of the products. In this case, addend_opposite() must be called instead of
+    /// c().
     MACHEPS_HD constexpr bool addend_is_opposite() const { return plan_.addend.kind == AddendPlan::Kind::opposite; }
     MACHEPS_HD constexpr std::uint64_t c(int row, int column) const;
     /// Returns a code of c near -`sum`, where `sum` is the instruction's result with c = 0.
@@ -165,7 +166,8 @@ MACHEPS_HD constexpr std::uint64_t Tile::exhaustive_b(int column) const {
         const std::uint64_t across = (256 + columns - 1) / columns;
         return (plan_.number / 5 % across * columns + static_cast<std::uint64_t>(column)) & 0xff;
     }
-    // The partners are 1, the smallest normal number, and the smallest and the largest subnormal number.
+    // For 16-bit formats, each code of a is multiplied by these partners: 1, the smallest normal number, and the
+    // smallest and the largest subnormal number.
     const std::uint64_t partners[] = {static_cast<std::uint64_t>(f.exponent_bias) << f.fraction_bits(),
                                       f.min_normal_code(), 1, f.min_normal_code() - 1};
     return partners[column % 4];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Properties that all elements of a tile of operands share, and random draws that several classes of operands use. No
-// expression makes two draws in an order that the language leaves open, so all compilers produce the same operands.
+// Properties that all elements of a tile of operands share, and random draws that several classes of operands use. If
+// an expression contains two draws, C++ defines their order, so all compilers produce the same operands.
 #pragma once
 #include "emulation/evidence/operands/operand_shape.hpp"
 
@@ -8,7 +8,8 @@ namespace macheps::evidence {
 
 /// Properties of one product that are the same in all rows and columns of the tile.
 struct ProductPlan {
-    /// Sign of the product. common: the sign of the row times the sign of the column, negated if `negative` is set.
+    /// Sign of the product. With `common`, it is the sign of the row times the sign of the column, negated if
+    /// `negative` is set.
     enum class Sign : std::uint8_t { any, common };
 
     bool zero = false, zero_in_a = false;
@@ -19,12 +20,12 @@ struct ProductPlan {
     bool negative = false;
     int jitter = 0;    ///< exponents of elements of a and b vary by up to this much
     int mirrors = -1;  ///< index of the product that this product negates, or -1
-    int nudge = 0;     ///< maximum error of the negated element of a, in ulps
+    int nudge = 0;     ///< with `mirrors`: maximum error of the negated element of a, in ulps
 };
 
 /// Properties of c that are the same for all outputs of the tile.
 struct AddendPlan {
-    /// opposite: minus the sum of products, up to an error of `nudge` ulps.
+    /// With `opposite`, c is minus the sum of the products, up to an error of `nudge` ulps.
     enum class Kind : std::uint8_t { zero, sized, subnormal, random, opposite };
 
     Kind kind = Kind::zero;
@@ -34,12 +35,13 @@ struct AddendPlan {
     int nudge = 0;
 };
 
-/// Plan of a whole tile. Each class uses the leader, the chosen products and the flags in its own way.
+/// Plan of a whole tile. Each class uses in its own way `leader`, the chosen products `first`, `second` and `third`,
+/// and the flags.
 struct TilePlan {
     OperandShape shape{};
     std::uint64_t number = 0;  ///< number of the tile
     int leader = 0;            ///< reference exponent, usually that of the largest term
-    int kind = 0;              ///< random number 0 .. 99, or the case of the class that this tile tests
+    int kind = 0;              ///< random number 0 .. 99, or the number of the case that this tile tests
     int first = 0, second = 0, third = 0;
     bool flag = false, few = false;
     Digits digits = Digits::any;
@@ -48,8 +50,8 @@ struct TilePlan {
     MACHEPS_HD constexpr int least() const { return min_exponent(shape.a) + min_exponent(shape.b); }
     MACHEPS_HD constexpr int greatest() const { return greatest_exponent(shape.a) + greatest_exponent(shape.b); }
 
-    /// Draws the tile's reference exponent. The result can have this exponent. If the formats allow it, products can be
-    /// up to `room` bits smaller.
+    /// Draws the tile's reference exponent, which is a possible exponent of the result. If the formats allow it, there
+    /// are products whose exponents are lower by up to `room`.
     MACHEPS_HD constexpr int draw_leader(int room, Dice& dice) const {
         const int low = max_of(least(), shape.c.emin() - shape.c.precision),
                   high = min_of(greatest(), greatest_exponent(shape.c) - 1);
@@ -85,11 +87,13 @@ struct TilePlan {
         s.jitter = 1;
     }
 
-    /// Draws a product near the last bit that a step keeps if its largest exponent is t.
+    /// Draws a small product. In most draws, its exponent is near that of the last bit that a step with the largest
+    /// exponent t keeps.
     MACHEPS_HD constexpr void put_small(ProductPlan& s, int t, Dice& dice) const {
         const int f = max_of(shape.fraction_bits, shape.precision);
         const int e = dice.chance(70) ? t - f + dice.between(-3, 3) : t - dice.between(1, f);
-        // If even the smallest possible product is too large, it would hide the last bits of c. A zero is used instead.
+        // If no product of the formats has an exponent as low as e, put() would make a larger one, which would hide the
+        // last bits of c. In most of these cases, a zero is used instead.
         if (dice.chance(20) || (e < least() - 1 && dice.chance(85))) return put_zero(s, dice);
         put(s, e, dice);
         s.digits = some_digits(dice);
@@ -112,7 +116,7 @@ struct TilePlan {
         addend.digits = of;
     }
 
-    /// Chooses two different products, in most draws from the same step.
+    /// Chooses two different products. In most draws, both are added in the same step.
     MACHEPS_HD constexpr void choose_two(Dice& dice) {
         const int all = shape.products();
         if (shape.pairs_of_four && dice.chance(60)) {

@@ -14,7 +14,7 @@ namespace macheps::evidence {
 
 namespace {
 
-/// Fields of a model on which the results of a class of operands depend.
+/// A class of operands, and the fields of a model on which the results of this class depend.
 struct ClassFields {
     std::string_view cls, fields;
 };
@@ -119,14 +119,17 @@ std::string diagnose(const Trace& trace) {
     if (zeros == differing) return share + ": only signs of zeros differ (check zeros_keep_sign, underflow_keeps_sign)";
     if (!nearest.empty() && 10 * least <= differing)
         return fmt::format("{}: the model with {} reproduces all rows except {}", share, nearest, least);
-    // A wrong field of the model changes few results of normal operands; a wrong layout changes nearly all of them.
+    // Distinguishes two causes: a wrong field of the model changes few results of normal operands, but a wrong layout
+    // of the operands changes nearly all of them.
     if (2 * differing >= rows.size() && 4 * normal_differing >= 3 * normal)
-        return share + ", including normal operands: the cause is a layout of fragments or a descriptor of this form";
+        return share +
+               ", including most rows of normal operands: the fragment layout or a descriptor of this "
+               "instruction shape is wrong";
     std::string text = share + ": ";
     if (!nearest.empty())
         text += fmt::format("the nearest is the model with {}, for which {} rows differ; ", nearest, least);
     const std::vector<std::string> fields = fields_of(classes);
-    return text + fmt::format("likely fields for the classes {}: {}", fmt::join(classes, ", "),
+    return text + fmt::format("probably wrong fields, judging by the classes {}: {}", fmt::join(classes, ", "),
                               fields.empty() ? "none" : fmt::format("{}", fmt::join(fields, "; ")));
 }
 

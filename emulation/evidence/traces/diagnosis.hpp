@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Diagnosis of a difference between a device and a model from recorded rows. Host only.
+// Finds the likely cause of a difference between a device and a model. It uses only recorded rows. Host only.
 #pragma once
 #include "emulation/evidence/traces/trace.hpp"
 

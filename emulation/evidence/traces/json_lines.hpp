@@ -22,8 +22,8 @@ bool has_zstd();
 std::string json_lines_digest(const Json& header, std::string_view lines);
 /// Adds the digest to the header, and returns the header and the lines as one text.
 std::string json_lines_text(Json header, std::string_view lines);
-/// Parses the header in the first line, checks the digest, and returns the header without it. Errors: throws Error that
-/// names `where`.
+/// Parses the header in the first line, checks the digest, and returns the header without the digest. Errors: throws
+/// Error that names `where`.
 Json json_lines_header(std::string_view text, const std::string& where);
 
 /// Writes `name.jsonl.zst` (`name.jsonl` in a build without zstd) to `folder`, which is created if it does not exist.
@@ -38,8 +38,8 @@ Json parse_json_line(std::string_view line, const std::string& where);
 
 [[noreturn]] void bad_json_lines(std::string what, std::string where);
 
-/// Returns a member of an object. A string is returned as one line of visible characters. Errors: throws Error if the
-/// member is missing or has another type.
+/// Returns the member `key` of an object. printable() first makes a string one line of visible characters. Errors:
+/// throws Error if the member is missing or has another type.
 template <class T>
 T json_field(const Json& object, const char* key, const std::string& where) {
     const Json* found = object.find(key);

@@ -89,7 +89,8 @@ Trace make_trace(const Candidates& candidates, const TraceSize& size) {
         const std::size_t wanted = std::min(rows.size(), static_cast<std::size_t>(size.of_each_class));
         for (std::size_t i = 0; i < wanted; ++i) choose(rows[i * rows.size() / wanted]);
     }
-    // Begin with the wrong models that are hardest to refute, because rows that refute them also refute others.
+    // Begin with the wrong models that the fewest rows refute. The rows chosen for them also refute others, which then
+    // need fewer additional rows.
     std::vector<std::size_t> order(found.wrong.size());
     for (std::size_t m = 0; m < order.size(); ++m) order[m] = m;
     std::stable_sort(order.begin(), order.end(),
@@ -97,7 +98,7 @@ Trace make_trace(const Candidates& candidates, const TraceSize& size) {
     for (const std::size_t m : order) {
         const std::vector<std::size_t>& rows = found.refuting[m];
         const auto wanted = static_cast<std::size_t>(size.against_each);
-        // Take rows that are spread over all candidates, so that their classes differ.
+        // Take rows from the whole list of refuting rows at equal distances, so that their classes differ.
         const std::size_t step = std::max(rows.size() / wanted, std::size_t{1});
         for (std::size_t offset = 0; offset < step && refuted[m] < size.against_each; ++offset) {
             for (std::size_t i = offset; i < rows.size() && refuted[m] < size.against_each; i += step) choose(rows[i]);

@@ -6,9 +6,9 @@
 
 namespace macheps::evidence {
 
-/// Number of rows to choose that refute each wrong model, and number of rows to choose from each class.
+/// Numbers of rows to choose for a trace: rows that refute each wrong model, and rows of each class.
 struct TraceSize {
-    int against_each = 32;  ///< fewer if not enough candidates refute the wrong model
+    int against_each = 32;  ///< fewer are chosen if not enough rows refute the wrong model
     int of_each_class = 40;
 };
 
@@ -19,11 +19,11 @@ struct TraceSize {
 Trace make_trace(const Candidates& candidates, const TraceSize& size = {});
 
 /// Counts the rows that refute each wrong model of mutants.hpp, with the models of this build. The counts in a trace's
-/// header come from the build that recorded it. Errors: as make_trace.
+/// header come from the build that recorded it. Errors: the same as those of make_trace().
 std::vector<std::pair<std::string, int>> count_refuted(const TraceForm& form, const std::vector<TraceRow>& rows);
 
 /// Checks that at least two rows refute each wrong model. Results that do not distinguish the model from wrong models
-/// are not evidence. Errors: throws Error (check_failed) that names a wrong model that fewer rows refute.
+/// are not evidence. Errors: throws Error (check_failed) that names a wrong model refuted by fewer than two rows.
 void require_evidence(const Trace& trace);
 
 }  // namespace macheps::evidence

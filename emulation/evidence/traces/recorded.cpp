@@ -13,7 +13,8 @@
 
 namespace macheps::evidence {
 
-/// The lines of tests/traces/index.csv after its header, then nullptr. CMake writes them to recorded_index.cpp.
+/// The lines of tests/traces/index.csv without its header. The last element is nullptr. CMake writes this array to
+/// recorded_index.cpp.
 extern const char* const recorded_trace_index[];
 
 namespace {

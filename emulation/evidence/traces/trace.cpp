@@ -75,7 +75,7 @@ bool is_sparse(const TraceForm& form) { return form.instr.ends_with(".sp"); }
 Instruction row_instruction(const TraceForm& form, std::string_view where) {
     if (!is_sparse(form)) return find_instruction(form.arch, form.instr, form.qual, where);
     std::string qual = form.qual;
-    if (const std::size_t at = qual.find('k'); at != std::string::npos) {  // k of the dense form: half of the sparse k
+    if (const std::size_t at = qual.find('k'); at != std::string::npos) {  // the dense form has half of this k
         int k = 0;
         const char* const digits = qual.data() + at + 1;
         const char* const end = std::from_chars(digits, qual.data() + qual.size(), k).ptr;

@@ -19,7 +19,7 @@ inline constexpr int trace_schema = 1;
 struct Trace {
     TraceForm form;
     std::string machine;                     ///< name of the model at the time of recording
-    std::string gpu, driver, toolkit, sass;  ///< sass: the expected machine instruction, not read from compiled code
+    std::string gpu, driver, toolkit, sass;  ///< sass: the instruction that is expected in the machine code
     /// Version of the CPU's microcode; empty in a trace of a GPU. In a trace of a CPU, `gpu` is the CPU, `driver` the
     /// operating system and `toolkit` the compiler.
     std::string microcode;
@@ -53,8 +53,8 @@ std::filesystem::path write_trace(const Trace& trace, const std::filesystem::pat
 /// Reads `.jsonl.zst` or `.jsonl`. Errors: throws Error (bad_input) that names the file, and the line if there is one.
 Trace read_trace(const std::filesystem::path& file);
 
-/// Returns whether the name of the file is that of an instruction's trace. Files of sums (`KIND.sums`) and captures of
-/// libraries have other names.
+/// Returns whether a file is the trace of an instruction, judging by its name. Files of sums (`KIND.sums`) and captures
+/// of libraries have other names.
 bool is_instruction_trace(const std::filesystem::path& file);
 /// Returns the traces and captures in a folder and its subfolders, sorted by name. Throws Error (bad_input) if the path
 /// does not name a folder.

@@ -48,7 +48,7 @@ inline std::string row_text(const TraceForm& form, const TraceRow& row) {
            "\"}";
 }
 
-/// Results of a device for operands of one form, from which the rows of a trace are chosen.
+/// Results of a device for one form of an instruction. The rows of a trace are chosen from them.
 struct Candidates {
     TraceForm form;
     std::string machine, sass;  ///< name of the model, and the expected machine instruction

@@ -6,11 +6,12 @@
 namespace macheps::gpu {
 
 struct CompiledCode {
-    int architecture = 0;  ///< 90: sm_90 or compute_90
+    int architecture = 0;  ///< 90 means sm_90 or compute_90
     bool has_wgmma = false;
 };
 
-/// Returns the target. A kernel has to report it, because the driver may have compiled the code from PTX.
+/// Returns the target of the code that runs on the device. A kernel has to report it, because the driver may have
+/// compiled the code from PTX.
 CompiledCode compiled_code(CudaDevice& device);
 
 }  // namespace macheps::gpu

@@ -20,7 +20,7 @@ MACHEPS_KERNEL inline void start_copy(void* shared, const void* global) {
     std::memcpy(shared, global, 16);
 #endif
 }
-/// Ends a group: the copies that this thread has started since its previous group.
+/// Ends a group of copies. The group consists of the copies that this thread has started since its previous group.
 MACHEPS_KERNEL inline void end_copy_group() {
 #if defined(__CUDA_ARCH__)
     asm volatile("cp.async.commit_group;\n" ::: "memory");

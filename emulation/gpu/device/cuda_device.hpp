@@ -29,8 +29,8 @@ __global__ void warps_kernel(std::int64_t n, const __grid_constant__ F f) {
     }
 }
 
-/// Kernel that declares its number of threads per block, and the number of its blocks that should fit on a
-/// multiprocessor.
+/// Kernel that declares how many threads a block has, and how many of its blocks should fit on a multiprocessor at the
+/// same time.
 template <class F>
 concept Bounded = requires {
     F::threads;
@@ -66,8 +66,8 @@ class CudaDevice {
   public:
     explicit CudaDevice(int index) {
         MACHEPS_CUDA_CHECK(cudaSetDevice(index));
-        // Some functions of the scalar definitions are recursive, so the compiler cannot compute how much stack they
-        // need. min_stack is four times the default of CUDA.
+        // Makes the stack at least min_stack, which is four times the default of CUDA. Some functions of the scalar
+        // definitions are recursive, so the compiler cannot compute how much stack they need.
         std::size_t stack = 0;
         MACHEPS_CUDA_CHECK(cudaDeviceGetLimit(&stack, cudaLimitStackSize));
         if (stack < min_stack) MACHEPS_CUDA_CHECK(cudaDeviceSetLimit(cudaLimitStackSize, min_stack));
@@ -133,8 +133,8 @@ class CudaDevice {
   private:
     static constexpr std::size_t min_stack = 4096;  ///< bytes per thread
 
-    /// Returns `wanted` or the number of blocks that fills the device several times, whichever is smaller. The kernels
-    /// process the remaining elements in grid-stride loops.
+    /// Returns the number of blocks to launch: `wanted`, but at most a number that fills the device several times. If
+    /// fewer blocks than `wanted` are launched, the grid-stride loops of the kernels process the remaining elements.
     unsigned grid_size(std::int64_t wanted) const {
         return static_cast<unsigned>(std::min(wanted, std::int64_t{32} * processors_));
     }

@@ -64,7 +64,7 @@ class DeviceArray {
     explicit DeviceArray(std::size_t count) : count_(count) {
         MACHEPS_CUDA_CHECK(cudaMalloc(reinterpret_cast<void**>(&data_), count * sizeof(T)));
     }
-    ~DeviceArray() { (void)cudaFree(data_); }  // a destructor cannot throw; the next call reports a broken context
+    ~DeviceArray() { (void)cudaFree(data_); }  // cannot throw here; the next call reports a broken context
     DeviceArray(const DeviceArray&) = delete;
     DeviceArray& operator=(const DeviceArray&) = delete;
 

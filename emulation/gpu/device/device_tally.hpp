@@ -7,7 +7,8 @@
 
 namespace macheps::gpu {
 
-/// The counts of a Tally in device memory. The initial value is `DeviceTally{}`, whose bytes are not all zero.
+/// The counts of a Tally in device memory. Its memory must be initialised with `DeviceTally{}`, whose bytes are not all
+/// zero.
 struct DeviceTally {
     std::uint64_t count = 0;
     std::uint64_t nan_in = 0, inf_in = 0, zero_in = 0;
@@ -19,7 +20,7 @@ struct DeviceTally {
 /// Limits of a format that ThreadTally::add compares values with.
 struct TallyLimits {
     float largest = 0;     ///< largest finite value of the format, or of fp32 if that is smaller
-    float saturated = 0;   ///< the format's largest finite value; NaN, which equals nothing, if fp32 cannot hold it
+    float saturated = 0;   ///< largest finite value of the format; if fp32 cannot hold it, NaN, which equals no value
     float min_normal = 0;  ///< smallest normal number; 0 if the format has no subnormals
 };
 

@@ -35,10 +35,10 @@ inline constexpr int warp_lanes = static_cast<int>(lanes);
 
 /// Blocks and threads of a launch.
 struct Grid {
-    std::int64_t x = 1;  ///< blocks; y and z are at most 65535
+    std::int64_t x = 1;  ///< blocks along x; y and z are at most 65535
     int y = 1, z = 1;
-    int threads = 256;             ///< per block: a multiple of 32, at most 1024
-    std::size_t shared_bytes = 0;  ///< per block
+    int threads = 256;             ///< threads per block: a multiple of 32, at most 1024
+    std::size_t shared_bytes = 0;  ///< bytes per block
 };
 
 /// Returns a + b. The lane rule (emulation/reduce.hpp) combines lanes with this operation.
@@ -72,8 +72,8 @@ class Warp {
         __syncwarp();
     }
 
-    /// Combines the lanes in the order of the lane rule: join(lane l, lane l + h) for h = 16, 8, 4, 2, 1. Returns the
-    /// result to every lane.
+    /// Combines the values of the lanes in the order of the lane rule: for h = 16, 8, 4, 2, 1, each lane l < h gets
+    /// join(its value, the value of lane l + h). Returns the result of lane 0 to every lane.
     template <class T, class Join = Plus>
     __device__ T fold(const Lanes<T>& lanes, const Join& join = {}) const {
         T value = lanes[0];
@@ -111,8 +111,8 @@ class Block {
         f(static_cast<int>(threadIdx.x));
         __syncthreads();
     }
-    /// Calls f like each(), but without the barrier at its end. Other threads may read memory that f has written only
-    /// after the next each().
+    /// Calls f like each(), but without the barrier at its end. Memory that f has written may be read by other threads
+    /// only after the next each().
     template <class F>
     __device__ void apart(const F& f) const {
         f(static_cast<int>(threadIdx.x));
@@ -217,14 +217,16 @@ inline void atomic_min(std::uint32_t* p, std::uint32_t x) { *p = min_of(*p, x); 
 
 #endif
 
-/// Returns the sum of term(first) .. term(first + n - 1) by the lane rule to every lane of a warp. Lane i mod 32 calls
-/// term(first + i).
+/// Computes the sum of term(first) .. term(first + n - 1) by the lane rule, and returns it to every lane of a warp.
+/// Lane i mod 32 calls term(first + i).
 template <class T, class Term>
 MACHEPS_KERNEL T warp_sum(const Warp& warp, std::int64_t n, const Term& term, std::int64_t first = 0) {
     Lanes<T> sum;
     if (n <= chunk) {
         warp.each([&](int lane) {
-            T mine{};  // a register; on the host, sum[lane] would be memory
+            // A local variable lets the host compiler keep the sum in a register. It would store sum[lane] in memory
+            // after each addition.
+            T mine{};
             for (std::int64_t i = lane; i < n; i += lanes) mine += term(first + i);
             sum[lane] = mine;
         });

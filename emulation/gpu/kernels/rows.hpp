@@ -9,7 +9,8 @@
 
 namespace macheps::gpu {
 
-/// Returns the largest of x[0 .. n - 1] to every lane: NaN if any of them is NaN, and -Inf if n is 0.
+/// Finds the largest of x[0 .. n - 1] and returns it to every lane. The result is NaN if any element is NaN, and -Inf
+/// if n is 0.
 MACHEPS_KERNEL inline float warp_max(const Warp& warp, const float* x, std::int64_t n) {
     Lanes<float> top(bit_cast<float>(0xff800000u));
     warp.each([&](int lane) {
@@ -50,8 +51,9 @@ void layernorm(Device& device, const float* x_all, const float* gamma, const flo
     });
 }
 
-/// Calls sums(c, +0 + term(0,c) + term(1,c) + ...) for c = 0 .. n - 1. The sums run over `rows` rows in row order. The
-/// threads of a block compute the terms of some rows in parallel; then one thread per column adds them.
+/// Computes the sum of each column c = 0 .. n - 1 and calls sums(c, sum). The sum is +0 + term(0,c) + term(1,c) + ...
+/// over `rows` rows, in this order. The threads of a block first compute the terms of some rows in parallel. Then one
+/// thread per column adds them.
 template <class T, class Device, class Term, class Sums>
 void column_sums(Device& device, std::int64_t rows, std::int64_t n, const Term& term, const Sums& sums) {
     constexpr int columns = 32, threads = 256;
@@ -252,8 +254,8 @@ void gather_rows(Device& device, const float* x, std::int64_t n, const std::int3
     });
 }
 
-/// Computes out[t,c] = +0 + x[t,c] + x[t + times,c] + ... over `rows` rows for t < times. The rows t >= times of `out`
-/// become +0.
+/// For each t < times, computes out[t,c] = +0 + x[t,c] + x[t + times,c] + ..., where x has `rows` rows. The rows t >=
+/// times of `out` become +0.
 template <class Device>
 void gather_positions(Device& device, const float* x, std::int64_t rows, std::int64_t times, std::int64_t n,
                       std::int64_t table_rows, float* out) {

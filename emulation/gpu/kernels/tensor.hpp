@@ -86,8 +86,8 @@ void cast(Device& device, const float* in, float* out, std::int64_t n, const Cas
     });
 }
 
-// --- elementwise operations. The body of each kernel is a type, because a generic lambda may not contain an extended
-// lambda.
+// --- elementwise operations. The code of each kernel is in a class with operator(), because CUDA does not allow an
+// extended lambda inside a generic lambda.
 
 template <class F>
 struct UnaryElement {
@@ -160,7 +160,7 @@ void largest_magnitude(Device& device, const float* x, std::int64_t n, std::uint
     });
 }
 
-/// Adds the terms of Backend::bit_hash to *sum.
+/// Adds the hash of x to *sum. Backend::bit_hash defines the hash.
 template <class Device>
 void hash_bits(Device& device, const float* x, std::int64_t n, std::uint64_t* sum) {
     device.warps(pieces(n, warp_share), [=] MACHEPS_KERNEL(const Warp& warp, std::int64_t piece) {
@@ -179,8 +179,8 @@ void hash_bits(Device& device, const float* x, std::int64_t n, std::uint64_t* su
     });
 }
 
-/// Computes parts[c] = the sum of term(1024 c) .. term(1024 c + 1023) by the lane rule. The last chunk may have fewer
-/// terms. sum_parts adds the parts.
+/// Sets parts[c] to the sum of term(1024 c) .. term(1024 c + 1023). Each sum is in the order of the lane rule
+/// (emulation/reduce.hpp). The last sum may have fewer terms. Call sum_parts to add the parts.
 template <class T, class Device, class Term>
 void sum_chunks(Device& device, std::int64_t n, const Term& term, T* parts) {
     device.warps(pieces(n, chunk), [=] MACHEPS_KERNEL(const Warp& warp, std::int64_t c) {
@@ -191,7 +191,7 @@ void sum_chunks(Device& device, std::int64_t n, const Term& term, T* parts) {
     });
 }
 
-/// Computes *sum = the sum of parts[0 .. n - 1] by the lane rule.
+/// Sets *sum to the sum of parts[0 .. n - 1], in the order of the lane rule.
 template <class T, class Device>
 void sum_parts(Device& device, const T* parts, std::int64_t n, T* sum) {
     device.warps(1, [=] MACHEPS_KERNEL(const Warp& warp, std::int64_t) {
@@ -257,8 +257,8 @@ void count_exponents(Device& device, const float* x, std::int64_t n, std::uint64
 
 // --- scaled casts
 
-/// Division of a tensor [rows, columns] into groups, each with its own scale. The groups form a grid of down x across
-/// rectangles.
+/// Division of a tensor [rows, columns] into groups, each with its own scale. The groups are rectangles of block_rows x
+/// block_columns elements. They form a grid with `down` rows and `across` columns.
 struct GroupGrid {
     std::int64_t rows, columns, block_rows, block_columns, down, across;
 
@@ -313,8 +313,8 @@ void group_magnitudes(Device& device, const float* x, const GroupGrid& grid, boo
     });
 }
 
-/// Computes out[i] = cast of fl32(in[i] * encode[group of i]). Counts the elements in *tally unless `tally` is null. If
-/// the product is not finite, only the counts of the input change.
+/// Computes out[i] = cast of fl32(in[i] * encode[group of i]). Counts the elements in *tally unless `tally` is null. An
+/// element whose product is not finite changes only the counts that describe inputs.
 template <class Device>
 void cast_groups(Device& device, const float* in, float* out, const GroupGrid& grid, const float* encode,
                  const Cast& cast, DeviceTally* tally) {
@@ -375,8 +375,9 @@ struct AdamElement {
     }
 };
 
-/// Calls step(i, stats) for each element. step() updates element i, counts it in `stats`, and returns its terms of the
-/// sums. Unless `parts` is null, the sums of the chunks are written to `parts`, and the counts are added to *counts.
+/// Calls step(i, stats) for each element. step() updates element i, counts it in `stats`, and returns the numbers that
+/// this element adds to UpdateSums. Unless `parts` is null, writes the sums of each chunk of 1024 elements to `parts`,
+/// and adds the counts to *counts.
 template <class Device, class Step>
 void update(Device& device, std::int64_t n, const Step& step, definition::UpdateSums* parts, UpdateCounts* counts) {
     device.warps(pieces(n, chunk), [=] MACHEPS_KERNEL(const Warp& warp, std::int64_t c) {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fast emulation of matrix units of other GPUs: NVIDIA's truncated sums (T-FDPA, ST-FDPA, and fp8 through two fp16
-// steps) and the block-scaled fp4 forms (GST-FDPA). Operands are first decomposed into integers. Then each thread
-// computes 4 x 2 outputs with integer instructions. emulation/machine/step.hpp defines the steps. Outputs that sum a
-// NaN or Inf are computed by that definition.
+// Fast emulation of the matrix units of other NVIDIA GPUs. It supports instructions that truncate their terms at a
+// common bit (T-FDPA, ST-FDPA, and fp8 instructions that run as two fp16 steps) and block-scaled fp4 instructions
+// (GST-FDPA). Operands are first decomposed into integers. Then each thread computes 4 x 2 outputs with integer
+// instructions. emulation/machine/step.hpp defines the steps. Outputs that sum a NaN or Inf are computed by the scalar
+// definition.
 #pragma once
 #include "emulation/gpu/matmul/factors.hpp"
 
@@ -18,7 +19,7 @@ MACHEPS_KERNEL inline std::uint32_t shifted_right(std::uint32_t x, int n) {
     return n >= 32 ? 0 : x >> n;
 #endif
 }
-/// Returns `sum` plus the products of the four signed bytes of a with those of b.
+/// Returns `sum` plus the dot product of the four signed bytes of a and the four signed bytes of b.
 MACHEPS_KERNEL inline int dot4(std::uint32_t a, std::uint32_t b, int sum) {
 #if defined(__CUDA_ARCH__)
     return __dp4a(static_cast<int>(a), static_cast<int>(b), sum);
@@ -55,8 +56,8 @@ struct PerOutput {
     }
 };
 
-/// Operations on an accumulator of 32 bits with the bit fields of fp32. They give the results of factor_of_code, cut
-/// and deliver, mostly with 32-bit arithmetic.
+/// Operations on an accumulator of 32 bits with the bit fields of fp32. They give the same results as factor_of_code(),
+/// cut() and deliver(), mostly with 32-bit arithmetic.
 struct Fp32Sum {
     static MACHEPS_KERNEL int field(std::uint32_t c) { return static_cast<int>(c >> 23 & 0xff); }
     static MACHEPS_KERNEL int exponent(const SumRule& rule, std::uint32_t c) {
@@ -68,7 +69,8 @@ struct Fp32Sum {
     static MACHEPS_KERNEL std::uint32_t add(const SumRule& rule, std::uint32_t c, Wide sum, int largest) {
         if (field(c) == 0xff) return c;  // after an overflow the sum stays infinite
         const std::uint32_t significand = (c & 0x7fffffu) | (field(c) != 0 ? 0x800000u : 0u);
-        // The exponent of the addend is at most `largest`, so the addend moves up by at most F - 23 <= 2 bits.
+        // The exponent of the addend is at most `largest`, so `down` is at least 23 - F. A left shift is thus by at
+        // most F - 23 <= 2 bits.
         const int down = largest - (max_of(field(c), 1) - 127) + 23 - rule.fraction_bits;
         const auto cut = static_cast<int>(down < 0 ? significand << -down : shifted_right(significand, down));
         sum += static_cast<std::int32_t>(c) < 0 ? -cut : cut;
@@ -79,8 +81,8 @@ struct Fp32Sum {
         const int unit = largest - rule.fraction_bits;
         const int top = max_of(63 - countl_zero(size) + unit, -126), drop = top - fraction - unit;
         const auto ulps = static_cast<std::uint32_t>(drop >= 64 ? 0 : drop >= 0 ? size >> drop : size << -drop);
-        // The leading one of `ulps` adds 1 to the exponent field, so the field begins as top + 126. Results beyond
-        // fp32's range are Inf, even with rounding toward zero.
+        // The leading one of `ulps` adds 1 to the exponent field, so only top + 126 is added to the field here. Results
+        // beyond fp32's range are Inf, even with rounding toward zero.
         const std::uint32_t code =
             min_of((ulps << (23 - fraction)) + (static_cast<std::uint32_t>(top + 126) << 23), 0x7f800000u);
         return code == 0 ? 0 : code | (negative ? 0x80000000u : 0u);
@@ -101,12 +103,12 @@ struct Fp16Sum {
     }
 };
 
-/// Computes steps of truncated sums. `chunk` terms at a time are added in 32 bits. They fit, because the sum of eight
-/// terms with F = 25 is below 2^30. Wide is the type of the sum of a whole step. It has 64 bits if that sum does not
-/// fit in 32 bits.
+/// Computes steps of truncated sums. Adds `chunk` terms at a time in 32 bits. Their sum fits, because the sum of eight
+/// terms with F = 25 is below 2^30. Wide is the type of the sum of a whole step: 64 bits if the sum does not fit in 32
+/// bits.
 template <class Sum, class Wide, int chunk>
 struct TruncatedSteps {
-    static constexpr int depth = 32;  ///< positions along k in shared memory at a time
+    static constexpr int depth = 32;  ///< positions along k that one stage in shared memory holds
     static constexpr int a_plane = depth * EmulatedTile::rows, b_plane = depth * EmulatedTile::columns;
     static constexpr int stage_bytes = 2 * (a_plane + b_plane) * 4;
 
@@ -177,7 +179,7 @@ struct TruncatedSteps {
 
 /// Computes steps of scaled groups. Each group is an exact sum of fp4 products, multiplied by the scales of the group.
 struct Fp4Steps {
-    static constexpr int depth = 64;  ///< positions along k in shared memory at a time: one instruction
+    static constexpr int depth = 64;  ///< positions along k that one stage in shared memory holds: one instruction
     static constexpr int groups = depth / 16;
     static constexpr int a_groups = groups * EmulatedTile::rows, b_groups = groups * EmulatedTile::columns;
     static constexpr int stage_bytes = (a_groups + b_groups) * static_cast<int>(sizeof(Fp4Group));
@@ -255,7 +257,7 @@ struct EmulatedKernel {
 
     struct Sums {
         PerOutput<std::uint32_t> c{};  ///< codes of the machine's accumulator
-        PerOutput<float> main{};       ///< main accumulators, if partial sums are joined
+        PerOutput<float> main{};       ///< main accumulators, used only if partial sums are added to them
     };
 
     MACHEPS_KERNEL void operator()(const Block& block) const {
@@ -328,8 +330,8 @@ struct EmulatedKernel {
                                 Sums& sums) const {
         const Matmul& args = job.args;
         sums.main.each([&](int i, int j) {
-            // Rows and columns beyond the matrix have no scales. They use those of the last row or column, because
-            // their sums are not stored.
+            // Rows and columns beyond the matrix have no scales. They use the scales of the last row or column. Their
+            // sums are not stored.
             const std::int64_t at = min_of(row + EmulatedTile::row(thread) + i, args.m - 1);
             const std::int64_t to = min_of(column + EmulatedTile::column(thread) + j, args.n - 1);
             sums.main.x[i][j] = definition::promote(args, {.i = at, .j = to}, first,
@@ -396,7 +398,8 @@ void run_emulated(Device& device, Memory& memory, MatmulJob job, const EmulatedP
 
 template <class Device, class Memory>
 void matmul_emulated(Device& device, Memory& memory, const MatmulJob& job, const EmulatedPlan& plan) {
-    // Every term is below 2^(F + 2). `narrow` is true if the sum of a step's terms and the addend fits in 32 bits.
+    // Every term is below 2^(F + 2). `narrow` is true if the sum of all terms of a step and the addend is certain to
+    // fit in 32 bits.
     const bool narrow = (std::int64_t{plan.terms} << (plan.rule.fraction_bits + 2)) <= std::int64_t{1} << 30;
     if (plan.rule.model == SumModel::scaled_groups) {
         run_emulated<Fp4Steps>(device, memory, job, plan);

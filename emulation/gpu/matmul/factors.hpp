@@ -46,15 +46,15 @@ struct alignas(16) Fp4Group {
     int scale_fraction_bits;
 };
 
-/// Decomposed operand. For truncated sums, it consists of signed significands and exponents, both
-/// [matrix][place][outer]. For fp4, it consists of groups, [matrix][place / 16][outer]. A place is a position along the
-/// packed k.
+/// Decomposed operand. Its arrays have an index `place`, which is a position along the packed k (PackedDepth), and an
+/// index `outer`, which is a row of a or a column of b. For truncated sums, the arrays are signed significands and
+/// exponents, both [matrix][place][outer]. For fp4, the array is groups[matrix][place / 16][outer].
 struct EmulatedOperand {
     std::int64_t outer = 0, padded = 0;
     int* significands = nullptr;
     int* exponents = nullptr;
     Fp4Group* groups = nullptr;
-    std::uint32_t* special = nullptr;  ///< [matrix][padded]; 1 if a factor or a scale is NaN or Inf
+    std::uint32_t* special = nullptr;  ///< [matrix][outer]; 1 if a factor or scale of this row or column is NaN or Inf
 };
 
 /// Returns the scale of a term, or 1 if the machine does not use scales.

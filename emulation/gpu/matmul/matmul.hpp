@@ -13,8 +13,8 @@ namespace macheps::gpu {
 struct ByDefinition {};  ///< one thread per output, the scalar definition
 struct Fp32Chain {};     ///< tiles on CUDA cores
 
-/// Kernels that run a matmul, with their parameters: the scalar definition, fp32 chains on CUDA cores, mma.sync, wgmma
-/// on sm_90a, or the emulation of a machine with integers.
+/// The kernels that run a matmul, and their parameters. The alternatives are the scalar definition, fp32 chains on CUDA
+/// cores, mma.sync, wgmma on sm_90a, and the emulation of a machine in integer arithmetic.
 using MatmulPath = std::variant<ByDefinition, Fp32Chain, MmaType, WgmmaType, EmulatedPlan>;
 
 inline const char* to_string(const MatmulPath& path) {
@@ -39,7 +39,7 @@ inline MatmulPath matmul_path(MatrixUnits units, int architecture, const Matmul&
             wgmma = wgmma_type_of(*args.rule.machine, args.a.format, args.b.format);
         }
         // Among the native kernels, only wgmma with fp8 operands joins partial sums. The interval must be a multiple of
-        // its tile of k (64 terms).
+        // the kernel's tile of k, which has 64 terms.
         const bool joins = wgmma && *wgmma > WgmmaType::fp16_acc16 && args.rule.promotion_interval % 64 == 0;
         if (!whole && !joins) wgmma.reset();
         // If mma.sync and wgmma are both possible, they give the same bits. wgmma is faster if there are enough of its

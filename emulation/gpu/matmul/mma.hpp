@@ -2,7 +2,7 @@
 // mma.sync, an instruction of one warp with its operands in the warp's registers. On a GPU, the functions below run the
 // instruction itself. On the host, they emulate it and find the operands in the registers that the PTX ISA specifies.
 // Layouts: PTX ISA 8.7, 9.7.14.5 (fragments of m16n8k16 for 16-bit types and of m16n8k8 for tf32, ldmatrix).
-// An instruction reads eight 4-byte words along k. If k is counted in these words, both shapes have the same layout.
+// Both shapes read eight 4-byte words along k. They have the same layout if positions along k are counted in words.
 #pragma once
 #include "emulation/gpu/device/copies.hpp"
 #include "emulation/machine/step.hpp"
@@ -114,8 +114,8 @@ inline void set_sum(std::uint32_t* c, int i, bool half, std::uint64_t bits) {
 }  // namespace detail
 #endif
 
-/// Computes c += a b in every warp of the block, with `down` x `across` instructions. Each lane has the operands and
-/// sums of all these instructions.
+/// Computes c += a b in every warp of the block, with `down` x `across` instructions. Each lane holds its part of the
+/// operands and sums of all these instructions.
 template <MmaType type, int down, int across, int registers>
 MACHEPS_KERNEL void multiply_add(const Block& block, const UnitModel& model,
                                  const PerThread<MmaOperands<down, across>>& operands,

@@ -127,7 +127,7 @@ MACHEPS_KERNEL inline void add_block_tally(const Block& block, const MatmulJob& 
 }
 
 /// Returns the index at which finish_tile reads element (row, column) of a tile. Neighbouring rows are 8 banks apart,
-/// which suits the eight rows of a matrix fragment.
+/// so that the accesses of a warp to the eight rows of a matrix fragment are spread over the banks.
 MACHEPS_HD constexpr int tile_output_at(int columns, int row, int column) { return row * (columns + 8) + column; }
 
 /// Returns the number of bytes of shared memory that finish_tile needs.
@@ -181,7 +181,7 @@ void join_slices(Device& device, const MatmulJob& job) {
     });
 }
 
-/// Returns the sum of `terms` terms of k from `first` on, by the scalar definition.
+/// Returns the sum of `terms` products, beginning at index `first` along k, by the scalar definition.
 MACHEPS_KERNEL MACHEPS_NOINLINE inline float slice_by_definition(const MatmulJob& job, std::int64_t matrix,
                                                                  std::int64_t i, std::int64_t j, std::int64_t first,
                                                                  std::int64_t terms) {

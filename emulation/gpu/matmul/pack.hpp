@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packs the operands of a matmul for the kernels that use or emulate matrix units. A packed operand consists of codes
-// of its format (or of other words that the kernel reads), which are contiguous along k. Every slice of k is padded
-// with +0 to whole tiles. Every matrix is padded to whole tiles of rows.
+// Packs the operands of a matmul for the kernels that use or emulate matrix units. A packed operand is an array of
+// codes of the operand's format, or of other words that the kernel reads. The elements are contiguous along k. Every
+// slice of k is padded with +0 to whole tiles. Every matrix is padded to whole tiles of rows.
 #pragma once
 #include "emulation/gpu/matmul/chain.hpp"
 
@@ -63,7 +63,7 @@ struct PackKernel {
     MatmulJob job;
     PackedDepth packed;
     PackedOperand<Encode> a, b;
-    std::int64_t a_blocks = 0;  ///< number of blocks, first along x, that pack a; the others pack b
+    std::int64_t a_blocks = 0;  ///< the first `a_blocks` blocks along x pack a, and the other blocks pack b
 
     MACHEPS_KERNEL void operator()(const Block& block) const {
         const bool packs_a = block.x() < a_blocks;
@@ -120,7 +120,7 @@ void pack(Device& device, const MatmulJob& job, const PackedDepth& packed, const
                   Kernel{job, packed, a, b, a_blocks});
 }
 
-/// Returns the code of x in `format`. Bits of x that the format cannot hold are cut, as in factor_of_value.
+/// Returns the code of x in `format`. factor_of_value cuts off the bits of x that the format cannot hold.
 MACHEPS_HD inline std::uint32_t operand_code(const Format& format, float x) {
     const Factor f = factor_of_value(format, x);
     const auto sign = static_cast<std::uint32_t>(f.negative ? format.sign_bit() : 0);

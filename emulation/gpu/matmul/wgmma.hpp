@@ -18,8 +18,8 @@ namespace macheps::gpu {
 /// accumulator is fp32, or fp16 if the name ends with acc16.
 enum class WgmmaType : std::uint8_t { fp16, bf16, tf32, fp16_acc16, e4m3_e4m3, e4m3_e5m2, e5m2_e4m3, e5m2_e5m2 };
 
-/// Returns the row and the column of element `i` (0 .. N / 2 - 1) of the sums of m64nN that a thread of the warpgroup
-/// holds. If the sums are fp16, register r holds elements 2 r and 2 r + 1.
+/// Each thread of a warpgroup holds N / 2 sums of an instruction m64nN. Returns the row and the column of the thread's
+/// sum `i` (0 .. N / 2 - 1). If the sums are fp16, register r holds sums 2 r and 2 r + 1.
 MACHEPS_HD constexpr FragmentPlace wgmma_sum_place(int thread, int i) {
     const FragmentPlace part = mma_c_place(thread % 32, i % 4);
     return {thread / 32 * 16 + part.row, i / 4 * 8 + part.column};
@@ -44,7 +44,7 @@ struct SharedOperand {
     }
 };
 
-/// Returns the address within shared memory that instructions use for `pointer`.
+/// Converts a pointer to shared memory to the 32-bit address that instructions expect.
 MACHEPS_KERNEL inline std::uint32_t shared_address(const Block& block, const void* pointer) {
 #if defined(__CUDA_ARCH__)
     (void)block;
@@ -61,7 +61,7 @@ MACHEPS_KERNEL inline void show_to_matrix_unit() {
     asm volatile("fence.proxy.async.shared::cta;\n" ::: "memory");
 #endif
 }
-/// Allows the wgmma instructions that follow to read the sums in registers.
+/// Makes earlier writes to the registers of the sums visible to the wgmma instructions that follow (wgmma.fence).
 MACHEPS_KERNEL inline void begin_wgmma() {
 #if defined(MACHEPS_HAS_WGMMA)
     asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory");
@@ -96,7 +96,7 @@ struct WgmmaSums<WgmmaType::fp16_acc16, n> {
 template <WgmmaType type, int n>
 MACHEPS_HD float wgmma_sum(const WgmmaSums<type, n>& sums, int i) {
     if constexpr (WgmmaSums<type, n>::half) {
-        constexpr Format half = fp16;  // a copy, as in sum_value
+        constexpr Format half = fp16;  // a copy: device code may not take the address of fp16 itself
         return decode(half, sums.d[i / 2] >> (i % 2 * 16) & 0xffffu);
     } else {
         return sums.d[i];
@@ -167,8 +167,8 @@ __device__ inline void wgmma_instruction(std::uint64_t a_descriptor, std::uint64
 #undef MACHEPS_WGMMA_F32
 #endif
 
-/// Computes sums(thread) += a b in every warpgroup of the block. a(w) and b(w) are the operands of warpgroup w: 64 and
-/// n rows of 32 bytes. sums(thread) is a WgmmaSums<type, n>&.
+/// Computes sums(thread) += a b in every warpgroup of the block. a(w) and b(w) are the operands of warpgroup w. a(w)
+/// has 64 rows and b(w) has n rows, of 32 bytes each. sums(thread) is a WgmmaSums<type, n>&.
 template <WgmmaType type, int n, class A, class B, class Sums>
 MACHEPS_KERNEL void multiply_add(const Block& block, const UnitModel& model, const A& a, const B& b, const Sums& sums) {
 #if defined(MACHEPS_HAS_WGMMA)

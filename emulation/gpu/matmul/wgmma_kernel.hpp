@@ -7,8 +7,8 @@
 
 namespace macheps::gpu {
 
-/// Tile of the output that a block computes. Each of its `warpgroups` computes 64 * `down` rows and `n` columns. A tile
-/// of an operand has 64 bytes along k, that is, two instructions.
+/// Tile of the output that a block computes. Each of the block's warpgroups computes 64 * `down` rows and `n` columns.
+/// A tile of an operand has 64 bytes along k, that is, two instructions.
 template <int warpgroups_, int n_, int down_ = 1>
 struct WgmmaTile {
     static constexpr int warpgroups = warpgroups_, n = n_, down = down_;
@@ -72,7 +72,7 @@ struct WgmmaKernel {
             };
             PerThread<Sums> sums(block, Sums{});
             PerThread<Main> main(block, Main{});
-            // While instructions read the last two tiles, copies fill the other stages.
+            // Instructions read at most two tiles at a time. Meanwhile, copies fill the other stages.
             constexpr int ahead = Tile::stages - 2;
             block.apart([&](int thread) {
                 for (int tile = 0; tile < ahead; ++tile) load(thread, tile);
@@ -158,8 +158,8 @@ struct WgmmaKernel {
         const Matmul& args = job.args;
         const Promotion promotion = args.rule.promotion;
         const bool scaled = definition::scales_in_promotion(args);
-        // Rows and columns beyond the matrix have no scales. They use those of the last row or column, because their
-        // sums are not stored.
+        // Rows and columns beyond the matrix have no scales. They use the scales of the last row or column. Their sums
+        // are not stored.
         float of_row[2] = {1, 1};
         MACHEPS_UNROLL
         for (int r = 0; r < 2 && scaled; ++r) {

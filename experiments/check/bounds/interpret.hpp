@@ -34,8 +34,9 @@ inline Listing listing_of(const Problem& problem, const std::vector<Input>& inpu
     Listing listing{.declaration = problem.declaration, .inputs = inputs, .defect = defect, .columns = problem.columns};
     if (!defect.functions.empty())
         listing.nodes.make_functions(find_functions(defect.functions), find_functions(problem.declaration.functions));
-    // Two defects have an effect only if every step is rounded to fp32: another form of the operation, which differs
-    // only in its roundings, and a maximum that starts at a constant, which makes exponentials underflow.
+    // Two kinds of defects have an effect only if every step is rounded to fp32. A kernel with another form of the
+    // operation (defect.form) differs only in its roundings. In a kernel whose maximum starts at a constant
+    // (defect.start), exponentials underflow.
     if (!defect.form.empty() || defect.start) listing.nodes.round_steps();
     problem.declaration.operation->list(listing);
     return listing;

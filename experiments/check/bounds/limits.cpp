@@ -27,7 +27,8 @@ struct Accuracies {
     Arithmetic kernel, own = reference_arithmetic();
 };
 
-/// Computes the exact values of one row, their error bounds in both arithmetics, and the spread of the kernel's errors.
+/// Computes the exact values of one row, the spread of the kernel's errors, and two error bounds for each value: for
+/// the kernel's arithmetic, and for the arithmetic of the reference.
 void interpret(const std::vector<Node>& nodes, const Row& row, const Accuracies& accuracies, Frame& frame) {
     reference(nodes, row, frame.values);
     bound(nodes, row, frame.values, accuracies.kernel, frame.bounds, &frame.overflows);
@@ -54,11 +55,13 @@ bool set_limits(const Limits& limits, Panel& panel, const HalfUlp& half_ulp, std
         const double size = std::fabs(y.high) + e, loss = e + halves * half_ulp(size);
         return limits.flushes ? std::max(loss, std::min(size, Format::power_of_two(limits.format.emin()))) : loss;
     };
+    // own_square is the mean square of the error of the last rounding. Rounding to nearest has an error that is uniform
+    // in +-ulp/2, and directed rounding one that is uniform over one ulp. The standard deviation of stochastic rounding
+    // is at most ulp/2.
     const double ulp_width = limits.is_narrow ? 2 * half_ulp(y.high) : 0, common = s.linear + s.common,
-                 // To nearest, the error is uniform in +-ulp/2. Directed: in 1 ulp. Stochastic: deviation <= ulp/2.
-        own_square = is_nearest                             ? ulp_width * ulp_width / 12
-                     : limits.rounding == Round::stochastic ? ulp_width * ulp_width / 4
-                                                            : ulp_width * ulp_width / 3;
+                 own_square = is_nearest                             ? ulp_width * ulp_width / 12
+                              : limits.rounding == Round::stochastic ? ulp_width * ulp_width / 4
+                                                                     : ulp_width * ulp_width / 3;
     panel.exact[i] = y.high;
     panel.low[i] = y.low;
     panel.before[i] = certain;
@@ -82,8 +85,8 @@ class InnerRoundings {
     }
     std::size_t count() const { return places_.size(); }
 
-    /// Sets the outputs of one row and the kinds of its intermediate roundings. `exact` holds the values of the row
-    /// without these roundings. `first` is the index of the row's first output in the panel.
+    /// Sets `rounded_inside` and `inner_kinds` in the panel for the outputs of one row. `exact` holds the values of the
+    /// row without intermediate roundings. `first` is the index of the row's first output in the panel.
     void set(Panel& panel, std::size_t first, std::size_t outputs, const Row& row, const Columns<Wide>& exact,
              Columns<Wide>& values) const {
         reference(nodes_, row, values);
@@ -101,7 +104,8 @@ class InnerRoundings {
     std::vector<HalfUlp> half_ulps_{};
 };
 
-/// Sets `result` to the result of one row and its errors. The list that reduces all rows reads it.
+/// Sets `result` to the single output of one row and to its error bounds. The list of nodes that reduces the results of
+/// all rows reads it.
 void set_result(ProductSum& result, const Frame& frame) {
     const Spread& s = frame.spreads.back()[0];
     result = {.sum = frame.values.back()[0],
@@ -173,7 +177,7 @@ class RowLimits {
     std::size_t outputs_;
 };
 
-/// The smallest index that any thread reports.
+/// The smallest nonnegative index that any thread has reported; -1 if there is none.
 class FirstPlace {
   public:
     void observe(std::int64_t place) {
@@ -189,8 +193,8 @@ class FirstPlace {
 
 /// Maximum number of elements of a panel. A thread computes them in a few milliseconds.
 constexpr std::int64_t panel_elements = 1 << 15;
-/// Maximum total size, in bytes, of the panels that are kept. It is several times the size of a part of the outputs on
-/// which wrong kernels are tried (growing_parts).
+/// Maximum total size, in bytes, of the panels that are kept. Wrong kernels are tried on parts of the outputs
+/// (growing_parts). This maximum is several times the size of a part.
 constexpr std::int64_t max_kept_bytes = 1 << 28;
 
 void read_in_panels(Limits& limits, const Problem& problem, std::shared_ptr<const RowLimits> of, ThreadPool& pool) {

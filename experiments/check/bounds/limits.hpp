@@ -26,7 +26,7 @@ struct Finding {
 struct Problem {
     Declaration declaration{};
     Format output = fp32;
-    std::int64_t rows = 0, columns = 0;  ///< number of rows, and of elements per row, in the list of nodes
+    std::int64_t rows = 0, columns = 0;  ///< number of rows on which the list of nodes runs, and of elements per row
     std::int64_t group_rows = 0;         ///< rows per batch; each batch is also judged on its own
     std::vector<Input> inputs{};
     std::optional<std::int64_t> changed_canary{};  ///< first element that the kernel wrote after the output's end
@@ -63,7 +63,7 @@ struct Limits {
     LimitColumn<double> exact{}, low{};                  ///< the sum of both is exact up to the reference's error
     LimitColumn<double> before{};                        ///< certain bound of the error before the last rounding
     LimitColumn<double> certain{}, probable{};
-    LimitColumn<double> deviation{};      ///< tests of mean squares divide each error by it
+    LimitColumn<double> deviation{};      ///< expected size of the error; tests of mean squares divide each error by it
     LimitColumn<Overflowing> overflow{};  ///< whether an output may legally be infinite or NaN
     /// Results, before the last rounding, of a kernel whose only errors are the declared roundings of intermediate
     /// results. Empty if no intermediate result is rounded.
@@ -77,24 +77,24 @@ struct Limits {
     std::int64_t declined = -1;
 
     std::int64_t size() const { return rows * columns; }
-    /// Takes the columns from a panel of all outputs.
+    /// Stores the numbers of `all`, a panel of all outputs, in the columns.
     void hold(Panel all);
-    /// Makes the columns read their numbers from panels.
+    /// Makes the columns read their numbers from panels. `inner` is the number of intermediate roundings.
     void read_from(const std::shared_ptr<Panels>& from, std::size_t inner);
     /// Replaces the exact result of an output.
     void replace(std::size_t i, double high, double low);
     /// Clears the columns.
     void drop();
-    /// Returns the number of neighbouring rows, and of columns, that belong to one 16x16 tile of the kernel. A sample
-    /// of one in N outputs has 16 / N.
+    /// Returns how many neighbouring rows of these outputs belong to one 16x16 tile of the kernel. The number of
+    /// neighbouring columns is the same. In a sample of one in N outputs, it is 16 / N, but at least 1.
     std::int64_t tile() const { return sample ? std::max<std::int64_t>(16 / sample->every(), 1) : 16; }
     bool is_exact(std::size_t i) const { return before[i] == 0; }
     /// Panels that the columns read; null if the columns hold their numbers.
     std::shared_ptr<Panels> panels{};
 };
 
-/// Returns the fractional part of |x| / ulp in units of 2^-30, where ulp is that of the format. Numbers of the same
-/// kind have the same rounding error in ulps.
+/// Returns the fractional part of |x| / ulp in units of 2^-30, where ulp is the spacing of the format's numbers at x.
+/// Numbers of the same kind have the same rounding error in ulps.
 std::uint32_t rounding_kind(const HalfUlp& half_ulp, double x);
 
 /// Computes all limits. `delta` is the probability that a legal kernel exceeds at least one of the probable bounds.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Columns of the limits, with one number for each output. A column is either held in memory, or recomputed when it is
-// read. Both give the same numbers. A panel is a range of outputs that are recomputed together. Reading a column in
-// order computes each panel once.
+// read. The numbers are the same in both cases. A panel is a range of outputs that are recomputed together. Reading a
+// column in order computes each panel once.
 #pragma once
 #include "experiments/check/truth/nodes.hpp"
 #include "experiments/check/truth/numbers.hpp"
@@ -74,7 +74,7 @@ class LimitColumn {
 
     LimitColumn() = default;
     LimitColumn(std::vector<T> values) : held_(std::move(values)) {}
-    /// A function that returns a column of a panel. `number` selects one of several columns, such as those of the
+    /// A function that returns a column of a panel. `number` selects one of several columns, such as the columns of the
     /// intermediate roundings.
     using Of = const std::vector<T>& (*)(const Panel& panel, std::size_t number);
     LimitColumn(std::shared_ptr<Panels> panels, Of of, std::size_t number = 0)

@@ -120,8 +120,8 @@ void Products::find_overflow() {
     if (rule_ && rounds_slices(*rule_)) limit(freedom_.output);
 }
 
-/// Computes two more sums of magnitudes for each output if operands or scales may be subnormal: the sum of the lifted
-/// magnitudes (lifted_a, lifted_b), and the sum without subnormal operands.
+/// If operands or scales may be subnormal, computes two more sums of magnitudes for each output. `lifted_` uses the
+/// magnitudes that lifted_a() and lifted_b() return. `flushed_` leaves out subnormal operands.
 void Products::find_subnormals(ThreadPool& pool) {
     if (!rule_) return;
     if (!rule_->machine->has_scales() && !has_subnormals(of_)) return;
@@ -237,7 +237,8 @@ double Products::bound_sum(std::size_t output, const study::OutputSize& size, Pr
 /// Sets whether a partial sum may overflow. No partial sum is larger than `range`.
 void Products::set_overflow(const study::OutputSize& size, double range, ProductSum& sum) const {
     if (range + sum.certain < overflow_) return;
-    // `opposite` bounds partial sums of the other sign. If they cannot overflow, infinities of both signs cannot meet.
+    // `opposite` bounds the partial sums whose sign differs from the total's. If these sums cannot overflow, +Inf and
+    // -Inf cannot be added to each other.
     const double opposite = (size.magnitudes - std::fabs(sum.sum.high)) / 2 + sum.certain;
     const bool has_one_sign = opposite < overflow_ && std::fabs(sum.sum.high) > sum.certain;
     sum.overflow = has_one_sign ? Overflowing::to_infinity : Overflowing::to_anything;
@@ -245,7 +246,7 @@ void Products::set_overflow(const study::OutputSize& size, double range, Product
 
 ProductSum Products::at(std::int64_t row, std::int64_t column) const {
     const auto output = static_cast<std::size_t>(row * of_.n + column);
-    const double terms = static_cast<double>(of_.k), rounding = 1 + terms * 0x1p-52;  // for fp64 sums of magnitudes
+    const double terms = static_cast<double>(of_.k), rounding = 1 + terms * 0x1p-52;  // covers rounding of fp64 sums
     study::OutputSize size{.magnitudes = magnitudes_[output] * rounding};
     size.lifted = lifted_.empty() ? size.magnitudes : lifted_[output] * rounding;
     size.flushed = flushed_.empty() ? 0 : size.magnitudes - flushed_[output] / rounding;
@@ -254,7 +255,7 @@ ProductSum Products::at(std::int64_t row, std::int64_t column) const {
     if (!std::isfinite(sum.sum.high)) return sum;
     const double unit = a_units_[static_cast<std::size_t>(row)] *
                         b_units_[static_cast<std::size_t>(of_.batch_of_b(row) * of_.n + column)];
-    // In this case, every partial sum is an integer of at most 52 bits, which fp64 represents exactly.
+    // If `is_integer` is true, every partial sum is an integer of at most 52 bits, which fp64 represents exactly.
     const bool is_integer = of_.k_block == 0 && size.magnitudes <= unit * 0x1p52;
     sum.certificate = is_integer ? 0 : (terms + (of_.k_block > 0 ? 1 : 0)) * 0x1p-53 * size.magnitudes;
     const double range = is_exact(row, column, size) ? size.magnitudes : bound_sum(output, size, sum);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Exact matrix products for references: fp64 sums of exact products. Sums in doubt are recomputed as exact integers
 // (study/product/exact_product.hpp). Each sum has two error bounds, which follow from the machine's row in the table of
-// machines. One holds for every order of summation. The other one uses the exact partial sums of the output
-// (running.hpp). The smaller bound is used.
+// machines. The first bound holds for every order of summation. The second bound uses the exact partial sums of the
+// output (running.hpp). The smaller bound is used.
 #pragma once
 #include "core/host/thread_pool.hpp"
 #include "emulation/matmul/rule.hpp"
@@ -26,7 +26,8 @@ struct SumFreedom {
     double joined_slices = 0;  ///< declared number of slices if `is_sliced`; 0: not declared
 };
 
-/// Returns the error bound that holds for every order of the rule's sums, as a function of the size of an output.
+/// Returns the error bound that holds for every order of the rule's sums. It is a function of the output's sums of
+/// magnitudes (study::OutputSize).
 study::ErrorBound order_free_bound(const ProductOperands& of, const std::optional<MatmulRule>& rule);
 
 /// Returns the magnitudes of an operand's elements as the machine counts them when it compares exponents. A subnormal
@@ -73,9 +74,9 @@ class Products {
     int exact_bits_ = 0;  ///< no addition rounds if the sum of magnitudes is at most 2^exact_bits_ units; 0: unknown
     double largest_factor(std::int64_t row, std::int64_t column) const;
     std::vector<double> sums_, magnitudes_, lifted_, flushed_;
-    std::vector<std::uint64_t> a_terms_, b_terms_;  ///< bit masks of the nonzero terms of each row of a, column of b
-    std::vector<double> a_largest_, b_largest_;     ///< largest block factor of each row of a, column of b, or empty
-    std::vector<double> a_units_, b_units_;         ///< largest power of two that divides each row of a, column of b
+    std::vector<std::uint64_t> a_terms_, b_terms_;  ///< bit mask of nonzero terms, for each row of a and column of b
+    std::vector<double> a_largest_, b_largest_;     ///< largest block factor of each row of a and column of b; or empty
+    std::vector<double> a_units_, b_units_;         ///< largest power of two that divides each row of a and column of b
 };
 
 }  // namespace macheps::check

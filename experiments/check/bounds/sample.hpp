@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A sample of a product's outputs, for products that are too large to judge every output. The sample contains one in
-// `every` outputs: `every` outputs of each square of `every` rows and columns, no two of them in the same row or
-// column. It also contains the first and the last output of every row and column. The sample is itself a matrix
-// product, whose batches have different columns. References, bounds, tests and wrong kernels therefore treat it like
-// any other product. A sample is also used to leave out the unused rows of groups.
+// `every` outputs. From each square of `every` rows and `every` columns, it takes `every` outputs, and no two of these
+// outputs are in the same row or column. The sample also contains the first and the last output of every row and
+// column. The sample is itself a matrix product, whose batches have different columns. References, bounds, tests and
+// wrong kernels therefore treat it like any other product. A sample is also used to leave out the unused rows of
+// groups.
 #pragma once
 #include "experiments/check/truth/numbers.hpp"
 #include "experiments/check/truth/operands.hpp"

@@ -244,8 +244,8 @@ class Screener {
             note(seen.probable, -1, row, first, ratio);
     }
 
-    /// Counts a refused sum. Keeps the refused sum that is farthest off, with its output `index` or, if `index` is -1,
-    /// with its worst output.
+    /// Counts a refused sum in `worst`. If this sum is farther off than the refused sums before it, stores one of its
+    /// outputs in `worst`: output `index`, or the worst output of the sum if `index` is -1.
     void note(Screen::Worst& worst, std::int64_t index, std::int64_t row, std::int64_t first, double ratio) const {
         ++worst.sums;
         if (worst.index >= 0 && ratio <= worst.ratio) return;

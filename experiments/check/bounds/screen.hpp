@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A screen of all outputs of a product, including those that a sample leaves out. Each column has a random sign. For 64
-// columns, let x be the vector of their signs. The sum of a row's 64 outputs, each times its sign, is A (B x), which
-// costs one column of a product instead of 64. The error of a legal kernel's sum is at most the sum of the bounds of
-// its outputs (certain). The signs are independent of the errors. Therefore the error of the sum exceeds lambda times
-// the norm of these bounds only with the requested probability (Hoeffding).
+// columns, let x be the vector of their signs. Element i of A (B x) is then the sum of the 64 outputs of row i, each
+// multiplied by the sign of its column. Computing A (B x) costs as much as one column of a product instead of 64
+// columns. The error of a legal kernel's sum is at most the sum of the bounds of its outputs (certain). The signs are
+// independent of the errors. Therefore the error of the sum exceeds lambda times the norm of these bounds only with the
+// requested probability (Hoeffding).
 #pragma once
 #include "core/host/thread_pool.hpp"
 #include "experiments/check/bounds/products.hpp"

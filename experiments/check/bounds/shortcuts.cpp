@@ -29,9 +29,10 @@ double greatest_x(const Declaration& d) {
     return decode64(format, format.max_finite_code() << format.padding);
 }
 
-/// Returns true if exponentials of x may overflow. In fp32, e^x overflows from x = 88.8 on. If the largest number of
-/// the format is at most 64, the sum of n terms stays below n e^64 < 2^93 n, and no row is long enough to overflow. The
-/// unshifted form then has the same roundings as the shifted one. Such formats are e2m1fn, e2m3fn and e3m2fn.
+/// Returns true if exponentials of x itself, without its maximum subtracted, may overflow. In fp32, e^x overflows from
+/// x = 88.8 on. But if the largest number of the format of x is at most 64 (e2m1fn, e2m3fn and e3m2fn), the sum of n
+/// terms stays below n e^64 < 2^93 n, and no row is long enough to overflow. The unshifted form then has the same
+/// roundings as the shifted form.
 bool may_overflow_unshifted(const Problem& problem, const Defect&) {
     const Declaration& d = problem.declaration;
     return d.operation->has_softmax && d.subtracts_max && greatest_x(d) > 64;
@@ -53,13 +54,15 @@ const Form* declared_form(const Declaration& d) {
     return at == forms.end() ? &forms.front() : &*at;
 }
 
-/// Returns true if kernels of the form exceed the limits of the declared form on some input.
+/// Returns true if kernels of form `form` exceed the limits of the declared form on some input. The reasoning is:
 /// - If the declared form cancels, other forms are more accurate, and `alternatives` proposes to declare them.
 /// - Forms that do not cancel differ by one rounding of fp32. The limits of the quotient x / (1 + e^-x) allow 3 u and
 ///   the error of the exponential. A sigmoid followed by a product loses no more than that.
-/// - m + log s is off by half an ulp of fp32. Numbers of e2m1fn and e2m3fn are at most 7.5. Therefore m + log s is
-///   below 16 for any row of fewer than 4900 elements, and half an ulp is at most 8 u. The limits of the other form are
-///   just as wide: 4 u for the exponential, 1 u for each addition, and the error of the division or the logarithm.
+/// - The form m + log s has an error of half an ulp of fp32. Numbers of e2m1fn and e2m3fn are at most 7.5. Therefore m
+///   + log s is
+///   below 16 for any row of fewer than 4900 elements, and half an ulp is at most 8 u. The limits of the forms without
+///   m + log s are just as wide: 4 u for the exponential, 1 u for each addition, and the error of the division or the
+///   logarithm.
 bool loses_more(const Declaration& d, const Form& form) {
     const Form* declared = declared_form(d);
     if (declared == nullptr || declared->cancels || !form.cancels) return false;
@@ -72,8 +75,8 @@ bool is_undeclared_form(const Problem& problem, const Defect& defect) {
     });
 }
 
-/// Returns true if this array of scales has a number that is not a power of two. With powers of two, the result is
-/// exact in either way.
+/// Returns true if this array of scales has a number that is not a power of two. A product with a power of two or with
+/// its inverse is exact, so the form of the scaling then makes no difference.
 template <const std::string_view& array>
 bool has_inexact_scales(const Problem& problem, const Defect&) {
     const auto is_inexact = [](double x) {

@@ -22,7 +22,7 @@ struct ShortcutRow {
     /// Returns false if the shortcut is declared, or if a kernel that takes it stays within the limits on every input.
     bool (*applies)(const Problem& problem, const Defect& defect);
 };
-/// Returns all rows, including one for each form of every operation.
+/// Returns the table of shortcuts, which includes a row for each form of every operation.
 std::span<const ShortcutRow> shortcuts();
 
 /// Returns the declared form, followed by the forms that a check cannot distinguish from it, because their kernels stay

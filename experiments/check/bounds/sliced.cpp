@@ -35,14 +35,14 @@ struct Lanes {
     double range(std::size_t lane, std::size_t j) const { return high[lane][j] - low[lane][j]; }
 };
 
-/// Ranges (maximum - minimum) of the partial sums of one slicing: the largest range of a lane, and the sum over all
-/// lanes.
+/// Ranges (maximum - minimum) of the partial sums of lanes in one slicing: `largest` is the largest range of a lane,
+/// and `all` is the sum of the ranges of all lanes.
 struct Reach {
     double largest = 0, all = 0;
 };
-/// Returns the reach of a slicing with fewer lanes, each of which consists of several lanes of `lanes`. First,
-/// `together` neighbouring lanes become one, which leaves n lanes. Then lanes l, l + n / folds, l + 2 n / folds, ...
-/// become one.
+/// Returns upper bounds on the ranges of a slicing with fewer lanes, each of which unites several lanes of `lanes`.
+/// First, `together` neighbouring lanes become one, which leaves n lanes. Then lanes l, l + n / folds, l + 2 n / folds,
+/// ... become one.
 Reach reach_of(const Lanes& lanes, std::size_t together, std::size_t folds, std::size_t j) {
     Reach reach;
     const std::size_t count = static_cast<std::size_t>(lanes.count) / (together * folds);
@@ -66,8 +66,8 @@ class Slicer {
                 b_[static_cast<std::size_t>(p)][static_cast<std::size_t>(j)] =
                     of.b[static_cast<std::size_t>((matrix * of.k + p) * of.n + column + j)];
         }
-        // The other slicings are derived from these: 4, 16 and 64 lanes from twice as many lanes, and turns of 8 terms
-        // from twice as many lanes with turns of 4 terms.
+        // These slicings are computed with turns of 1 term and of 4 terms. All others are derived from them: 4, 16 and
+        // 64 lanes from twice as many lanes, and turns of 8 terms from twice as many lanes with turns of 4 terms.
         for (const std::int64_t lanes : {1, 2, 8, 32, 128}) {
             if (lanes == 1 || lanes * 2 <= of.k) single_.emplace_back(lanes);
             if (lanes > 1 && lanes * 8 <= of.k) fours_.emplace_back(lanes);

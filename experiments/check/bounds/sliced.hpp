@@ -2,7 +2,7 @@
 // Bounds products that are summed as kernels usually do: in fp32 chains over slices of k, in ascending or descending
 // order, whose results are then joined. `--machine sliced` declares this.
 //
-// A slice is either contiguous, of any length, or a lane. There are 2, 4, ... or 128 lanes. The lanes take turns of 1
+// A slice is either contiguous (of any length) or a lane. There are 2, 4, ... or 128 lanes. The lanes take turns of 1
 // or 4 neighbouring terms, or of 8 terms if there are at most 64 lanes. Each lane takes at least four turns.
 // Let P_t be the exact sum of a slice's first t terms. R = max P - min P bounds every partial sum of every part of the
 // slice, so that k additions lose at most u k R. If contiguous slices are joined in order, or as a tree of neighbours,

@@ -60,7 +60,7 @@ std::optional<StepModel> step_model(const Machine& machine) {
         case SumModel::flushed_pairs:
             step.of_step = (1 + std::log2(step.terms)) * u * (1 + 8 * u);
             return step;
-        case SumModel::floored:  // cuts C at the unit, and the sum of products 8 bits lower
+        case SumModel::floored:  // cuts C at the step's unit, and the sum of products at 2^-8 units
         case SumModel::floored_even_odd:
             step.cuts_products = true;
             step.other_cuts = sum.model == SumModel::floored ? 1 + 0x1p-8 : 4;

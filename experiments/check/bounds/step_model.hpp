@@ -12,7 +12,7 @@ struct StepModel {
     int terms = 1;                 ///< products per step
     bool cuts_products = false;    ///< products are truncated to multiples of the step's unit
     double other_cuts = 0;         ///< number of other values that are truncated likewise: C, sums of products
-    double unit = 0, min_top = 0;  ///< unit: 2^-F; min_top: the power of two as which a zero or subnormal addend counts
+    double unit = 0, min_top = 0;  ///< unit: 2^-F; min_top: a zero or subnormal addend has the exponent of min_top
     double of_sum = 0;             ///< rounding error, relative to the partial sum after the step
     bool is_one_sided = false;     ///< the rounding of `of_sum` is a truncation
     double of_step = 0;            ///< further error, relative to the sum of |a b| of the step

@@ -78,8 +78,8 @@ class Walk {
             // to both the minimum and the maximum.
             const double own = static_cast<double>(of_.k) * 0x1p-51;
             for (std::int64_t j = 0; j < columns_; ++j) {
-                // `magnitudes` include the scales, but the chain's sums may not. The chain's own magnitudes are at most
-                // magnitudes / f.
+                // `magnitudes` include the factor f, by which the chain's sums are multiplied only when they are
+                // promoted. The magnitudes of the chain itself are thus at most magnitudes / f.
                 const double f = std::fabs(factors[at(j)]);
                 ranges_[at(j)] = most[at(j)] - least[at(j)] + (f > 0 ? own * magnitudes[j] / f : 0);
             }

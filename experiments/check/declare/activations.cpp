@@ -11,7 +11,8 @@ namespace {
 
 /// Returns x (1 + erf(x / sqrt 2)) / 2.
 Value erf_gelu(Nodes& n, Value x) {
-    // Kernels compute x sqrt(1/2), or x / sqrt 2 by a reciprocal. They round the constant, and at most twice more.
+    // Kernels compute x sqrt(1/2), or x / sqrt 2 by a reciprocal. They round the constant, and make at most two more
+    // roundings.
     const Value root_half = n.irrational(0x1.6a09e667f3bcdp-1, -0x1.bdd3413b26456p-55);
     const Value sum = n.one_and(n.error(n.multiply(x, root_half, 2)));
     return n.multiply(n.multiply(x, n.constant(0.5), 0), sum, 2);
@@ -57,7 +58,7 @@ Value sigmoid_of(Nodes& n, Value x, std::string_view form) {
     return form == "tanh" ? sigmoid_by_tanh(n, x) : n.sigmoid(x);
 }
 Value silu_of(Nodes& n, Value x, std::string_view form) {
-    // The quotient has one rounding less than the product with a sigmoid.
+    // The form x / (1 + e^-x) has one rounding fewer than the product of x with a sigmoid.
     return n.multiply(x, form == "tanh" ? sigmoid_by_tanh(n, x) : n.sigmoid(x), form == "quotient" ? 0 : 1);
 }
 Value tanh_of(Nodes& n, Value x, std::string_view form) { return form == "exp" ? tanh_by_exp(n, x) : n.tangent(x); }
@@ -68,8 +69,8 @@ constexpr Form silu_forms[] = {{"sigmoid", "x sigmoid(x), or x / (1 + e^-x)"},
 constexpr Form gelu_tanh_forms[] = {{"tanh", "x (1 + tanh t) / 2, where t = sqrt(2 / pi) (x + 0.044715 x^3)", true},
                                     {"sigmoid", "x / (1 + e^-2t)"}};
 constexpr Form sigmoid_forms[] = {{"exp", "1 / (1 + e^-x)"}, {"tanh", "(1 + tanh(x / 2)) / 2", true}};
-constexpr Form tanh_forms[] = {{"direct", "a function for tanh itself"},
-                               {"exp", "from e^2x, which cancels near zero", true}};
+constexpr Form tanh_forms[] = {{"direct", "a function that computes tanh directly"},
+                               {"exp", "from e^2x, with cancellation near zero", true}};
 
 constexpr Activation activation_rows[] = {
     {"relu", rectified},
@@ -147,8 +148,8 @@ Value swiglu(Listing& l) { return gated(l, "silu"); }
 Value geglu(Listing& l) { return gated(l, l.defect.has_other_form ? "gelu_tanh" : "gelu"); }
 Value geglu_tanh(Listing& l) { return gated(l, l.defect.has_other_form ? "gelu" : "gelu_tanh"); }
 
-/// Lists x cos + (rotated x) sin. The wrong kernel uses the other layout of pairs, for x and for the tables cos and
-/// sin.
+/// Lists the nodes that compute x cos + (rotated x) sin. In the wrong kernel, x and the tables cos and sin have the
+/// other layout of pairs.
 Value rotary(Listing& l) {
     Nodes& n = l.nodes;
     const bool has_pairs = l.declaration.has_pairs != l.defect.has_other_form;
@@ -164,13 +165,13 @@ Value rotary(Listing& l) {
 
 Value embedding(Listing& l) { return *l.input("table"); }
 Value cast(Listing& l) { return *l.input("x"); }
-/// Lists the value that is cast: x times the encode scale of its group, or x divided by the decode scale, rounded to
-/// fp32.
+/// Lists the nodes that compute the value before the cast: x times the encode scale of its group, or x divided by the
+/// decode scale, rounded to fp32.
 Value quantise(Listing& l) {
     const Value x = *l.input("x");
     Nodes& n = l.nodes;
-    // Each step rounds only once, in its conversion to fp32. The quotient of two fp32 numbers is never midway between
-    // two fp32 numbers.
+    // Each step rounds only once, when it converts its result to fp32. This is also correct for a quotient, because the
+    // quotient of two fp32 numbers is never midway between two fp32 numbers.
     const auto times = [&](Value scale) { return n.convert(n.multiply(x, scale, 0), fp32); };
     const auto over = [&](Value scale) { return n.convert(n.divide(x, scale, 0), fp32); };
     const auto inverse = [&](Value scale) { return n.convert(n.divide(n.constant(1), scale, 0), fp32); };

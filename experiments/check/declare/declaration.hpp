@@ -35,7 +35,7 @@ struct Declaration {
     /// 1x128. Default: derived from the array's shape.
     std::map<std::string, std::string, std::less<>> scale_shapes{};
     bool bits = false;                  ///< every output must have exactly the machine's bits
-    std::optional<double> need_bits{};  ///< bits of the sum of |a b| that the machine must guarantee
+    std::optional<double> need_bits{};  ///< accuracy that the machine must guarantee, in bits relative to sum |a b|
     std::string scale_order = "any";    ///< order of applying scales; bounds hold for every order
     double alpha = 1, beta = 1;
     std::string activation = "none";               ///< applied after bias and c
@@ -54,18 +54,18 @@ struct Declaration {
     std::string sum_order = "any";            ///< order and format of a row's sums, see parse_sum_order
     std::optional<Format> inner{};            ///< format to which intermediate results are rounded; empty: fp32
     bool has_one_pass_variance = false;       ///< the variance is E[x^2] - mean^2
-    bool has_running_variance = false;        ///< each x, or part of a row, updates mean and squares (Welford)
+    bool has_running_variance = false;        ///< each x or each part of a row updates mean and squares (Welford)
     bool subtracts_max = true;                ///< subtracts the maximum before a softmax's exponentials
     std::int64_t block = 0;                   ///< columns per step of an online softmax; 0: the whole row at once
     Round rounding = Round::nearest_even;     ///< rounding of the outputs
     int random_bits = 32;                     ///< number of random bits of stochastic rounding
     bool flushes = false;                     ///< outputs below the smallest normal number become zero
     bool has_pairs = false;                   ///< a rotary embedding rotates neighbours instead of halves
-    bool has_up_first = false;                ///< the first half of a gated x is `up`
+    bool has_up_first = false;                ///< gated operations: the first half of x is `up`, the second is the gate
     Reduction reduction = Reduction::none;    ///< reduction of the losses of all rows
     std::optional<std::int64_t> ignored{};    ///< rows with this target have no loss
     std::string form{};                       ///< one of the operation's forms; empty: the first
-    std::string granularity{}, scale_rule{};  ///< quantiser: names in granularities and quantiser_rules()
+    std::string granularity{}, scale_rule{};  ///< quantiser: a name in granularities, a name in quantiser_rules()
     bool divides = false;       ///< quantiser: divides by the decode scale; else multiplies by the encode scale
     std::string given_scale{};  ///< quantiser: `scale`, `encode_scale` or a number; empty: computed from x
 };

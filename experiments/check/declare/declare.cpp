@@ -28,7 +28,7 @@ using Takes = DeclareKey::Takes;
 using Text = const std::string&;
 constexpr double most = 3.4e38;
 
-// --- formats: FORMAT[/packed][/SHAPE], where SHAPE names the elements that share a scale
+// --- keys of formats. Their text is FORMAT[/packed][/SHAPE], where SHAPE says which elements share a scale
 
 constexpr std::array<std::string_view, 3> scale_shapes{"tensor", "row", "column"};
 
@@ -204,7 +204,8 @@ std::vector<DeclareKey> row_keys() {
          [](D d, K) {
              return Json(d.has_one_pass_variance ? "one_pass" : d.has_running_variance ? "welford" : "two_pass");
          }},
-        {"form", Takes::text, "NAME", "How the operation is computed. Default: its first form", nullptr, of_forms, set_form, get_form},
+        {"form", Takes::text, "NAME", "How the operation is computed. Default: its first form", nullptr, of_forms,
+         set_form, get_form},
         {"unshifted", Takes::flag, "", "The kernel takes exponentials of x without subtracting the row's maximum",
          nullptr, of_softmax, [](Declaration& d, K, Text text, Text) { d.subtracts_max = text != "true"; },
          [](D d, K) { return Json(!d.subtracts_max); }},
@@ -249,12 +250,12 @@ std::vector<DeclareKey> row_keys() {
          },
          [](D d, K) { return d.ignored ? Json(*d.ignored) : Json(); }},
         {"granularity", Takes::text, "NAME",
-         "Elements that share a scale, by the names that policies use. Required, unless --given-scale is one number",
+         "Group of elements that share a scale, named as in policies. Required, unless --given-scale is one number",
          [] { return names_of(granularities); }, of_layout<Layout::quantised>,
          [](Declaration& d, K, Text text, Text) { d.granularity = text; },
          [](D d, K) { return d.granularity.empty() ? Json() : Json(d.granularity); }},
         {"scale_rule", Takes::text, "NAME",
-         "Rule that computes a scale, by the names that policies use, or amax_over_max. Default: the usual rule of the "
+         "Rule that computes a scale, named as in policies, or amax_over_max. Default: the usual rule of the "
          "granularity",
          quantiser_rules, of_layout<Layout::quantised>, [](Declaration& d, K, Text text, Text) { d.scale_rule = text; },
          [](D d, K) { return d.scale_rule.empty() ? Json() : Json(d.scale_rule); }},
@@ -282,7 +283,7 @@ std::vector<std::string_view> scale_order_words() {
     return names;
 }
 
-/// Returns the keys that are neither formats of arrays nor in product_keys() or row_keys().
+/// Returns all other keys: those that set no format and are in neither product_keys() nor row_keys().
 std::vector<DeclareKey> other_keys() {
     return {
         {"machine", Takes::text, "NAME",
@@ -294,8 +295,8 @@ std::vector<DeclareKey> other_keys() {
          "Require the exact bits of the machine. Operations on rows: the bits of fp32 arithmetic with the declared "
          "order of sums and correctly rounded functions",
          nullptr, of_all, [](Declaration& d, const DeclareKey&, Text text, Text) { d.bits = text == "true"; },
-         // Row operations report this key only if it is set. The JSON of all other declarations is then the same as
-         // before the key existed, so that their baselines still match.
+         // The JSON of a row operation contains this key only if it is set. Older versions did not have the key for row
+         // operations, and declarations without it must still match the JSON in older baselines.
          [](const Declaration& d, const DeclareKey&) {
              return d.bits || d.operation->is_product ? Json(d.bits) : Json();
          }},

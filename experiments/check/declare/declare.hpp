@@ -21,7 +21,7 @@ struct DeclareKey {
     Takes takes = Takes::text;
     std::string value{};  ///< placeholder of the value in --help, such as FORMAT
     std::string help{};
-    std::vector<std::string_view> (*words)() = nullptr;  ///< the only allowed values; null: `set` decides
+    std::vector<std::string_view> (*words)() = nullptr;  ///< returns all allowed values; null: `set` checks the text
     bool (*applies)(const Operation& operation, const DeclareKey& key) = nullptr;
     /// Sets the key. Errors: throws Error (usage) for an invalid value. The error names `where` as its place.
     void (*set)(Declaration& declaration, const DeclareKey& key, const std::string& text,
@@ -41,7 +41,8 @@ const DeclareKey* find_declare_key(std::string_view name);
 /// such key or the text is not a valid value, and Declined if the value is known but no check supports it.
 void declare(Declaration& declaration, const DeclareKey& key, const std::string& text, const std::string& where);
 
-/// Returns the help of a key for one operation, with the operation's forms and optional arrays.
+/// Returns the help text of a key for one operation. For `form`, it lists the operation's forms. For the format of an
+/// array, it says whether the array is optional.
 std::string help_of(const DeclareKey& key, const Operation& operation);
 
 /// Returns the names of the arrays that an operation may have.
@@ -57,7 +58,7 @@ class Declined : public Error {
         : Error({.what = "declined: " + what, .where = std::move(where), .exit = Exit::usage}) {}
 };
 
-/// Returns the message that declines an operation of later_operations().
+/// Returns the error message for an operation of later_operations(), which no check supports yet.
 std::string no_check_of(std::string_view operation);
 
 /// Returns a finite number from `least` to `greatest`. Errors: throws Error (usage) for any other text.

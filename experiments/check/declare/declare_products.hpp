@@ -9,15 +9,15 @@
 
 namespace macheps::check {
 
-/// Returns true if the operation is a matrix product. Keys that only products have use it as `applies`.
+/// Returns true if the operation is a matrix product. Used as the member `applies` of keys that only products have.
 bool of_products(const Operation& operation, const DeclareKey& key);
 
 std::vector<DeclareKey> product_keys();
 
-/// Returns the name of the machine that sums a product: the declared one, or `sliced`.
+/// Returns the name of the machine that sums the product: the declared machine or, if none is declared, `sliced`.
 std::string_view machine_name_of(const Declaration& declaration);
 
-/// Conversion of all fp32 operands of a kernel before it multiplies them.
+/// How a kernel converts its fp32 operands before it multiplies them.
 struct OperandConversion {
     std::string_view name;
     std::optional<Round> rounding{};  ///< rounding to tf32; empty if the operands are not converted

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions that build the lists of nodes and the wrong kernels of all operations, for the table in operations.cpp.
+// Functions that build the list of nodes and the table of wrong kernels of each operation. The table of operations in
+// operations.cpp uses them.
 #pragma once
 #include "experiments/check/declare/operations.hpp"
 
@@ -29,6 +30,7 @@ std::span<const MutantRow> norm2_mutants();
 std::span<const MutantRow> loss_mutants();
 
 // activations.cpp
+
 /// A named activation. It is used by the operation of that name, by gates and by the epilogues of products.
 struct Activation {
     std::string_view name;
@@ -74,7 +76,7 @@ std::span<const MutantRow> rotary_mutants();
 std::span<const MutantRow> embedding_mutants();
 std::span<const MutantRow> quantise_mutants();
 
-/// Returns true if no inner format is declared.
+/// Returns true if the declaration gives no format for intermediate results (`inner`).
 inline bool has_no_inner(const Declaration& d) { return !d.inner; }
 
 }  // namespace macheps::check::listing

@@ -17,8 +17,8 @@ namespace listing {
 Value gemm(Listing& l) {
     Nodes& n = l.nodes;
     Value y = n.product();
-    // Kernels multiply the sum by one decode scale after the other, or by their product. Both ways have the same number
-    // of roundings.
+    // Kernels multiply the sum by the two decode scales in turn, or by the product of the scales. Both ways need the
+    // same number of roundings.
     for (const char* scale : {"a_scale", "b_scale"}) {
         if (const auto s = l.input(scale)) y = n.multiply(y, *s);
     }
@@ -94,7 +94,7 @@ std::vector<Operation> row_operations() {
         of_rows("max", "maximum along the last axis of x", greatest, extreme_mutants()),
         of_rows("min", "minimum along the last axis of x", least, extreme_mutants()),
         of_rows("amax", "largest magnitude along the last axis of x", amax, amax_mutants()),
-        of_rows("argmax", "index of the largest element along the last axis of x; any of equal ones", greatest,
+        of_rows("argmax", "index of the largest element along the last axis of x; any, if several are equal", greatest,
                 extreme_mutants()),
         of_rows("norm2", "square root of the sum of squares over the last axis of x", norm, norm2_mutants()),
         of_rows("logsumexp", "log of the sum of e^x over the last axis", log_sum_exp, sum_mutants()),

@@ -31,8 +31,8 @@ struct Defect {
     bool is_unshifted = false;            ///< takes exponentials of x itself, which overflow fp32
     bool has_one_pass_variance = false;   ///< computes the variance as E[x^2] - mean^2 in fp32
     bool has_running_variance = false;    ///< computes mean and variance by Welford's updates in fp32
-    std::string_view functions{};         ///< function table; less accurate functions have the largest error it allows
-    std::string_view form{};              ///< another form of the operation, with every step rounded to fp32
+    std::string_view functions{};         ///< less accurate function table; functions make the errors that it allows
+    std::string_view form{};              ///< name of another form of the operation; every step is rounded to fp32
     std::optional<double> start{};        ///< initial value of each row's maximum or minimum
 };
 
@@ -48,9 +48,9 @@ struct MutantRow {
 struct Form {
     std::string_view name;
     std::string_view formula;
-    /// The form cancels: at some arguments it loses far more than its few roundings. If a check declares a form that
-    /// does not cancel, a form that cancels is a wrong kernel. Forms that do not cancel stay within each other's
-    /// bounds.
+    /// True if terms cancel in this form: at some arguments, its error is far larger than a few roundings. If a check
+    /// declares a form that does not cancel, a form that cancels is a wrong kernel. Forms that do not cancel stay
+    /// within each other's bounds.
     bool cancels = false;
 };
 
@@ -75,7 +75,8 @@ struct Listing {
     /// Return the maximum or the minimum of a row.
     Value greatest(Value x);
     Value least(Value x);
-    /// Returns the sum of a row in the declared order. Kernels may round the whole sum `roundings` more times.
+    /// Returns the sum of a row in the declared order. `roundings` is the number of further roundings of the whole sum
+    /// that kernels may make.
     Value sum(Value x, double roundings = 0);
     /// Returns x, which a kernel may round to the inner format if one is declared.
     Value inner(Value x);
@@ -106,14 +107,14 @@ enum class Layout : std::uint8_t {
 
 struct Operation {
     std::string_view name, summary;
-    std::span<const ArrayRole> arrays;  ///< in addition to a and b of a product
+    std::span<const ArrayRole> arrays;  ///< all arrays, except a and b of a product
     Value (*list)(Listing& listing);    ///< adds the nodes; the last node is the output before its rounding
     bool is_product = false;            ///< begins with a matrix product of `a` and `b`
     bool has_reduction = false;
     bool is_one_per_row = false;  ///< the output has one element for each row of `x`
     bool has_eps = false, has_mean = false;
     Layout layout = Layout::rows;
-    std::span<const MutantRow> mutants{};  ///< in addition to mutants that follow from the members above
+    std::span<const MutantRow> mutants{};  ///< all mutants, except those that follow from the members above
     /// For losses that can be reduced: lists the nodes that reduce the results of all rows.
     Value (*across)(Listing& listing) = nullptr;
     bool is_bitwise = false;   ///< zeros must have the right sign, and a copy of an input may be correct

@@ -15,9 +15,9 @@ namespace {
 struct Exponentials {
     Value each, sum, greatest;
 };
-/// Lists the exponentials. With `has_limits`, the maximum is clamped to the finite numbers of fp32. The logarithm of
-/// the sum is then -inf for a row of -inf, and inf for a row with inf, as it should be. Without the clamp, x - m would
-/// be NaN.
+/// Lists the exponentials. With `has_limits`, the maximum is clamped to the finite numbers of fp32. The result m +
+/// log(sum) is then -inf for a row of -inf, and inf for a row that contains inf, as it should be. Without the clamp,
+/// such rows would have NaN for x - m.
 Exponentials exponentials(Listing& l, Value x, bool has_limits = false) {
     Nodes& n = l.nodes;
     const Declaration& d = l.declaration;
@@ -28,7 +28,8 @@ Exponentials exponentials(Listing& l, Value x, bool has_limits = false) {
         greatest = n.multiply(n.larger(negative, least), minus, 0);
     }
     if (l.defect.is_unshifted) {
-        // The conversion to fp32 turns overflows into infinities. The reference arithmetic itself has a wider range.
+        // The reference arithmetic has a wider range than fp32. Numbers that overflow fp32 become infinite only by the
+        // conversion.
         const Value e = n.convert(n.exponential(x), fp32);
         return {e, n.convert(l.sum(e), fp32), n.constant(0)};
     }
@@ -48,8 +49,8 @@ Value gained(Listing& l, Value y) {
     return y;
 }
 
-/// Lists m + log s, where s is the sum of the exponentials and m the maximum, or log s if no maximum is subtracted.
-/// Some kernels keep a row's sum and its logarithm in the format of their input.
+/// Lists m + log s, where m is the maximum and s is the sum of the exponentials. Lists only log s if the kernel does
+/// not subtract the maximum. Some kernels keep a row's sum and its logarithm in the format of their input.
 Value shifted_log(Listing& l, const Exponentials& e) {
     const Value log = l.inner(l.nodes.logarithm(l.inner(e.sum)));
     return l.declaration.subtracts_max ? l.nodes.add(e.greatest, log) : log;
@@ -70,7 +71,7 @@ const MutantRow bf16_sum{"sum in bf16", "precision", {.accumulator = bf16}, is_w
 
 Value sum(Listing& l) { return l.sum(*l.input("x")); }
 Value mean(Listing& l) { return l.mean(*l.input("x")); }
-// The wrong kernel of a maximum computes the minimum, and the reverse.
+// The wrong kernel of a maximum computes the minimum, and vice versa.
 Value greatest(Listing& l) {
     const Value x = *l.input("x");
     return l.defect.has_other_form ? l.nodes.least(x) : l.greatest(x);
@@ -95,8 +96,8 @@ Value softmax(Listing& l) {
     const Value x = *l.input("x");
     const Exponentials e = exponentials(l, x);
     if (l.has_form("lse")) return n.exponential(n.subtract(x, shifted_log(l, e)));
-    // Kernels may compute the quotient as a product with the rounded reciprocal, from a division that is not correctly
-    // rounded.
+    // Instead of dividing, kernels may multiply by the rounded reciprocal. The division for this reciprocal need not be
+    // correctly rounded.
     return l.nodes.divide(e.each, e.sum, 4);
 }
 
@@ -116,10 +117,10 @@ Value rms_norm(Listing& l) {
 
 namespace {
 
-/// Returns a bound on the error of the running means of Welford's method, in unit roundoffs. Let m be the running mean
-/// and d the step x - m. Each update m + d / k loses u |m| and 4 u |d| / k. Therefore k times the error of the k-th
-/// mean grows by at most u |x_1 + ... + x_k| + 4 u |d|. In total, the error is at most u times the sum of |x|, plus 4 u
-/// times the mean of |d|, which is at most 2 max |x|.
+/// Returns a bound on the error of the running means of Welford's method, in unit roundoffs. Let m be the running mean,
+/// d the step x - m, and u the unit roundoff. The k-th update, m + d / k, makes an error of at most u |m| + 4 u |d| /
+/// k. Therefore k times the error of the k-th mean grows by at most u |x_1 + ... + x_k| + 4 u |d|. In total, the error
+/// is at most u times the sum of |x|, plus 4 u times the mean of |d|, which is at most 2 max |x|.
 Value running_mean_error(Listing& l, Value x) {
     Nodes& n = l.nodes;
     const Value size = n.absolute(x);
@@ -130,7 +131,8 @@ Value running_mean_error(Listing& l, Value x) {
 /// update adds a square d (x - m'), where d is the step x - m and m' is the new mean. This square is off by 2 e |d|. By
 /// Cauchy and Schwarz, the mean of these errors is at most 2 e sqrt(2 v), since the squares of the steps d add up to at
 /// most twice the sum of squares. Merging two parts of a row (Chan, Golub and LeVeque, 1983) adds 4 e |d| n1 n2 / (n1 +
-/// n2). For any tree of merges, these errors add up to at most 2 e sqrt(v log2 n).
+/// n2), where d is the difference of the means of the parts, and n1 and n2 are their lengths. For any tree of merges,
+/// these errors add up to at most 2 e sqrt(v log2 n).
 Value running_variance(Listing& l, Value variance, Value mean_error) {
     Nodes& n = l.nodes;
     const double merges = 2 * std::sqrt(std::log2(static_cast<double>(std::max<std::int64_t>(l.columns, 2))));
@@ -171,7 +173,7 @@ Value layer_norm(Listing& l) {
     return gained(l, n.multiply(d, n.inverse_root(n.add(variance, l.eps()))));
 }
 
-/// Lists log sum e^x - x[target], or 0 if the target is ignored.
+/// Lists the loss of a row: log(sum of e^x) - x[target], or 0 if the row's target is ignored.
 Value cross_entropy(Listing& l) {
     Nodes& n = l.nodes;
     const Value x = *l.input("x");

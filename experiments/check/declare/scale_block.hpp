@@ -9,7 +9,7 @@
 
 namespace macheps::check {
 
-/// A block of elements that share a scale: `outer` rows of a or columns of b, and `k` terms of the sum.
+/// A block of elements that share a scale. It has `k` terms of the sum in each of `outer` rows of a or columns of b.
 struct ScaleBlock {
     std::int64_t outer = 1, k = 0;
     std::optional<Format> format{};  ///< format of the scale if the name implies it: e8m0fnu for mx32

@@ -27,8 +27,8 @@ std::vector<const Coverage::Line*> Coverage::blind(Power require) const {
 
 namespace {
 
-/// Returns the line of a mutant, with one detection for each of `inputs` inputs. Adds the line if it does not exist
-/// yet.
+/// Returns the element of `lines` that belongs to a mutant. Adds the element if it does not exist yet. Its detections
+/// are `inputs` in number, one for each input.
 Coverage::Line& line_of(std::vector<Coverage::Line>& lines, const Mutant& mutant, std::size_t inputs) {
     const std::string name = line_name(mutant.name);
     auto line = std::find_if(lines.begin(), lines.end(),
@@ -44,8 +44,8 @@ Coverage coverage_of(std::span<const MadeInputs> inputs, double delta, ThreadPoo
     Coverage coverage;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
         coverage.inputs.push_back(inputs[i].name);
-        // Inputs are judged in the form in which files store them. Inputs that are judged here can therefore also be
-        // read.
+        // The inputs go through the arrays that files store, as in a check. This ensures that a check can read the
+        // files.
         const Posed posed = pose(inputs[i].request.declaration, stored_inputs(inputs[i]), pool);
         const Limits limits = limits_of(posed.problem, delta, pool);
         coverage.declined.push_back(limits.declined);

@@ -16,8 +16,8 @@ namespace macheps::check {
 enum class Detection : std::uint8_t {
     none,       ///< the mutant does not apply to these inputs, or their outputs cannot be judged
     missed,     ///< a check would pass the mutant
-    caught,     ///< the tests refuse the mutant if it has no other errors
-    certified,  ///< the tests refuse the mutant whatever its other errors are
+    caught,     ///< a check refuses the mutant if its defect is its only error
+    certified,  ///< a check refuses the mutant whatever rounding errors it makes besides its defect
 };
 
 struct Coverage {
@@ -34,10 +34,11 @@ struct Coverage {
     std::vector<InputPower> powers{};      ///< one for each input, as a check computes it; empty if declined
 
     bool is_caught(const Line& line) const;
-    /// Returns the detection that a selected set of inputs must reach for a line: `certified` for faults of structure
-    /// or scale that any of these inputs certifies, otherwise `caught`.
+    /// Returns the detection that a selected set of inputs must reach for a line: `certified` if the line's mutant is
+    /// of kind `structure` or `scale` and its detection is `certified` for at least one of the inputs, otherwise
+    /// `caught`.
     Detection sight_to_reach(const Line& line) const;
-    /// Returns the mutants that a check with this `require` must catch, but that none of these inputs catches.
+    /// Returns the mutants that `require` demands and that none of these inputs catches.
     std::vector<const Line*> blind(Power require) const;
     /// Returns why a check of the given inputs together would be weak.
     Weakness weakness(std::span<const std::size_t> inputs, Power require) const;
@@ -47,10 +48,11 @@ struct Coverage {
 Coverage coverage_of(std::span<const MadeInputs> inputs, double delta, ThreadPool& pool);
 
 /// Returns a set of inputs that catches every mutant that any input catches, and has every range of numbers that any
-/// input has. If any input certifies a fault of structure or scale, the set certifies it too. The set is built
-/// greedily: each step adds the input that contributes the most new mutants and ranges, or the first such input if
-/// several contribute equally many. If the bounds of most outputs in the set are larger than the outputs, inputs with
-/// better bounds are added. A check of the set is therefore weak only if a check of all inputs is weak.
+/// input has. If any input reaches `certified` for a fault of structure or scale, the set reaches it too. The set is
+/// built greedily: each step adds the input that contributes the most new mutants and ranges. If several inputs
+/// contribute the same number, the first one is added. If the bounds of most outputs in the set are larger than the
+/// outputs, inputs with better bounds are added. A check of the set is therefore weak only if a check of all inputs is
+/// weak.
 std::vector<std::size_t> least_set(const Coverage& coverage);
 
 }  // namespace macheps::check

@@ -39,7 +39,7 @@ struct RangeRow {
 constexpr RangeRow ranges[] = {
     {"a row below zero", [](const RowRange& r) { return r.greatest < 0; }},
     {"a row above zero", [](const RowRange& r) { return r.least > 0; }},
-    {"a row of both signs about 1",
+    {"a row of both signs with magnitudes below 8",
      [](const RowRange& r) { return r.least < -1 && r.greatest > 1 && r.largest() < 8; }},
     {"a row of small numbers", [](const RowRange& r) { return r.largest() > 0x1p-12 && r.largest() < 0x1p-6; }},
     {"a row whose exponentials overflow fp32", [](const RowRange& r) { return r.greatest > 89; }},

@@ -21,7 +21,7 @@ const ArrayRole* role_of(const Operation& operation, std::string_view array) {
     return at == operation.arrays.end() ? nullptr : &*at;
 }
 
-/// Default contents of an array whose elements are not drawn from N(0, 1).
+/// Default contents of one array. The elements of arrays that are not in this table are drawn from N(0, 1).
 struct Contents {
     std::string_view array;
     double (*value)(const Draws& draws, const InputRequest& request, std::int64_t i);

@@ -17,7 +17,7 @@ struct InputRequest {
     std::int64_t batches = 1, m = 192, n = 160, k = 1000;  ///< of a product; not multiples of 128, a common tile size
     std::int64_t rows = 64, columns = 1000;                ///< of other operations
     std::vector<std::int64_t> groups{};  ///< rows of each group; each group has its own b; empty: no groups
-    std::int64_t group_rows = 0;         ///< rows allocated for each group; 0: only the rows in use
+    std::int64_t group_rows = 0;         ///< rows that each group occupies in a, used or not; 0: only its used rows
     std::uint64_t seed = 7;
 
     Format format(std::string_view array) const;  ///< fp32 if no format is declared
@@ -27,8 +27,8 @@ struct InputRequest {
     std::vector<std::int64_t> shape_of(std::string_view array) const;
     std::vector<std::int64_t> out_shape() const;
     std::int64_t row_width() const;  ///< number of elements in a row of the output
-    /// Returns the largest b for which the accumulator adds without rounding if the sum of magnitudes is at most 2^b
-    /// units. It is 24 for fp32.
+    /// Returns the number of bits b within which the accumulator adds without rounding. Terms that are multiples of a
+    /// unit are added exactly if the sum of their magnitudes is at most 2^b units. For fp32, b is 24.
     int accumulator_bits() const;
 };
 
@@ -42,7 +42,7 @@ struct MadeArray {
 
 /// One set of inputs, which becomes one file.
 struct MadeInputs {
-    std::string name;  ///< name of the recipe, with a suffix if the recipe makes several sets: tail-8
+    std::string name;  ///< name of the recipe; if it makes several sets, with a suffix, such as tail-8
     InputRequest request{};
     std::vector<MadeArray> arrays{};
 

@@ -44,7 +44,8 @@ files::Dtype dtype_of_format(const Format& format) {
     return width == 1 ? files::Dtype::u8 : width == 2 ? files::Dtype::u16 : files::Dtype::u32;
 }
 
-/// Returns the description of an array to be stored, without its data. The type is NumPy's, whatever the kind of file.
+/// Returns the description of an array to be stored, without its data. The type is spelled as in NumPy, also for
+/// .safetensors files.
 files::StoredArray stored(const std::string& name, const ArrayFormat& format, std::vector<std::int64_t> shape) {
     return {.name = name,
             .where = "make-inputs",
@@ -100,7 +101,7 @@ std::vector<files::StoredArray> stored_inputs(const MadeInputs& inputs) {
     for (const std::int64_t size : out.shape) count *= static_cast<std::size_t>(size);
     out.bytes = canary_bytes(format, count);
     if (inputs.request.declaration.operation->gives_index) {
-        out.type = "<i4";  // indices into rows; the bytes of canaries stay the same
+        out.type = "<i4";  // outputs are indices; the canaries keep their bytes, which are then read as i32
         out.format.reset();
     }
     all.push_back(std::move(out));
@@ -132,7 +133,7 @@ std::string safetensors_of(const std::vector<files::StoredArray>& arrays, const 
     writer.metadata("recipe", recipe);
     for (const files::StoredArray& array : arrays) {
         const files::Dtype dtype = array.type == "<i4" ? files::Dtype::i32
-                                   : !array.format     ? files::Dtype::u8  // two codes per byte
+                                   : !array.format     ? files::Dtype::u8  // packed: two codes per byte
                                                        : dtype_of_format(*array.format);
         writer.borrow(array.name, dtype, array.shape, std::as_bytes(std::span(array.bytes)));
     }

@@ -26,8 +26,8 @@ void fill(MadeArray& array, Function value) {
     }
 }
 
-/// Sets scales to 1, and all other arrays except a and b to 0. Otherwise these arrays would cause roundings in recipes
-/// whose sums are exact.
+/// Sets scales to 1, and all other arrays except a and b to 0. With other contents, these arrays would cause roundings
+/// in recipes whose sums are exact.
 void leave_bare(MadeInputs& inputs) {
     for (MadeArray& array : inputs.arrays) {
         if (array.name == "a" || array.name == "b" || array.is_whole) continue;
@@ -72,7 +72,8 @@ struct WholeSizes {
 /// exact in the accumulator in any order: k p q <= 2^bits.
 WholeSizes resolution_sizes(const InputRequest& r) {
     const double room = std::ldexp(1.0, r.accumulator_bits()) / static_cast<double>(r.k);
-    // Above greatest_whole_of(), a format has only some of the integers. Up to 16 times that limit is allowed here.
+    // Above greatest_whole_of(), a format has only some of the integers. Integers up to 16 times that limit are allowed
+    // here.
     const auto limit = [&](std::string_view name) {
         return std::min(greatest_of(r.format(name)), 16.0 * static_cast<double>(greatest_whole_of(r.format(name))));
     };
@@ -80,8 +81,8 @@ WholeSizes resolution_sizes(const InputRequest& r) {
     return {static_cast<std::int64_t>(p), static_cast<std::int64_t>(q)};
 }
 
-/// Returns true if sums have more digits than bf16. Sums are about p q sqrt(k) / 3. Above 2^12 they also have more
-/// digits than fp16.
+/// Returns true if the sums need more bits than bf16 has, so that a rounding to bf16 is visible. The size of the sums
+/// is about p q sqrt(k) / 3. Above 2^12, they also need more bits than fp16 has.
 bool has_resolution(const InputRequest& r) {
     const WholeSizes sizes = resolution_sizes(r);
     return sizes.p >= 1 && sizes.q >= 1 &&
@@ -95,9 +96,9 @@ void resolution(Maker& maker) {
 
 // --- one-hot
 
-/// Sets one element in each row of a to 1, and all others to 0. The 1 is the last element in row 0. In the following
-/// rows it is at other places, until all places have been used. The elements of b are numbers below 2 of either sign,
-/// in up to six binades. They are all different if the format has enough codes.
+/// Sets one element in each row of a to 1, and all others to 0. In row 0, the last element is 1. Each of the following
+/// rows has the 1 in another column, until all columns have been used. The elements of b have magnitudes below 2, in up
+/// to six binades, and either sign. They are all different if the format has enough codes.
 void one_hot(Maker& maker) {
     MadeInputs& inputs = maker.add();
     const InputRequest& r = maker.request();
@@ -148,8 +149,9 @@ void tail(Maker& maker) {
 
 // --- ties
 
-/// How the sum of an output is split into terms. Each term holds one digit of the sum, which fits the formats of a and
-/// b.
+/// How the sum of an output is split into terms. The sum has two parts, R + C (see ties()). R is written as `terms_a`
+/// digits of `digits_a` bits each, and an element of a can hold such a digit exactly. C is written as `terms_b` digits
+/// of `digits_b` bits each, and an element of b can hold such a digit exactly. Each digit is one term.
 struct TieLayout {
     int digits_a = 1, digits_b = 1, terms_a = 1, terms_b = 1, out_bits = 0;
     std::int64_t terms() const { return terms_a + terms_b; }
@@ -180,8 +182,9 @@ double digit(std::int64_t number, int digits, int place) {
 }
 
 /// Makes sums of p + 2 bits, where p is the precision of the output. In units of a quarter of an ulp, sums end in 1, 2
-/// (a tie) or 3. They lie next to codes of either parity. Each sum is R + C, where R is a multiple of 4 that belongs to
-/// the row, and C belongs to the column. All terms that are not needed for R and C cancel in groups of three.
+/// (a tie) or 3. The nearest codes are even for some sums and odd for others. Each sum is R + C, where R depends on the
+/// row alone and is a multiple of 4 quarters, and C depends on the column alone. All terms that are not needed for R
+/// and C cancel in groups of three.
 void ties(Maker& maker) {
     MadeInputs& inputs = maker.add();
     const InputRequest& r = maker.request();
@@ -189,15 +192,16 @@ void ties(Maker& maker) {
     const std::int64_t unit = std::int64_t{1} << layout.out_bits, groups = (r.k - layout.terms()) / 3;
     const std::int64_t first = r.k - layout.terms() - 3 * groups, cancelling = first + layout.terms();
     const Draws rows = maker.draws("a"), columns = maker.draws("b"), others = maker.draws("ab");
-    // A group has the three terms u, w - u and -w in a, and equal elements in b. Its products add up to zero.
+    // In a group of three terms, the elements of a are u, w - u and -w, and the three elements of b are equal. The
+    // three products therefore add up to zero.
     const double room = std::ldexp(1.0, r.accumulator_bits() - 2) / static_cast<double>(std::max<std::int64_t>(r.k, 1));
     const std::int64_t factor = room >= 64 ? 4 : 1,
                        most = std::min(greatest_whole_of(r.format("a")),
                                        static_cast<std::int64_t>(room / static_cast<double>(factor)));
     fill(inputs.at("a"), [&](auto row, auto p) -> double {
         const double sign = rows.whole(2 * row, 0, 1) == 0 ? 1 : -1;
-        // R lies in [2, 2.75) times `unit` and C in (0, 1) times `unit`, so that the sum lies in the binade from 2 to
-        // 4.
+        // The part R (here `high`) lies in [2, 2.75) times `unit` and the part C in (0, 1) times `unit`. The sum is
+        // then in the binade from 2 to 4 times `unit`.
         const std::int64_t high = 2 * unit + 4 * rows.whole(2 * row + 1, 0, (3 * unit / 4 - 1) / 4);
         const std::int64_t at = p - first;
         if (at >= 0 && at < layout.terms_a) return sign * digit(high, layout.digits_a, static_cast<int>(at));
@@ -295,8 +299,8 @@ bool has_scales(const InputRequest& r) {
     return std::any_of(arrays.begin(), arrays.end(), [](std::string_view name) { return name.ends_with("_scale"); });
 }
 
-/// Makes each scale differ from the next one. The first row of a is zero. The last scale of each array is subnormal if
-/// its format has subnormal numbers.
+/// Sets scales so that each differs from the next one. The last scale of an array is subnormal if the array's format
+/// has subnormal numbers. The first row of a is zero.
 void scales(Maker& maker) {
     MadeInputs& inputs = maker.add();
     for (MadeArray& array : inputs.arrays) {
@@ -341,8 +345,8 @@ bool has_subnormals(const InputRequest& r) {
            r.format("b").min_normal_code() > 1;
 }
 
-/// Makes one set of inputs with a subnormal a, and one with a subnormal b. The other operand is large, so that sums are
-/// multiples of a unit of ordinary size.
+/// Makes two sets of inputs: one in which all elements of a are subnormal, and one in which all elements of b are. The
+/// elements of the other operand are large, so that the sums are multiples of a number of ordinary size.
 void subnormal(Maker& maker) {
     const InputRequest& r = maker.request();
     const double max_sum = std::ldexp(1.0, r.accumulator_bits()) / static_cast<double>(r.k);
@@ -352,8 +356,9 @@ void subnormal(Maker& maker) {
             const Format own = r.format(name), other = r.format(*name == 'a' ? "b" : "a");
             const std::int64_t codes = std::max<std::int64_t>(
                 1, std::min((std::int64_t{1} << (own.precision - 1)) - 1, static_cast<std::int64_t>(max_sum / 3)));
-            // The large operand scales the unit of the subnormal operand to about 1, if its format has such large
-            // numbers.
+            // The large operand is a small integer times 2^up. The factor 2^up is the inverse of the smallest subnormal
+            // number of the other operand, if the large operand's format has such large numbers. Products are then
+            // integers.
             const int up = std::min(static_cast<int>(std::log2(greatest_of(own))) - 2,
                                     -static_cast<int>(std::log2(min_subnormal_of(other))));
             MadeArray& array = inputs.at(name);
@@ -380,8 +385,8 @@ void specials(Maker& maker) {
     std::int64_t next = 0, step = 7;
     while (std::gcd(step, r.m) != 1) ++step;
     const auto set = [&](double first, double second) {
-        // Uses rows that are far apart, and a random term of each. Two special values are in the same row only if there
-        // are too few rows.
+        // Sets a random term of a row. Successive special values use rows that are far apart. Two of them share a row
+        // only if there are too few rows.
         const std::int64_t row = (3 + step * next) % r.m, p = draw.whole(next, 0, r.k - 1);
         ++next;
         a.values[static_cast<std::size_t>(row * r.k + p)] = first;
@@ -414,9 +419,10 @@ constexpr Recipe recipes[] = {
      has_resolution, resolution},
     {"one-hot", "a single 1 in each row of a; the elements of b are different codes; exact",
      "permutations, swizzles, fragment layouts, operands that pass through another format", always, one_hot},
-    {"tail", "a is zero except for its last terms; in one input, except for the first term; exact",
+    {"tail", "a is zero except for its last terms (in one input, except for its first term); exact",
      "tails dropped or doubled, accumulators that are not cleared", always, tail},
-    {"ties", "sums halfway between two codes of the output, or a quarter of an ulp away from that; exact",
+    {"ties",
+     "sums halfway between two codes of the output, and sums a quarter of an ulp away from the halfway point; exact",
      "ties away from zero, truncation, double rounding", has_ties, ties},
     {"cancel", "pairs of terms that nearly cancel, half of k apart", "lost leading bits, rounding between slices",
      has_pairs, cancel},
@@ -430,7 +436,7 @@ constexpr Recipe recipes[] = {
      "errors with empty groups or groups of one row; a group's b or rows taken from its neighbour", has_groups, groups},
     {"subnormal", "first a, then b, consists of subnormal numbers; exact", "flushed subnormal operands", has_subnormals,
      subnormal},
-    {"specials", "NaN, infinities, inf - inf, inf times 0, overflow, -0", "swallowed special values", has_specials,
+    {"specials", "NaN, infinities, inf - inf, inf times 0, overflow, -0", "special values that get lost", has_specials,
      specials},
 };
 

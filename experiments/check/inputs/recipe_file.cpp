@@ -138,8 +138,8 @@ class PlanReader {
         return plan;
     }
 
-    /// Reads a check of a suite. Ignores the keys that are not part of its declaration; the reader of suites checks
-    /// them.
+    /// Reads one [[check]] table of a suite. Ignores the keys that are not part of the declaration, because the reader
+    /// of suites validates them.
     InputPlan read_check(const toml::table& table) const {
         InputPlan plan;
         if (const toml::node* name = table.get("name")) plan.name = printable(reader_.text(*name, "name"));
@@ -192,7 +192,7 @@ void set_groups(InputRequest& request, const std::vector<std::int64_t>& sizes, c
         sum += size;
     }
     if (sizes.empty() || sum == 0)
-        throw usage_error("all groups are empty", where, "give a group some rows, as in 64,0,80");
+        throw usage_error("all groups are empty", where, "give at least one group some rows, as in 64,0,80");
     request.groups = sizes;
     request.m = request.group_rows > 0 ? request.group_rows * static_cast<std::int64_t>(sizes.size()) : sum;
     check_sizes(request, where);

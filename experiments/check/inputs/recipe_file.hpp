@@ -32,9 +32,9 @@ void set_shape(InputRequest& request, const std::vector<std::int64_t>& shape, co
 /// throws Error (usage) if a listed recipe does not apply.
 std::vector<MadeInputs> all_inputs(const InputPlan& plan);
 
-/// Returns the plans of a file: one for a table [recipe], and one for each [[check]] of a suite. The keys of [recipe]
-/// are op, inputs, seed, the sizes, and the keys of a declaration. Plans for checks of a suite have the default sizes.
-/// Errors: throws Error (usage) with line and column.
+/// Returns the plans in the text of a file. A recipe file has one plan, in its table [recipe]. A suite has one plan for
+/// each [[check]]. The keys of [recipe] are op, inputs, seed, the sizes, and the keys of a declaration. Plans for
+/// checks of a suite have the default sizes. Errors: throws Error (usage) with line and column.
 std::vector<InputPlan> parse_plans(std::string_view text, const std::string& file);
 /// Reads a file of plans. Errors: throws Error (bad input) if it cannot be read, and otherwise as parse_plans() does.
 std::vector<InputPlan> load_plans(const std::filesystem::path& file);

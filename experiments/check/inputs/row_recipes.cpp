@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recipes for operations on rows. They set the contents of the first array, and of targets.
+// Recipes for operations on rows. A recipe fills the first input array and, if the operation has one, the array
+// `target`.
 #include "experiments/check/inputs/recipes.hpp"
 
 #include "core/codec.hpp"
@@ -65,8 +66,9 @@ void integers(Maker& maker) {
          [&](auto r, auto c, auto columns) { return static_cast<double>(draw.whole(r * columns + c, -4, 4)); });
 }
 
-/// Makes logits over the range of fp32's exponential, and far beyond that range in every fourth row. In some other rows
-/// all logits are so far below or above 0 that e^x is 0 or infinite in fp32 for all of them.
+/// Makes logits up to 88 in magnitude, for which e^x is finite in fp32. In every fourth row, the magnitudes reach 500.
+/// In some other rows, all logits are so far below 0 or so far above 0 that e^x is 0 or infinite in fp32 for each of
+/// them.
 void large(Maker& maker) {
     const Draws draw = maker.draws("x");
     fill(maker.add(), [&](auto r, auto c, auto columns) {
@@ -106,9 +108,11 @@ void far_mean(Maker& maker) {
     fill(maker.add(), [&](auto r, auto c, auto columns) { return 100 + draw.normal(r * columns + c); });
 }
 
-/// Makes each row from one large number: an integer that uses all digits of the format, times a unit. One element is
-/// larger by one unit. The sums are exact in fp32. Two passes therefore lose only the rounding of the mean, u mean. The
-/// variance is about unit^2 / n. One pass (mean x^2 - mean^2) returns only a rounding error of mean^2.
+/// Makes rows of equal large numbers, except for one element that is larger by one unit. Each large number is an
+/// integer times the unit, and the integer uses all digits of the format. The sums are exact in fp32. If a kernel
+/// computes the variance in two passes, its only error is therefore the rounding error of the mean, which is at most u
+/// times the mean. The variance of n elements is about unit^2 / n. A kernel that computes the variance in one pass, as
+/// (mean of x^2) - mean^2, returns only the rounding error of mean^2.
 void offset(Maker& maker) {
     const Draws places = maker.draws("place"), sizes = maker.draws("size");
     const Format format = format_of(maker.request());
@@ -144,9 +148,9 @@ void far(Maker& maker) {
     aim_at_maximum(inputs);
 }
 
-/// Returns the number s of elements equal to the maximum m for which a rounding of m + log s to fp32 has the largest
-/// effect. `unit` is the distance between fp32 numbers at m. A number s whose rounding changes the result in the format
-/// `out` is preferred.
+/// Returns how many elements of a row should equal its maximum m: the number s for which the rounding of m + log s to
+/// fp32 has the largest relative effect on log s. `unit` is the distance between fp32 numbers at m. Numbers s for which
+/// this rounding changes the result in the format `out` are preferred.
 std::int64_t shown_count(const Format& out, double unit, std::int64_t columns) {
     std::int64_t best = 1;
     double most = 0;
@@ -160,13 +164,14 @@ std::int64_t shown_count(const Format& out, double unit, std::int64_t columns) {
 }
 
 /// Makes logits with a large common offset of either sign. Each row has several equal largest logits. All other logits
-/// are so far below that their exponentials do not count. Forms that subtract the maximum first have no roundings
-/// except those of the logarithm or the quotient. Forms that add the maximum to the logarithm lose half an ulp of the
-/// offset, which is about the same in each row.
+/// are so far below the largest that their exponentials do not affect the sum. Forms of the operation that first
+/// subtract the maximum have no roundings except those of the logarithm or the quotient. Forms that add the maximum to
+/// the logarithm make an error of up to half an ulp of the offset. This ulp is about the same in each row.
 void far_logits(Maker& maker) {
     const Draws offsets = maker.draws("offset"), draw = maker.draws("x");
     const Format format = format_of(maker.request());
-    // The offset is about 2^20 if the format allows. Half an ulp of fp32 is then 2^-4.
+    // The magnitude of the offset is about 2^20 if the format has such large numbers. Half an ulp of fp32 at the offset
+    // is then 2^-4.
     const int exponent = std::min(static_cast<int>(std::floor(std::log2(greatest_of(format)))), 20);
     const double unit = std::exp2(exponent + 1 - format.precision), step = std::max(unit, 32.0);
     const std::int64_t columns = maker.request().row_width(),
@@ -194,9 +199,9 @@ void infinite_rows(Maker& maker) {
 
 bool is_quantised(const InputRequest& r) { return r.declaration.operation->layout == Layout::quantised; }
 
-/// Returns how many midpoints between two codes get another code if a quantiser divides by the decode scale instead of
-/// multiplying by the encode scale, or the reverse. `b` is the decode scale. The numbers to quantise are the midpoints
-/// times b.
+/// Compares a quantiser that divides by the decode scale `b` with a quantiser that multiplies by the encode scale. The
+/// numbers to quantise are the midpoints between two codes, times b. Returns the number of midpoints for which the two
+/// quantisers return different codes.
 int shown_middles(const Format& out, float b, bool divides) {
     const float encode = 1 / b, decode = divides ? b : 1 / encode;
     const std::int64_t half = std::int64_t{1} << out.precision;
@@ -287,8 +292,8 @@ void specials(Maker& maker) {
     });
 }
 
-/// Makes rows with lengths next to tile sizes, which do not fill whole vectors. The last element of the first row is
-/// its maximum or minimum, so that any omitted tail has an effect.
+/// Makes rows that are slightly shorter or longer than usual tiles. Rows of these lengths do not fill whole vectors.
+/// The last element of the first row is its maximum or minimum, so that any omitted tail has an effect.
 void lengths(Maker& maker) {
     for (const std::int64_t columns : {1, 2, 127, 129, 1023, 1025}) {
         InputRequest request = maker.request();
@@ -311,11 +316,11 @@ constexpr Recipe recipes[] = {
      one_huge},
     {"far-mean", "N(100, 1)", "n - 1 instead of n", always, far_mean},
     {"offset", "one large number in each row, except for one element that is the next number",
-     "variance in one pass or by updates", has_variance, offset},
+     "kernels that compute the variance in one pass or update it with each element", has_variance, offset},
     {"far",
      "rows next to the largest finite number, of either sign; rows of zeros; rows whose first element is the "
      "largest in magnitude",
-     "maxima that start at a finite number", has_maximum, far},
+     "a maximum whose initial value is finite instead of -inf", has_maximum, far},
     {"far-logits", "several equal largest logits in each row, at a large offset of either sign",
      "the maximum and the logarithm added before x is subtracted", has_shift, far_logits},
     {"infinite-rows", "one third of the rows -inf, one third inf", "extremes that start at a finite number",
@@ -325,9 +330,10 @@ constexpr Recipe recipes[] = {
     {"small-rms", "N(0, 1) 2^-9", "a wrong eps", always, small_rms},
     {"wide", "exponents uniform over half of the range of the format", "the order of sums", always, wide},
     {"subnormal", "subnormal numbers", "flushed operands", has_subnormals, subnormal},
-    {"masked", "-inf from a different place on in each row; one row entirely -inf",
+    {"masked", "in each row, all elements from a certain place on are -inf; one row is entirely -inf",
      "wrong masks; rows without a finite logit", has_masks, masked},
-    {"specials", "NaN, infinities or zeros, one in a row", "swallowed special values", has_infinity, specials},
+    {"specials", "N(0, 1); in every third row, one element is NaN, an infinity or a zero",
+     "special values that get lost", has_infinity, specials},
     {"lengths", "rows of 1, 2, 127, 129, 1023 and 1025 elements", "wrong tails", always, lengths},
 };
 

@@ -69,9 +69,9 @@ OperandScales scales_of(const Input* input, const std::vector<float>& values, st
         .data = values.data() + (is_one ? 0 : first), .k_block = std::int64_t{1} << 40, .outer_stride = is_one ? 0 : 1};
 }
 
-/// Returns the index of the number for column 0 in an array with one number for each column. In a sample of the
-/// outputs, different rows have different columns. The array then has one number for each output, and the numbers of
-/// row `first` begin at first * columns.
+/// Returns the index of the number that belongs to column 0 of row `first`. `input` is an array with one number for
+/// each column, such as the bias. If the outputs are a sample, each row has its own columns. The array then has one
+/// number for each output, and the numbers of row `first` begin at first * columns.
 std::int64_t first_of_columns(const Input* input, std::int64_t first, std::int64_t columns) {
     return input != nullptr && input->axis == Axis::each ? first * columns : 0;
 }

@@ -18,8 +18,8 @@ namespace macheps::check {
 struct MachineOutputs {
     std::vector<float> before{};
     std::vector<double> outputs{};
-    /// For some outputs, by index: a second value that also counts as correct. Such an output depends on a function
-    /// value whose known digits do not decide how to round it.
+    /// Second values that also count as correct, with the index of the output as key. An output has one if it depends
+    /// on a function value that is not known precisely enough to round it to fp32.
     std::map<std::int64_t, double> others{};
 
     /// Replaces each output by its second correct value (see `others`) if the kernel returned that value.

@@ -64,13 +64,13 @@ void require_claim(const Problem& problem) {
     }
 }
 
-/// Results of all rows, computed twice. If the known digits of a function value do not decide which of two floats is
-/// nearest, `lower` uses the smaller float and `upper` the larger one. Without such undecided values, `lower` and
-/// `upper` are equal.
+/// Results of all rows, computed twice. If a function value is not known precisely enough to tell which of two floats
+/// is nearest, `lower` is computed with the smaller float and `upper` with the larger one. Without such undecided
+/// values, `lower` and `upper` are equal.
 struct BothWays {
     Floats lower{}, upper{};
     std::atomic<std::int64_t> undecided{0};
-    std::atomic<std::int64_t> open_row;  ///< first row that sums two undecided values, or the number of rows
+    std::atomic<std::int64_t> open_row;  ///< first row with two or more undecided terms; if none, the number of rows
     explicit BothWays(std::int64_t rows, std::size_t size) : lower(size), upper(size), open_row(rows) {}
 
     void open(std::int64_t row) {
@@ -109,8 +109,8 @@ void run_across(const Problem& problem, const FunctionTable& table, BothWays& wa
     const float low = list.run(row, ways.lower).front(), high = list.run(row, ways.upper).front();
     ways.lower.assign(1, low);
     ways.upper.assign(1, high);
-    // A sum is monotonic in each of its terms. If the lower and the upper sum are equal, every other combination of
-    // terms gives the same sum.
+    // A sum does not decrease if one of its terms increases. If the sum of all lower terms equals the sum of all upper
+    // terms, every other combination of terms therefore gives the same sum.
     if (ways.undecided > 1 && low != high) ways.open(0);
 }
 

@@ -19,7 +19,7 @@ struct Grid {
     struct Group {
         std::int64_t first = 0, rows = 0;
         Sum all{};
-        std::vector<Sum> columns{};  ///< empty for groups of a single row
+        std::vector<Sum> columns{};  ///< one for each column; empty if the group has a single row
         std::vector<Sum> tiles{};    ///< row-major, with ceil(columns / 16) tiles in each row
     };
     Sum all{};
@@ -27,13 +27,13 @@ struct Grid {
     std::vector<Group> groups{};
 };
 
-/// Outputs that one task sums: a range of rows of one group, and a range of columns. The size of each range is a
-/// multiple of the tile size, except for the last range of a group or row.
+/// Outputs that one task sums: a range of rows of one group, and a range of columns. The length of each range is a
+/// multiple of the tile size, except for the last range of rows in a group and the last range of columns.
 struct GridBlock {
     std::size_t group = 0;
-    std::int64_t first = 0, rows = 0;  ///< `first` is an index among the rows of all outputs
+    std::int64_t first = 0, rows = 0;  ///< `first` counts from the first row of all groups
     std::int64_t column = 0, columns = 0;
-    std::int64_t band = 0, stripe = 0;  ///< index of the band of rows among all groups, and of the stripe of columns
+    std::int64_t band = 0, stripe = 0;  ///< index of the range of rows (over all groups) and of the columns
 };
 inline constexpr std::int64_t grid_band = 64, grid_stripe = 4096;
 
@@ -50,7 +50,7 @@ inline std::vector<GridBlock> grid_blocks(const Limits& limits, const std::vecto
     return blocks;
 }
 
-/// Computes the sums of a grid. element(i) returns the Sum that consists of output i alone.
+/// Computes all sums of a grid. element(i) returns the contribution of output i to the sums.
 template <class Sum, class Element>
 Grid<Sum> gather(const Limits& limits, ThreadPool& pool, const Element& element) {
     constexpr std::int64_t tile = Grid<Sum>::tile;
@@ -104,8 +104,8 @@ Grid<Sum> gather(const Limits& limits, ThreadPool& pool, const Element& element)
     return grid;
 }
 
-/// Divides the outputs into parts of equal length. Calls part(first, last) for each part, on any thread. Then calls
-/// join(result) for each result, in the order of the parts.
+/// Divides the outputs into parts of equal length. Calls part(first, last), on any thread, for each part of outputs
+/// [first, last). Then calls join(result) for each result, in the order of the parts.
 template <class Part, class Join>
 void in_parts(std::int64_t outputs, ThreadPool& pool, const Part& part, const Join& join) {
     constexpr std::int64_t length = 1 << 15;

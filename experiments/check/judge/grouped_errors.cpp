@@ -25,14 +25,14 @@ double effective_number(std::vector<double>& kinds) {
 
 }  // namespace
 
-/// Returns a key for output i. The final rounding makes the same error in all outputs that have the same key. Such
-/// outputs are equal, or their exact results are equally far from a number of the format. For example, all outputs of a
-/// row of a log-softmax have the same key if its inputs are multiples of the outputs' ulp.
+/// Returns a key for output i. The final rounding makes the same error, in ulps, in all outputs that have the same key.
+/// The exact results of such outputs are equal, or they are equally far from a number of the format. For example, all
+/// outputs of a row of a log-softmax have the same key if its inputs are multiples of the outputs' ulp.
 double GroupedErrors::kind_of(std::size_t i) const {
     return limits_.is_narrow ? rounding_kind(half_ulp_, limits_.exact[i]) : std::fabs(limits_.exact[i]);
 }
 
-// Returns the minimum over all roundings, for the following reason. Let the error of an output be the sum of w_s x_s
+// The minimum over all roundings is right for the following reason. Let the error of an output be the sum of w_s x_s
 // over the roundings s. The x_s are independent, and the sum of all w_s^2 is one. If outputs i and j share the
 // roundings of a set S, the covariance of their squared errors is proportional to r^2, where r is the sum of w_s^2 over
 // S. For each rounding s, let C_s be the sum of c^2, where each c is the number of outputs that share one error of s.

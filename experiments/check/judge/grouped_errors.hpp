@@ -22,13 +22,14 @@ struct Squares {
         ideal_inside += other.ideal_inside;
         count += other.count;
     }
-    /// Returns the mean square minus the expected one. The expected mean square is the largest of 1 (uniform errors)
-    /// and the mean squares of the two ideal kernels.
+    /// Returns the difference between the mean square of the kernel under test and the expected mean square. The
+    /// expected one is the largest of three numbers: 1, which holds for uniform errors, and the mean squares of the two
+    /// ideal kernels.
     double excess() const { return (total - std::max({count, ideal, ideal_inside})) / count; }
 };
 
-/// Limit of z (see GroupedErrors::z_of). A bias may exceed its systematic part by at most this many standard
-/// deviations.
+/// Limit of z (see GroupedErrors::z_of). It is also the number of standard deviations by which a bias may exceed its
+/// systematic part.
 inline constexpr double z_limit = 6;
 
 /// A rectangle of outputs.
@@ -43,7 +44,7 @@ class GroupedErrors {
     /// A group of outputs is not judged if it has fewer outputs, or fewer distinct outputs, than this number.
     static constexpr double min_group = 64;
 
-    /// `got` holds all outputs. `limits` and `got` must outlive the object.
+    /// `got` holds all outputs of the check. `limits` and `got` must outlive the object.
     GroupedErrors(const Limits& limits, NumberView got)
         : limits_(limits), got_(got), stored_(limits), half_ulp_(limits.format) {}
 

@@ -21,7 +21,7 @@ namespace {
 constexpr double min_group = GroupedErrors::min_group;
 constexpr std::int64_t min_outputs = 64, tile = 16;
 
-/// The kind of value that an output is required to have, from its exact value and bounds.
+/// The kind of value that an output must have. It follows from the exact value and its bounds.
 enum class Demand : std::uint8_t { nan, overflow, finite, either };
 
 struct ErrorSums {
@@ -46,8 +46,8 @@ class Judge {
         if (!options_.only_together) elements();
         if (is_done()) return std::move(judgement_);
         mean_squares();
-        // bias() compares outputs with exact results that are rounded to nearest, so it does not apply to stochastic
-        // rounding.
+        // bias() compares the outputs with the exact results, rounded to nearest. It therefore does not apply to
+        // kernels that round stochastically.
         if (!is_done() && limits_.rounding != Round::stochastic) bias();
         return std::move(judgement_);
     }
@@ -93,7 +93,8 @@ class Judge {
         const bool is_infinity = z == stored_(infinity) || z == stored_(-infinity);
         if (inside == Overflowing::to_anything && (is_infinity || !std::isfinite(z))) return true;
         if (is_infinity && std::fabs(y) < limits_.before[i]) return true;  // the result may have either sign
-        if ((has_threshold(i) || inside != Overflowing::never || limits_.rounding == Round::stochastic) && is_overflow(i))
+        if ((has_threshold(i) || inside != Overflowing::never || limits_.rounding == Round::stochastic) &&
+            is_overflow(i))
             return true;
         return !has_threshold(i) && std::fabs(y) + limits_.before[i] > largest_ && z == std::copysign(largest_, y);
     }
@@ -250,9 +251,9 @@ class Judge {
         OutputBlock group{};
         std::string name{};
     };
-    /// Divides the parts 0 to count - 1 into ranges, one for each task. Returns the part with the largest z of each
-    /// range. If several parts have the same z, the first one counts. part_at(i) returns the rectangle of part i and
-    /// its sums.
+    /// Divides the parts 0 to count - 1 into ranges, one for each task. Returns, for each range, its part with the
+    /// largest z. If several parts have this z, returns the first of them. part_at(i) returns the rectangle of part i
+    /// and its sums.
     template <class PartAt>
     std::vector<WorstPart> worst_of(std::int64_t count, const PartAt& part_at) const {
         const std::int64_t tasks = std::min<std::int64_t>(64, count / 64 + 1);
@@ -262,8 +263,8 @@ class Judge {
             for (std::int64_t i = count * task / tasks; i < count * (task + 1) / tasks; ++i) {
                 if (options_.stops_at_first && worst.z > z_limit) return;
                 const auto& [group, sums] = part_at(i);
-                // Skip parts that cannot have a larger z. z_of() may count equal outputs as one, which never increases
-                // z.
+                // Skip parts whose z cannot exceed the largest z so far. This test counts equal outputs separately, and
+                // z_of() may count them as one, which never increases z.
                 if (sums.count < min_group || !(sums.total / sums.count - 1 > worst.z * std::sqrt(8 / sums.count)))
                     continue;
                 const double z = errors_.z_of(group, sums);
@@ -331,8 +332,8 @@ class Judge {
     /// Judges the kernel's declared tiles in one batch or group.
     template <class Parts>
     void declared_tiles(const OutputBlock& of, const Parts& parts) {
-        // If only some outputs are sampled, a rectangle of the sample does not consist of outputs that the kernel
-        // computes together.
+        // In a sample of the outputs, neighbours are far apart in the kernel's whole output. The outputs in a rectangle
+        // of the sample are therefore not those of one tile.
         const bool has_whole_tiles = !limits_.sample || limits_.sample->every() == 1;
         if (limits_.tile_rows == 0 || !has_whole_tiles || (limits_.tile_rows == tile && limits_.tile_columns == tile))
             return;
@@ -352,8 +353,9 @@ class Judge {
               });
     }
 
-    /// Tests the mean difference between the outputs and the exact results, rounded once. Errors before the final
-    /// rounding may have a mean that is as large as their bound. Truncation has a larger mean.
+    /// Tests the mean difference between the outputs and the exact results, each rounded once. The limit of the mean
+    /// allows for errors before the final rounding, all of which may have the same sign and be as large as their bound.
+    /// Kernels that truncate outputs have a larger mean error, so the test refuses them.
     void bias() {
         double count = 0, total = 0, squares = 0, allowed = 0;
         in_parts(
@@ -383,10 +385,11 @@ class Judge {
         judgement_.bias = mean;
         judgement_.bias_limit = allowed / count + z_limit * sigma / std::sqrt(count);
         if (std::fabs(mean) <= judgement_.bias_limit) return;
-        // Errors before the rounding move an output by whole steps of its format. The first limit assumes that, on
-        // average, these steps are as large as the errors. The assumption fails if many exact results lie midway
-        // between two numbers of the format, such as inputs of a wider format that an operation hardly changes. Tiny
-        // errors of one sign then move all of these outputs by a whole step. The second limit counts such steps.
+        // The final rounding turns an error before it into a change of the output by 0 or more whole steps of the
+        // format. The first limit assumes that the mean of these changes is as large as the mean of the errors. The
+        // assumption fails if many exact results lie midway between two numbers of the format. An example is an
+        // operation that hardly changes its inputs, which have a wider format. Tiny errors of one sign then move all of
+        // these outputs by a whole step. The second limit counts such steps.
         allowed = 0;
         errors_.visit(errors_.all(), [&](std::size_t i) {
             const double y = limits_.exact[i], e = std::copysign(limits_.before[i], mean < 0 ? -y : y),
@@ -413,7 +416,7 @@ class Judge {
     JudgeOptions options_;
     ThreadPool& pool_;
     std::size_t first_;
-    std::array<double, 2> thresholds_;  // of positive and of negative results
+    std::array<double, 2> thresholds_;  // overflow thresholds of positive and of negative results
     double largest_;
     Storing stored_;
     GroupedErrors errors_;  ///< valid only if `got_` holds all outputs

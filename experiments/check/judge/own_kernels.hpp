@@ -10,14 +10,13 @@
 
 namespace macheps::check {
 
-/// An order of summation to try. If the declaration states an order or a machine, no other order is tried.
+/// An order of summation of a legal kernel. If the declaration states an order or a machine, there is no other one.
 struct OwnOrder {
     std::string name;
     SumOrder order{};
     bool backwards = false;
-    bool fuses = false;  ///< uses fused multiply-adds in a matrix product
-    std::int64_t slices =
-        1;  ///< number of contiguous chains; their sums are rounded to the declared format, then added
+    bool fuses = false;       ///< uses fused multiply-adds in a matrix product
+    std::int64_t slices = 1;  ///< number of slices of k; the sum of each is rounded to the declared format, then added
 };
 
 class OwnKernels {
@@ -51,10 +50,10 @@ class OwnKernels {
     Listing listing_;
     Fp32Row list_;
     std::vector<OwnOrder> orders_{};
-    std::vector<std::vector<float>> made_{};  ///< for each order: outputs of made_row_, or only that in made_column_
+    std::vector<std::vector<float>> made_{};  ///< for each order: row made_row_ or only its output in made_column_
     std::int64_t made_row_ = -1, made_column_ = -1;
     std::size_t place_ = 0;
-    std::vector<float> b_{};  ///< the current matrix b, as float; used only to emulate a machine
+    std::vector<float> b_{};  ///< matrix number matrix_ of b, as float; used only to emulate a machine
     std::int64_t matrix_ = -1;
 };
 

@@ -13,15 +13,15 @@ namespace {
 
 constexpr std::size_t parts = 16;
 
-/// Statistics of outputs whose exact results lie at a similar fraction of the step between two numbers of the format.
-/// `away` counts the outputs that were rounded away from zero. `least` and `greatest` bound the expected value of
-/// `away`.
+/// Statistics of a group of outputs. Truncation would cut off a similar fraction of a step of the format from the exact
+/// result of each of them. `away` counts the outputs that were rounded away from zero. `least` and `greatest` bound the
+/// expected value of `away`.
 struct Count {
     double outputs = 0, away = 0, least = 0, greatest = 0, variance = 0;
 };
 
-/// Returns a limit for the deviation of `away` from its expected value. The deviation exceeds the limit with at most
-/// the given probability (Bernstein's inequality).
+/// Returns a limit that the difference between `away` and its expected value exceeds with at most the given probability
+/// (Bernstein's inequality). `variance` is the variance of `away`.
 double allowance(double variance, double probability) {
     const double log = math::log(2 / probability);
     return log / 3 + std::sqrt(log * log / 9 + 2 * variance * log);
@@ -39,8 +39,8 @@ std::optional<Reason> judge_frequencies(const Limits& limits, NumberView got, do
         if (around.below == around.above || !std::isfinite(around.above)) continue;
         const double gap = around.above - around.below, part = (size - around.below) / gap,
                      error = limits.before[i] / gap;
-        // The random bits resolve the fraction only down to their last bit, whose value is `grain`. Smaller differences
-        // are cut off or rounded.
+        // A kernel compares the fraction with its random bits, the last of which has the value `grain`. It therefore
+        // cuts off or rounds the fraction to a multiple of `grain`.
         const double least = std::max(0.0, part - error - grain), greatest = std::min(1.0, part + error + grain);
         const bool is_away = std::fabs(got[i]) >= around.above;
         const auto bin = std::min(parts - 1, static_cast<std::size_t>(part * parts));
@@ -60,7 +60,7 @@ std::optional<Reason> judge_frequencies(const Limits& limits, NumberView got, do
         if (count.outputs == 0 || off <= room) continue;
         const std::string which = b == parts
                                       ? "all outputs"
-                                      : fmt::format("outputs with {:g} to {:g} of a step cut off",
+                                      : fmt::format("outputs whose cut-off part is {:g} to {:g} of a step",
                                                     static_cast<double>(b) / parts, static_cast<double>(b + 1) / parts);
         Reason reason{reason_code::frequency, "T2",
                       fmt::format("{} were rounded away from zero too {}", which,

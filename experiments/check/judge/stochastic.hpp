@@ -8,9 +8,10 @@
 
 namespace macheps::check {
 
-/// Compares how often outputs were rounded away from zero with the probabilities of a legal kernel. Does so for all
-/// outputs together, and for outputs of which truncation would cut off a similar fraction. Returns a reason if one of
-/// these frequencies is improbable. A legal kernel fails this test in at most one of 1/delta checks.
+/// Compares how often outputs were rounded away from zero with the probabilities of a legal kernel. Tests all outputs
+/// together, and groups of outputs. The outputs of a group are those from which truncation would cut off a similar
+/// fraction of a step. Returns a reason if one of these frequencies is improbable. A legal kernel fails this test with
+/// at most the probability `delta`.
 std::optional<Reason> judge_frequencies(const Limits& limits, NumberView got, double delta);
 
 }  // namespace macheps::check

@@ -70,7 +70,8 @@ std::vector<double> block_factors(const Decoded& scales, const ScaleBlock& block
     const std::int64_t plane =
         storage == ScaleStorage::linear ? rows * columns : parts_of(rows, 128) * parts_of(columns, 4) * 512;
     const auto count = static_cast<std::int64_t>(scales.values.size());
-    // The shape of the stored scales. For b, the blocks of k are along the first axis, except in cuBLAS's tiled layout.
+    // `wanted` is the shape of the stored scales. For b, its first axis counts the blocks along k, except in cuBLAS's
+    // tiled layout.
     const bool is_k_first = is_b && storage == ScaleStorage::linear;
     const Shape wanted = is_k_first ? Shape{columns, rows} : Shape{rows, columns};
     const bool fits = storage != ScaleStorage::linear ||

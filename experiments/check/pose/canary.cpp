@@ -49,7 +49,8 @@ std::optional<std::int64_t> take_canaries(files::StoredArray& array, const Forma
 
 namespace {
 
-/// Returns the index of the first element that the kernel overwrote in the unused rows of a group, or nothing.
+/// Finds the elements of `out` that lie in unused rows of groups and that the kernel overwrote. Returns the index of
+/// the first one, or nothing.
 std::optional<std::int64_t> changed_padding(const Sample& groups, const std::vector<files::StoredArray>& arrays,
                                             const Format& format) {
     const auto out =

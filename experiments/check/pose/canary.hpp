@@ -10,7 +10,7 @@
 
 namespace macheps::check {
 
-/// Returns the code of canary `i`, a finite number of the format that differs from its neighbours.
+/// Returns the code of canary `i`. It is a finite number of the format and differs from canaries i - 1 and i + 1.
 std::uint64_t canary_code(const Format& format, std::int64_t i);
 
 /// Returns the bytes of an array of `count` canaries.

@@ -48,7 +48,7 @@ Posed pose_some_conversion(const Declaration& d, const std::vector<files::Stored
                 least = judgement.rho;
                 best = std::move(posed);
             }
-        } catch (const Error& error) {  // the machine does not accept the converted operands
+        } catch (const Error& error) {  // for example if the machine has no operands of this format
             if (!refused) refused = error;
         }
     }

@@ -25,7 +25,7 @@ bool agree(const Shape& a, const Shape& b, const Shape& out) {
            out[out.size() - 2] == a[a.size() - 2];
 }
 
-/// Returns the layout options with which the shapes would agree; empty if there are none.
+/// Returns the options for other layouts of a and b with which the shapes would agree; empty if there are none.
 std::string other_layouts(const Declaration& d, const Shape& a, const Shape& b, const Shape& out) {
     const auto transposed = [](Shape shape) {
         std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);
@@ -86,8 +86,8 @@ ProductOperands arranged(const Poser& poser, const Decoded& a, const Decoded& b,
     return of;
 }
 
-/// Returns the number of used rows of each group if all groups are stored with m rows (a has the shape [groups, m, k]).
-/// Otherwise, returns nothing.
+/// If a has the shape [groups, m, k], each group has room for m rows. Returns the number of used rows of each group in
+/// this case, otherwise an empty vector.
 std::vector<std::int64_t> padded_sizes(const Poser& poser, const ProductOperands& of, const Decoded& a) {
     if (poser.find("groups") == nullptr || a.shape.size() != 3) return {};
     std::vector<std::int64_t> sizes = poser.integers("groups").values;
@@ -135,7 +135,7 @@ struct BlockScales {
     Format format = fp32;
 };
 
-/// Returns the block scales of an operand, or none if no blocks are declared.
+/// Returns the block scales in the array `name`. They are empty if the declaration has no blocks for this array.
 BlockScales block_scales(const Poser& poser, const ProductOperands& of, const char* name) {
     const Declaration& d = poser.declaration();
     const auto declared = d.scale_shapes.find(name);
@@ -179,7 +179,7 @@ SumFreedom freedom_of(const Declaration& d, const Format& output) {
     return freedom;
 }
 
-/// Restricts the problem to the outputs in `part`.
+/// Restricts the problem, its operands and its inputs to the outputs in `part`.
 void take_part(Posed& posed, ProductOperands& of, const std::shared_ptr<const Sample>& part) {
     Problem& problem = posed.problem;
     of = part->operands(of);
@@ -190,8 +190,8 @@ void take_part(Posed& posed, ProductOperands& of, const std::shared_ptr<const Sa
     problem.sample = part;
 }
 
-/// Restricts the problem to a sample with one output in `every`. Before that, screens all outputs, unless an activation
-/// is applied.
+/// Compares sums of all outputs with their bounds (screen()), unless an activation is applied. Then restricts the
+/// problem to a sample that has one output in `every`.
 void take_sample(Posed& posed, ProductOperands& of, const SumFreedom& freedom, std::int64_t every,
                  const Sampling& sampling, ThreadPool& pool) {
     Problem& problem = posed.problem;

@@ -23,7 +23,7 @@ struct Rule {
     const ScaleRule* rule = nullptr;
 };
 
-/// Scale rules that kernels use, but that policies do not offer.
+/// Scale rules that kernels use and a quantiser may declare, but that no policy offers.
 constexpr ScaleRule kernel_rules[] = {
     {.name = "amax_over_max",
      .group =
@@ -100,8 +100,8 @@ Scales scales_of(const Rule& how, const Groups& groups, const std::vector<double
     return scales;
 }
 
-/// Compares the array `name`, which the kernel wrote, with the values that the scale rule gives. Records a finding if
-/// they differ.
+/// Compares the kernel's array `name` with the correct values: element i with wanted(i). Records a finding if any
+/// element differs.
 template <class Wanted>
 void compare(const Poser& poser, Posed& posed, std::string_view name, std::size_t count, Wanted wanted) {
     if (poser.find(name) == nullptr) return;
@@ -134,7 +134,7 @@ Scales given_scales(const Poser& poser, const Declaration& d, const Rule& how, s
     if (how.granularity->kind == ScaleKind::nvfp4)
         throw Declined("given scales of nvfp4 blocks cannot be checked", "--given-scale");
     if (!d.scale_rule.empty())
-        throw usage_error("a given scale is not computed by a rule", "--scale-rule",
+        throw usage_error("a given scale cannot be combined with a scale rule", "--scale-rule",
                           "remove --scale-rule or --given-scale");
     if (is_number(d.given_scale)) {
         if (count != 1)
@@ -195,7 +195,7 @@ void pose_quantised(const Poser& poser, Posed& posed) {
     problem.declaration.saturates = true;
     problem.declaration.formats["x"].format = x.format;
     Declaration& d = problem.declaration;
-    // A single number is the scale of the whole tensor.
+    // If no granularity is declared and the given scale is a single number, it is the scale of the whole tensor.
     if (d.granularity.empty() && !d.given_scale.empty() &&
         (is_number(d.given_scale) || poser.decode(d.given_scale).values.size() == 1))
         d.granularity = "tensor";

@@ -47,9 +47,9 @@ std::vector<double> gathered(const std::vector<std::int64_t>& places, const Deco
 }
 
 /// Repeats a table of cosines or sines until it has the shape `shape`. The axes of the table correspond to the last
-/// axes of `shape`, and have the same length or length 1. The last axis may also have half the length. Each element
-/// then applies to both elements of a pair if `has_pairs` is true, or otherwise to the same place in both halves of a
-/// row.
+/// axes of `shape`, and have the same length or length 1. The last axis may also have half the length. Each number of
+/// the table then applies to two elements of a row: the elements of a pair if `has_pairs` is true, otherwise the
+/// elements at the same place in both halves.
 std::vector<double> repeated(const Poser& poser, std::string_view name, const Decoded& table, const Shape& shape,
                              bool has_pairs) {
     const std::size_t lacks = shape.size() - std::min(shape.size(), table.shape.size());
@@ -215,8 +215,10 @@ void pose_classes(const Poser& poser, Posed& posed) {
     if (poser.find("divisor") != nullptr) {
         const Integers given = poser.integers("divisor");
         if (given.values.size() != 1 || given.values.front() <= 0)
-            poser.bad("divisor", fmt::format("the array of shape {} is not one positive integer", text_of(given.shape)),
-                      "save one positive integer");
+            poser.bad(
+                "divisor",
+                fmt::format("expected a single positive integer, but the array has shape {}", text_of(given.shape)),
+                "save one positive integer");
         divisor = static_cast<double>(given.values.front());
     }
     posed.problem.inputs.push_back({.name = "divisor", .axis = Axis::whole, .values = {divisor}});

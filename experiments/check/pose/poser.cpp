@@ -78,7 +78,8 @@ DecodedInPlace Poser::decode_in_place(std::string_view name) const {
 
 Integers Poser::integers(std::string_view name) const {
     const files::StoredArray& array = required(name);
-    // The digits count bytes in NumPy's `<i8`, and bits in safetensors' `I64`.
+    // The digits of a type do not give its size, because they count bytes in NumPy's `<i8`, but bits in safetensors'
+    // `I64`.
     std::string type = array.type;
     if (!type.empty() && (type[0] == '<' || type[0] == '|')) type.erase(0, 1);
     const bool is_signed = type.starts_with('i') || type.starts_with('I'),
@@ -136,7 +137,7 @@ void Poser::add_inputs(Problem& problem, const Shape& out_shape) const {
                 bad(role.name,
                     fmt::format("the shape {} does not fit the declared scales, one for each {}", text_of(array.shape),
                                 declared->second),
-                    "save such scales, or declare the scales that were saved");
+                    "save scales of the declared kind, or declare the kind that was saved");
         }
         problem.declaration.formats[std::string(role.name)].format = array.format;
         problem.inputs.push_back({role.name, axis, std::move(array.values)});

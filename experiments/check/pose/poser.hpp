@@ -46,7 +46,7 @@ class Poser {
     /// Decodes an array as decode() does, but does not copy the numbers if they can be read in place.
     DecodedInPlace decode_in_place(std::string_view name) const;
     Integers integers(std::string_view name) const;
-    /// Returns the name of the array's option without the leading hyphens: `a-scale` for `a_scale`.
+    /// Returns the name of the option for an array, without the leading hyphens: `a-scale` for `a_scale`.
     static std::string option_name(std::string_view name);
     /// Adds the input arrays of the operation to the problem, except the operands a and b of a product, groups, and
     /// block scales. Errors: throws Error (bad input) if a shape does not fit the rows and columns of the problem.
@@ -65,7 +65,7 @@ class Poser {
 
 /// Each function handles one layout of arrays and sets the rows, columns and inputs of the problem in `posed`. The
 /// caller decodes the output, except for operations that return indices into the rows of x. For these operations,
-/// pose_rows() sets the output to the elements at the indices.
+/// pose_rows() sets the output to the elements of x that the indices select.
 void pose_product(const Poser& poser, Posed& posed, ThreadPool& pool, const Sampling& sampling);
 void pose_rows(const Poser& poser, Posed& posed);
 void pose_gated(const Poser& poser, Posed& posed);

@@ -13,7 +13,7 @@ namespace macheps::check {
 
 namespace {
 
-/// A number at which a wrong kernel begins the extreme of a row: -size for a maximum, size for a minimum.
+/// Initial value that a wrong kernel uses for the maximum or minimum of a row: -size for a maximum, size for a minimum.
 struct StartRow {
     std::string_view text;
     double size = 0;
@@ -38,8 +38,8 @@ std::vector<MutantRow> extreme_starts(const Declaration& d) {
         rows.push_back({fmt::format("extreme begins at a number {}", row.text), "range", {.start = start}});
     };
     if (operation.has_extreme && operation.name == "amax") {
-        // A start of at most half the smallest subnormal number of the output's format is stored as zero, which is
-        // correct.
+        // A start value of at most half the smallest subnormal number of the output's format is rounded to zero when it
+        // is stored. The stored result is then correct.
         const double least = Format::power_of_two(stored.emin() - stored.precision);
         for (const StartRow& row : magnitude_starts) {
             if (row.size > least) add(row, row.size);
@@ -53,9 +53,10 @@ std::vector<MutantRow> extreme_starts(const Declaration& d) {
         const bool is_shown = operation.gives_index
                                   ? greatest > row.size
                                   : (format.has_inf() || greatest > row.size) && greatest_stored >= row.size;
-        // If a kernel subtracts a wrong maximum before the exponentials, the result changes only if all exponentials
-        // underflow. e^-104 is less than half of the smallest fp32 number. The logsumexp is then -inf. If the output
-        // has a smaller range than x, the correct logsumexp may also be -inf.
+        // A kernel of an operation with a softmax subtracts the maximum before the exponentials. A wrong maximum
+        // changes the result only if all exponentials underflow. They do so at -104, because e^-104 is less than half
+        // of the smallest fp32 number. The logsumexp is then -inf. If the output has a smaller range than x, the
+        // correct logsumexp may also be -inf.
         const double most = operation.name == "logsumexp" ? std::min(greatest, greatest_stored) : greatest;
         const bool is_shift_shown = d.subtracts_max && most > row.size + 104;
         if (operation.has_extreme ? is_shown : operation.has_softmax && is_shift_shown)

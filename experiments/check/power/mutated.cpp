@@ -9,7 +9,8 @@ namespace macheps::check {
 
 namespace {
 
-/// Exchanges the values of the arrays a_scale and b_scale in `inputs`. The values of the shorter array are repeated.
+/// Exchanges the values of the arrays a_scale and b_scale in `inputs`. Each array keeps its length, so the values that
+/// the longer array receives are repeated.
 void exchange_scales(const Problem& problem, std::vector<Input>& inputs) {
     const auto values_of = [&](std::string_view name) -> const Numbers* {
         for (const Input& input : problem.inputs) {
@@ -61,7 +62,7 @@ std::vector<OutputRange> growing_parts(const Problem& problem) {
     const std::int64_t unit = outputs_of_row(problem), columns = std::max<std::int64_t>(problem.columns, 1);
     std::vector<OutputRange> parts;
     for (std::int64_t row = 0, elements = 1 << 16; row < problem.rows; elements = 1 << 20) {
-        // If less than a quarter of a part would remain, this part takes all remaining rows.
+        // If the rows after this part would be less than a quarter of its size, this part takes them too.
         std::int64_t end = std::min(problem.rows, row + std::max<std::int64_t>(1, elements / columns));
         if ((problem.rows - end) * columns < elements / 4) end = problem.rows;
         parts.push_back({row * unit, end * unit});

@@ -27,7 +27,7 @@ void copy_right(const Limits& limits, const OutputRange& range, std::span<double
 }
 
 /// Adds a wrong kernel whose outputs are correct except in one rectangle, such as the middle tile. In the rectangle,
-/// output (r, c) is the correct result of the place that from(r, c) returns.
+/// output (r, c) gets the correct result of another output, whose row and column from(r, c) returns.
 template <class From>
 void add_moved(Trial& t, const char* name, std::int64_t row, std::int64_t column, std::int64_t height,
                std::int64_t width, From from) {
@@ -134,8 +134,8 @@ void add_rounding(Trial& t, const MachineOutputs* bits) {
     const auto to = [&](double x, Round mode) {
         return decode64(limits.format, encode64(limits.format, x, mode, overflow));
     };
-    // If the declared rounding is not to nearest even, the limits allow an error of one ulp in each output. Among wrong
-    // roundings, the tests can then refuse only truncation, for its mean error.
+    // If the declared rounding is not to nearest even, the limits allow an error of one ulp in each output. Truncation
+    // is then the only wrong rounding that the tests can refuse, because of its mean error.
     const bool is_nearest = limits.rounding == Round::nearest_even;
     for (const auto& [mode, name] : {std::pair{Round::toward_zero, "output truncated"},
                                      {Round::nearest_away, "ties away from zero"},
@@ -147,13 +147,13 @@ void add_rounding(Trial& t, const MachineOutputs* bits) {
         add(name, [&, mode = mode](double x) {
             double y = 0;
             if (mode == Round::nearest_away && !nearest.is_tie(x) && nearest.round(x, y)) return y;
-            // The top bit of a hash replaces the random bits, so that the result is the same on every machine.
+            // For stochastic rounding, the top bit of a hash of x decides instead of random bits, so that the result is
+            // the same on every machine.
             const bool is_up = (std::bit_cast<std::uint64_t>(x) * 0x9e3779b97f4a7c15u) >> 63 != 0;
             return to(x, mode != Round::stochastic ? mode : is_up ? Round::up : Round::down);
         });
     }
-    // Rounds twice, first to fp16. fp16 is wider than the output's format or, for bf16 outputs, the other 16-bit
-    // format.
+    // Rounds twice, first to fp16. fp16 is wider than the output's format, except that bf16 also has 16 bits.
     if (!is_nearest || limits.format == fp16) return;
     add("rounded twice, by way of fp16", [&](double x) {
         double half = 0, y = 0;
@@ -181,8 +181,9 @@ struct WrongList {
     std::string_view kind;
     Defect defect;
     /// True for a shortcut that a kernel may declare. Such a kernel is tried only on the first parts of the outputs,
-    /// because inputs that expose a shortcut do so early. Outputs that are not finite are left correct, so that a
-    /// shortcut has to show on ordinary numbers and not only on infinities in the inputs.
+    /// because inputs that expose a shortcut usually expose it there. The kernel returns correct values for outputs
+    /// that are not finite. A check therefore has to catch the shortcut on ordinary numbers, and not only because of
+    /// infinities in the inputs.
     bool is_shortcut = false;
 };
 

@@ -18,7 +18,7 @@ namespace macheps::check {
 /// A meaningless output, such as zeros. A check must refuse it, and the limits that a user sets must not accept it.
 struct NullOutput {
     std::string name;
-    std::function<double(std::size_t i)> value;  ///< value of output i; valid while the problem and the limits live
+    std::function<double(std::size_t i)> value;  ///< returns output i; valid while the problem and the limits exist
     OutputRange changes{};                       ///< outputs that may be wrong; empty: all outputs
 };
 std::vector<NullOutput> null_outputs(const Problem& problem, const Limits& limits, ThreadPool& pool);
@@ -51,11 +51,12 @@ struct Weakness {
     bool is_any() const { return is_unguaranteed || !missed.empty(); }
     bool has(std::string_view mutant) const;
 };
-/// Returns why a check with these inputs would be weak. It is enough that one input catches a wrong kernel. `require`
-/// selects the classes of wrong kernels that must be caught.
+/// Returns why a check with these inputs would be weak. A wrong kernel counts as caught if at least one input catches
+/// it. `require` selects the classes of wrong kernels that must be caught.
 Weakness weakness_of(std::span<const InputPower* const> inputs, Power require);
 
-/// Sets Mutant::threshold of each wrong kernel whose fault has a size, such as a number of dropped terms.
+/// Sets Mutant::threshold of each wrong kernel whose fault has a size, such as a number of dropped terms. The threshold
+/// is the size from which on the check notices the fault.
 void set_thresholds(const Sharpness& sharpness, std::vector<Mutant>& mutants);
 Sharpness sharpness_of(const Problem& problem, const Limits& limits, const Judgement& judgement, ThreadPool& pool,
                        Premise* premise = nullptr);

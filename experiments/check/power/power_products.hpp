@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Wrong kernels for matrix products. Their accumulators are too narrow, they skip the promotion of partial sums, or
-// they round partial sums or operands. Only the first rows of the output are simulated, to save time.
+// Wrong kernels for matrix products. Some have an accumulator that is too narrow, some do not promote partial sums, and
+// some round partial sums or operands. Only the first rows of the output are simulated, to save time.
 #pragma once
 #include "experiments/check/power/trial.hpp"
 
@@ -17,8 +17,8 @@ struct WrongProduct {
     bool is_simulated = true;
 };
 
-/// Returns the number of rows that are simulated: as many rows of the first group as fit in 2^24 multiplications, but
-/// at least 16 if the group has them.
+/// Returns the number of rows that are simulated. They are the first rows of the first group: as many as 2^24
+/// multiplications can compute, but at least 16, or all rows if the group has fewer.
 std::int64_t simulated_rows(const Problem& problem);
 /// Returns the limits of the first `rows` rows.
 Limits first_rows(const Limits& limits, std::int64_t rows);
@@ -34,8 +34,8 @@ std::vector<double> with_accumulator(const Problem& problem, int bits, ThreadPoo
 /// were tried.
 int refused_accumulator(const Problem& problem, const Limits& limits, ThreadPool& pool);
 
-/// Adds a wrong kernel that multiplies up to 16 rows of a batch or group by the matrix b of the preceding batch or
-/// group. Adds nothing if all batches share one b.
+/// Adds a wrong kernel that multiplies up to 16 rows of a batch or group by the matrix b that belongs to the preceding
+/// batch or group. Adds nothing if all batches share one b.
 void add_other_b(Trial& trial, const Problem& problem);
 
 }  // namespace macheps::check

@@ -13,10 +13,11 @@ namespace {
 
 constexpr double unnoticed = std::numeric_limits<double>::infinity();
 
-/// Statistics of a set of outputs, from which the smallest noticeable common scale error follows.
+/// Statistics of a set of outputs that share a scale. They determine the smallest relative error of the scale that the
+/// tests notice.
 struct Part {
     double certain =
-        unnoticed;  ///< smallest scale error that exceeds the bound of an output, whatever the kernel's own error is
+        unnoticed;  ///< smallest scale error that moves an output out of its bound, whatever the kernel's own error is
     double squares = 0, count = 0;
     bool is_empty = true;
 
@@ -26,8 +27,9 @@ struct Part {
         count += other.count;
         is_empty = is_empty && other.is_empty;
     }
-    /// Returns the smallest common scale error of these outputs that T1 or T3 would refuse. A scale error increases the
-    /// mean square by its square, and T3 limits the mean square. A `mean_square` of NaN means that T3 does not decide.
+    /// Returns the smallest relative error of the common scale that T1 or T3 would refuse. A scale error s increases
+    /// the mean square by s^2 squares / count, and T3 limits the mean square. A `mean_square` of NaN means that T3 does
+    /// not decide.
     double least(double mean_square) const {
         const double room = 1 + 6 * std::sqrt(8 / std::max(count, 1.0)) - mean_square;
         if (count < 64 || squares <= 0 || !(room > 0)) return certain;
@@ -39,7 +41,8 @@ Part part_of(const Limits& limits, std::size_t i) {
     Part part{.is_empty = false};
     const double y = limits.exact[i], h = limits.deviation[i];
     if (!std::isfinite(y)) return part;
-    // The kernel's own error, up to one bound, may hide the scale error. Hence the factor 2.
+    // The kernel's own error may be as large as the bound and have the opposite sign. Only a scale error that moves the
+    // output by two bounds is therefore certain to be refused.
     if (y != 0) part.certain = 2 * limits.certain[i] / std::fabs(y);
     if (h > 0) {
         part.squares = y / h * (y / h);
@@ -54,8 +57,8 @@ double worst(std::span<const Part> parts, double mean_square) {
     return most;
 }
 
-/// Returns the largest threshold of any column of a group that has a single row, so that each column is one output.
-/// Returns 0 for other groups.
+/// Returns the largest threshold of the columns of a group with a single row, in which each column is one output.
+/// Returns 0 for groups of several rows.
 double worst_of_single(const Limits& limits, const Grid<Part>::Group& group) {
     double most = 0;
     for (std::int64_t c = 0; c < limits.columns && group.rows == 1; ++c)

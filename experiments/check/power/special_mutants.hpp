@@ -12,9 +12,9 @@ namespace macheps::check {
 /// numbers, or do not clear their accumulators.
 void add_special_mutants(Trial& trial, const Problem& problem);
 
-/// Adds a wrong kernel with one stale element, and a wrong kernel with one row that is multiplied by 1.001. They are
-/// used to compare inputs with each other. For a check, Sharpness gives the smallest faults of these kinds that it
-/// would notice.
+/// Adds a wrong kernel with one stale element, and a wrong kernel with one row that is multiplied by 1.001.
+/// coverage_of() uses these mutants to compare inputs. A check does not use them, because it reports the smallest
+/// faults of these kinds that it would notice (Sharpness).
 void add_size_mutants(Trial& trial);
 
 }  // namespace macheps::check

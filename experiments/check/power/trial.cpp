@@ -27,8 +27,8 @@ double Trial::largest_change(const OutputRange& range, std::span<const double> e
     return most;
 }
 
-/// Stores the outputs of the wrong kernel in `outputs`. Returns true if any output differs from that of an ideal
-/// kernel.
+/// Writes the numbers that the wrong kernel stores to `outputs`. Returns true if any of them differs from the number
+/// that an ideal kernel stores.
 bool Trial::store(const WrongKernel& wrong, const OutputRange& range, std::span<const double> exact,
                   std::span<double> outputs) const {
     bool is_other = false;

@@ -24,7 +24,7 @@ struct WrongKernel {
     std::function<double(std::size_t i, double exact)> store{};
     OutputRange changes{};      ///< outputs that may be wrong; empty: all outputs
     bool is_simulated = false;  ///< the effect depends on the order of summation, so the fault cannot be certified
-    std::size_t parts = 0;      ///< the kernel is tried only on this number of first parts; 0: on all parts
+    std::size_t parts = 0;      ///< the kernel is tried only on the first `parts` parts; 0: on all parts
     bool has_other_bits =
         false;  ///< stored numbers are compared with the claimed machine's outputs, not with the exact results
 };
@@ -52,7 +52,7 @@ class Trial {
     /// Adds a wrong kernel with given results, one for each output of this trial.
     void add(std::string name, std::string_view kind, Power by, const std::vector<double>& exact,
              bool is_simulated = false);
-    /// Adds a wrong kernel that these inputs cannot show. It counts as not caught.
+    /// Adds a wrong kernel that these inputs cannot expose. It counts as not caught.
     void add_unseen(std::string name, std::string_view kind, Power by) {
         mutants_.push_back({.name = std::move(name), .kind = kind, .required_by = by});
     }

@@ -49,13 +49,13 @@ double carried_by_function(Step step, Operand x, double z) {
         case Step::exponential:
             return size * x.bound * (1 + x.bound);  // e^E - 1 <= E (1 + E) for E <= 1
         case Step::sigmoid: {
-            // (log z)' = 1 - z grows by at most the factor e^E <= 1 + 2 E over the interval.
+            // The derivative of log z is 1 - z. It grows by at most the factor e^E <= 1 + 2 E if x changes by E <= 1.
             const double t = (1 - z) * x.bound * (1 + 2 * x.bound);
             return x.bound <= 1 ? std::min(1.0, z * t * (1 + t)) : 1;
         }
         case Step::tangent:
-            // 1 - z^2 grows by at most the factor e^(2 E) <= 1 + 4 E over the interval. For large |x|, 1 - |tanh| is at
-            // most 2 e^(-2 |x|).
+            // The derivative of tanh x is 1 - z^2. It grows by at most the factor e^(2 E) <= 1 + 4 E if x changes by E
+            // <= 1/2. For large |x|, 1 - |tanh| is at most 2 e^(-2 |x|).
             if (x.bound <= 0.5) return x.bound * std::min(1.0, (1 - z * z) * (1 + 4 * x.bound));
             return std::min(x.bound, ax > x.bound ? std::min(2.0, 2 * upward * math::exp(-2 * (ax - x.bound))) : 2.0);
         case Step::error: {
@@ -153,13 +153,14 @@ bool is_exact_quotient(const Node& node, Operand x, Operand y, double z, const A
     return (divisor.significand & (divisor.significand - 1)) == 0 && static_cast<double>(static_cast<float>(z)) == z;
 }
 
-/// Returns the error bound of one element. Returns infinity if the error has no bound or if the result may overflow.
-/// `lost` is the error of a finite result that an infinite operand causes.
+/// Returns the error bound of one element. Returns infinity if the error has no bound or if the result may overflow. If
+/// an operand that overflows to infinity still leads to a finite result, `lost` is the error of that result, otherwise
+/// 0.
 double element_bound(const Node& node, const Row& row, Operand x, Operand y, double z, const Arithmetic& a,
                      double overflow, double lost = 0) {
     if (!std::isfinite(z)) return 0;  // NaN and infinite results have no error bound; they are judged separately
     if (node.step == Step::exponential && z == 0) return a.least + a.of(Function::exponential).absolute;
-    const double addend = a.is_reference ? 0 : row.addend_certain;  // the reference adds the addend after its sum
+    const double addend = a.is_reference ? 0 : row.addend_certain;  // the reference adds the addend to its finished sum
     const double before = std::max(carried(node, addend, x, y, z), lost), size = std::fabs(z) + before;
     // If the result is 0 and no operand has an error, nothing is rounded.
     if (size == 0 && node.step != Step::sigmoid) return 0;
@@ -207,7 +208,7 @@ Bounded overflowing_bound(const Node& node, const Row& row, Operand x, Operand y
                           double z, const Arithmetic& a) {
     const Overflowing worst = std::max(of_x, of_y);
     if (!std::isfinite(z)) return {0, worst == Overflowing::to_anything ? worst : Overflowing::never};
-    // Dividing by an operand that overflows gives 0, and so does its inverse root.
+    // If the divisor of a division or the operand of an inverse root overflows to infinity, the result is 0.
     const bool is_lost = (node.step == Step::divide && of_y != Overflowing::never) ||
                          (node.step == Step::inverse_root && of_x != Overflowing::never);
     const double bound = element_bound(node, row, x, y, z, a, infinite, is_lost ? std::fabs(z) : 0);
@@ -220,8 +221,9 @@ Bounded overflowing_bound(const Node& node, const Row& row, Operand x, Operand y
     return {bound, std::max(own, before)};
 }
 
-/// Returns true if no partial sum is rounded, whatever the order. This holds if all terms are multiples of one unit and
-/// the sum of their magnitudes is at most 2^precision units.
+/// Returns true if no partial sum is rounded, in whatever order the terms are added. This holds if all terms are
+/// multiples of one unit, and the sum of their magnitudes is at most 2^p units, where p is the precision of the
+/// accumulator.
 bool is_exact_sum(const SumOrder& order, const std::vector<Wide>& x, std::size_t count, double magnitudes) {
     if (magnitudes == 0) return true;
     const double unit = ulp(order.accumulator, magnitudes);
@@ -244,7 +246,8 @@ Bounded sum_bound(const Node& node, const std::vector<Wide>& x, const std::vecto
     }
     const auto terms = static_cast<std::int64_t>(count);
     const double additions = count > 0 ? static_cast<double>(count - 1) : 0;
-    // `errors` and `magnitudes` are fp64 sums of nonnegative numbers. `up` covers the rounding errors of these sums.
+    // The factor `up` covers the rounding errors of `errors` and `magnitudes`, which are fp64 sums of nonnegative
+    // numbers.
     const double up = (1 + (additions + 4) * 0x1p-52) * upward;
     if (errors == 0 && node.roundings == 0 && magnitudes < a.overflow && is_exact_sum(node.order, x, count, magnitudes))
         return {};
@@ -257,8 +260,8 @@ Bounded sum_bound(const Node& node, const std::vector<Wide>& x, const std::vecto
                             : a.overflow;
     bound *= up;
     if (magnitudes + bound < most) return {bound};
-    // `opposite` bounds partial sums whose sign is opposite to that of the result. If they cannot overflow, infinities
-    // of opposite signs are never added.
+    // No partial sum whose sign is opposite to that of the result is larger than `opposite`. If such sums cannot
+    // overflow, infinities of opposite signs are never added.
     const double opposite = (magnitudes - std::fabs(z)) / 2 + bound;
     return {bound, opposite < most && std::fabs(z) > bound ? Overflowing::to_infinity : Overflowing::to_anything};
 }
@@ -302,7 +305,7 @@ bool is_source(const Node& node, const Row& row, const std::vector<Wide>& z, con
     return true;
 }
 
-/// Records which elements may overflow. If the caller passes no record (null), the bounds of these elements become
+/// Records in `to` which elements of which nodes may overflow. If `to` is null, makes the bounds of these elements
 /// infinite instead.
 class OverflowRecord {
   public:
@@ -352,8 +355,8 @@ class OverflowRecord {
     std::size_t last_ = 0;
 };
 
-/// Returns which non-finite results are legal in a sum whose terms may overflow. If terms overflow to infinity, the sum
-/// is certain not to be NaN only if all terms have its sign.
+/// Returns which non-finite results are legal in a sum whose terms may overflow. Infinities of opposite signs add to
+/// NaN. NaN is therefore excluded only if all terms have the sign of the sum.
 Overflowing overflow_of_terms(const OverflowRecord& record, std::size_t node, const std::vector<Wide>& x, double z,
                               double bound) {
     if (!record.is_any()) return Overflowing::never;

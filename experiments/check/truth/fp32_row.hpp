@@ -19,7 +19,8 @@ float sum_in_order(std::span<const float> x, const SumOrder& order);
 float nearest_float(Wide x);
 
 /// Rounds function values that are known with limited accuracy. If the accuracy does not decide which of two floats is
-/// nearest, `goes_up` selects the greater or the smaller float, and `undecided` is incremented.
+/// nearest, the result is the greater one if `goes_up` is true, otherwise the smaller one, and `undecided` is
+/// incremented.
 struct FunctionRounding {
     bool goes_up = false;
     std::int64_t undecided = 0;
@@ -35,9 +36,10 @@ class Fp32Row {
         functions_.goes_up = goes_up;
     }
 
-    /// Evaluates the list and returns the numbers of its last node. `products` holds the sums of a matrix product or
-    /// the results of all rows, for lists that begin with them. `order` is the order of those sums whose declared order
-    /// is `any`. If `backwards` is true, the terms of these sums are added from the last to the first.
+    /// Evaluates the list and returns the numbers of its last node. Some lists begin with a node Step::product. For
+    /// them, `products` holds the numbers of this node: the sums of a matrix product or the results of all rows.
+    /// `order` is the order of those sums whose declared order is `any`. If `backwards` is true, the terms of these
+    /// sums are added from the last to the first.
     const Floats& run(const Row& row, const Floats& products, const SumOrder& order = {}, bool backwards = false);
     std::int64_t undecided() const { return functions_.undecided; }
 

@@ -29,7 +29,7 @@ constexpr FunctionTable tables[] = {
     // itself, the table adds it.
     {"hip",
      {{{2}, {3}, {2}, {1.5}, {3}, {5}, {0.5}}},
-     "HIP math API: from tests over short ranges, plus the error of the library that they compared with"},
+     "HIP math API: from tests over short ranges, plus the error of the library that the tests compare with"},
     {"exact", {{{0.5}, {0.5}, {0.5}, {0.5}, {0.5}, {0.5}, {0.5}}}, "correctly rounded"},
 };
 

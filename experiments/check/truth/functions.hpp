@@ -37,8 +37,8 @@ struct FunctionTable {
 };
 std::span<const FunctionTable> function_tables();
 
-/// Returns a table by its name. Errors of single functions, in ulp of fp32, may follow the name and replace those of
-/// the table: `cuda,exp=4,tanh=16`. Errors: throws Error (usage) that suggests the nearest name.
+/// Returns the table that `text` names. After the name, `text` may give errors of single functions, in ulp of fp32,
+/// which replace those of the table: `cuda,exp=4,tanh=16`. Errors: throws Error (usage) that suggests the nearest name.
 FunctionTable find_functions(std::string_view text, std::string_view where = "--functions");
 
 /// Returns true if `table` allows larger errors of the function than `than` does.

@@ -41,13 +41,13 @@ enum class Step : std::uint8_t {
     least,             ///< smallest element of a row
     sum,               ///< sum of a row
     select,            ///< the element of a row at the index that `array` holds for the row
-    keep,              ///< x, or 0 if the row's number in `array` is equal to `constant`
+    keep,              ///< x, or 0 if the number that `array` holds for the row is equal to `constant`
     move,              ///< the elements of a row, rearranged (see Move)
     accumulate,        ///< product x plus addend y; any chain of the product may begin with the addend
     either,            ///< x or y, which are two usual formulas for the same number
     welford_mean,      ///< mean of a row by Welford's updates in fp32; only in wrong kernels
     welford_variance,  ///< variance of a row by Welford's updates in fp32; only in wrong kernels
-    slack,             ///< x; kernels may also make `roundings` roundings of a number as large as y
+    slack,             ///< x; a kernel's error may include those of `roundings` roundings of the number y
     round,             ///< a kernel may round to `format` here, to nearest even; the exact value is x
     convert,           ///< every kernel must round to `format` here; the exact value is the rounded one
 };
@@ -100,8 +100,8 @@ constexpr bool is_rounded(Step step) {
 enum class Move : std::uint8_t {
     turn_halves,  ///< -x[i + h] for i < h, otherwise x[i - h]
     turn_pairs,   ///< -x[i + 1] for even i, otherwise x[i - 1]
-    to_pairs,     ///< halves to pairs: x[i / 2]
-    to_halves,    ///< pairs to halves: x[2 (i mod h)]
+    to_pairs,     ///< from the order of halves to that of pairs: x[i / 2]
+    to_halves,    ///< from the order of pairs to that of halves: x[2 (i mod h)]
 };
 struct Moved {
     std::int64_t from = 0;
@@ -132,22 +132,23 @@ struct Node {
     bool is_row = false;                    ///< one number for the row; otherwise one for each element
     int array = -1;                         ///< index of the array that the step reads
     double constant = 0, constant_low = 0;  ///< the constant is constant + constant_low
-    /// The largest number of roundings in the compute format that usual kernels make at this step. For a sum, these are
-    /// roundings of the whole sum, in addition to the roundings of its additions.
+    /// The largest number of roundings to the compute format that usual kernels make in this step. In a sum, only
+    /// roundings of the whole sum count, and not those of its additions.
     double roundings = 1;
-    double unit_roundings = 0;      ///< for an addition: further roundings, of numbers as large as 1
+    double unit_roundings = 0;      ///< for an addition: additional roundings of numbers of magnitude 1
     std::int64_t skipped = 0;       ///< for a sum or extreme: number of last elements left out (never in legal kernels)
     SumOrder order{};               ///< of a sum
     std::optional<double> start{};  ///< for an extreme: the number that it begins with (never in legal kernels)
-    bool is_narrow_sum = false;     ///< computed by a rounded chain instead of exactly (only in wrong kernels)
+    bool is_narrow_sum = false;     ///< for a sum: has the value of a rounded chain (only in wrong kernels)
     Move move = Move::turn_halves;
     Format format{};
     Round rounding = Round::nearest_even;  ///< of a conversion
     Ulps off{.ulps = 0};                   ///< the error of a wrong kernel's function, in ulp of fp32
 };
 
-/// The mapping from the elements of an array to outputs: one element for each output, each row or each column, one
-/// element for all outputs, or rows that an index selects.
+/// To which outputs an element of an array belongs. The array has one element for each output (`each`), for each row of
+/// outputs, or for each column, or a single element for all outputs (`whole`). A `gathered` array is a table, and an
+/// index selects one of its rows for each row of outputs.
 enum class Axis : std::uint8_t { each, row, column, whole, gathered };
 
 /// Builds the list of nodes of an operation.
@@ -222,7 +223,7 @@ class Nodes {
     Value select(Value x, int array) {
         return put({.step = Step::select, .x = x.node, .is_row = true, .array = array, .roundings = 0});
     }
-    /// Adds a node that is x, or 0 if the row's number in `array` is equal to `skipped`.
+    /// Adds a node with the value x, or 0 if the number that `array` holds for the row is equal to `skipped`.
     Value keep(Value x, int array, double skipped) {
         return put({.step = Step::keep,
                     .x = x.node,
@@ -237,8 +238,9 @@ class Nodes {
     /// Makes functions less accurate, for wrong kernels. Each function that is less accurate in `table` than in `than`
     /// has the largest error that `table` allows. Affects only nodes that are added later.
     void make_functions(const FunctionTable& table, const FunctionTable& than);
-    /// Rounds every step that is added later once to fp32. The list then gives the results of a plain kernel with
-    /// correctly rounded functions and sums. No kernel of the same form is more accurate in any step.
+    /// Rounds the result of each step that is added after this call once, to fp32. The list then gives the results of a
+    /// plain kernel with correctly rounded functions and sums. No kernel that makes the same steps is more accurate in
+    /// any of them.
     void round_steps() { rounds_steps_ = true; }
 
   private:
@@ -299,7 +301,7 @@ struct Input {
 /// Whether a legal kernel may return anything other than a finite number within its bound.
 enum class Overflowing : std::uint8_t {
     never,
-    to_infinity,  ///< an infinity of the exact value's sign, or the largest finite number if the format saturates
+    to_infinity,  ///< an infinity with the exact value's sign or, if the format saturates, the largest finite number
     to_anything,  ///< an infinity of either sign, or NaN
 };
 
@@ -321,7 +323,7 @@ struct Row {
     const std::vector<Input>* inputs = nullptr;
     const std::vector<ProductSum>* products = nullptr;  ///< one for each element to evaluate
     double addend_certain = 0, addend_mean = 0,
-           addend_spread = 0;  ///< errors of a chain, relative to the addend with which the chain begins
+           addend_spread = 0;  ///< errors that the addend causes in a chain that begins with it, divided by the addend
 };
 
 /// Returns the number that the array of a node holds for the row.
@@ -367,9 +369,9 @@ struct Overflows {
 /// that may all have the same sign.
 struct Spread {
     double linear = 0;  ///< systematic errors: those of functions, and the mean errors of sums that stall
-    double own = 0;     ///< the norm of roundings that no other element of the row shares
-    double shared = 0;  ///< the norm of all other roundings
-    double common = 0;  ///< certain bound of the errors that the elements of a row share
+    double own = 0;     ///< norm of the errors that no other element of the row shares
+    double shared = 0;  ///< norm of all other independent errors
+    double common = 0;  ///< certain bound of the errors that all elements of the row share
 };
 
 template <class T>
@@ -378,8 +380,8 @@ using Columns = std::vector<std::vector<T>>;  ///< for each node: its elements, 
 /// Computes every node's exact value, up to the errors of reference_arithmetic().
 void reference(const std::vector<Node>& nodes, const Row& row, Columns<Wide>& out);
 /// Computes an upper bound of every node's error in `arithmetic`, given the exact values. A bound is infinite if the
-/// error has no bound. If `overflows` is not null, bounds hold for finite results, and `overflows` records where other
-/// results are legal. If it is null, the bound is infinite wherever such results are legal.
+/// error has no bound. If `overflows` is not null, the bounds hold only for finite results, and `overflows` records the
+/// elements for which other results are legal. If it is null, the bounds of these elements are infinite.
 void bound(const std::vector<Node>& nodes, const Row& row, const Columns<Wide>& values, const Arithmetic& arithmetic,
            Columns<double>& out, Overflows* overflows = nullptr);
 /// Computes the spread of every node's error in `arithmetic`, given values and bounds.

@@ -74,7 +74,8 @@ class Numbers {
     IndexIterator<Numbers> end() const { return {this, size()}; }
     operator std::vector<double>() const { return {begin(), end()}; }
 
-    /// Returns the numbers as a vector that the caller may change. Decodes the numbers first if they are read in place.
+    /// Returns the numbers as a vector that the caller may change. If they are read in place, decodes them into this
+    /// vector first.
     std::vector<double>& held();
     /// Rotates the numbers so that element `by` becomes the first one, as std::rotate does.
     void rotate(std::size_t by);

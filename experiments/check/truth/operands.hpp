@@ -11,19 +11,19 @@
 
 namespace macheps::check {
 
-/// Operands of the matrix products of a [m,k] and b [k,n], one product for each batch. All batches may share one b. The
-/// rows of a are numbered through all batches. Each batch has m rows, unless the batches are groups of different sizes.
-/// `starts` then gives their first rows. All values can be represented in fp32.
+/// Operands of the matrix products of a [m,k] and b [k,n], one product for each batch. All batches may share one b. Row
+/// numbers of a continue from one batch to the next. Each batch has m rows, unless the batches are groups of different
+/// sizes. In that case, `starts` gives their first rows. All values can be represented in fp32.
 struct ProductOperands {
     std::int64_t batches = 1, m = 0, n = 0, k = 0;
     bool has_one_b = true;
-    std::int64_t parts = 1;  ///< in a sample: number of successive batches that are parts of one batch; otherwise 1
+    std::int64_t parts = 1;  ///< in a sample: number of successive batches that were one batch before; otherwise 1
     Format a_format = fp32, b_format = fp32;
     std::vector<double> a{}, b{};          ///< multiplied by the block factors, if there are any
-    std::vector<std::int64_t> starts{};    ///< first row of each group, and the end of the last; empty: m rows each
+    std::vector<std::int64_t> starts{};    ///< first row of each group, then the number of rows; empty: m rows each
     std::int64_t k_block = 0;              ///< number of terms that share a factor; 0: no factors
     Format scale_format = fp32;            ///< format of the block factors
-    std::vector<double> raw_a{}, raw_b{};  ///< operands without the factors; empty without factors
+    std::vector<double> raw_a{}, raw_b{};  ///< operands before the multiplication; empty if there are no factors
     std::vector<double> a_factors{};       ///< [rows, blocks]
     std::vector<double> b_factors{};       ///< [matrices of b, blocks, n]
 

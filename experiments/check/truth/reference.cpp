@@ -71,14 +71,15 @@ Running running_of(const Wides& x) {
     return r;
 }
 
-/// Adds the largest error that a vendor allows to the values of a function. The sign of the error depends on the bits
-/// of x.
+/// Adds an error to each value of a function: the largest error that the vendor's table allows. The sign of the error
+/// depends on the bits of x.
 void put_off(const Node& node, const Wides& x, Wides& out) {
     for (std::size_t i = 0; i < out.size(); ++i) {
         const double at = x[x.size() == 1 ? 0 : i].high, z = out[i].high;
         const bool is_up = std::popcount(std::bit_cast<std::uint64_t>(at)) % 2 == 0;
         double error = (node.off.ulps + node.off.per_argument * std::fabs(at)) * 0x1p-23 * std::fabs(z);
-        // The sigmoid 1 / (1 + e^-x) reduces the relative error of e^-x by the factor e^-x / (1 + e^-x) = 1 - z.
+        // For a sigmoid, the table gives the error of e^-x. The relative error of 1 / (1 + e^-x) is smaller by the
+        // factor e^-x / (1 + e^-x) = 1 - z.
         if (node.step == Step::sigmoid) error *= 1 - z;
         error = std::max(error, node.off.absolute);
         if (std::isfinite(z) && std::isfinite(error)) out[i] = Wide{z, 0} + Wide{is_up ? error : -error, 0};
@@ -234,7 +235,8 @@ Arithmetic kernel_arithmetic(const FunctionTable& table) {
     Arithmetic arithmetic;
     for (std::size_t i = 0; i < function_count; ++i) {
         const Ulps& ulps = table.functions[i];
-        // An ulp of fp32 is at most two unit roundoffs of the value, and at least the smallest subnormal number.
+        // An ulp of fp32 is at most 2^-23 times a normal value, and is 2^-149 at subnormal values. The sum of both
+        // terms covers all values.
         arithmetic.functions[i] = {ulps.ulps * 0x1p-23, ulps.per_argument * 0x1p-23,
                                    ulps.absolute + ulps.ulps * 0x1p-149};
     }

@@ -25,8 +25,8 @@ class HalfUlp {
     double operator()(double x) const {
         const auto field = static_cast<int>(std::bit_cast<std::uint64_t>(x) >> 52 & 0x7ff);
         if (field == 0x7ff) return std::isnan(x) ? x : std::numeric_limits<double>::infinity();
-        // Zeros and subnormal fp64 numbers get the exponent -1022, the smallest of fp64. All other formats have larger
-        // exponents.
+        // Zeros and subnormal fp64 numbers get the exponent -1022, the smallest of fp64. It is below the smallest
+        // exponent of every other format, so that `least_` replaces it.
         const int exponent = field == 0 ? -1022 : field - 1023;
         return Format::power_of_two(std::min(std::max(exponent, least_), top_) - fraction_bits_ - 1);
     }
@@ -42,8 +42,8 @@ class NearestNormal {
     explicit NearestNormal(const Format& format)
         : drop_(53 - format.precision),
           least_(Format::power_of_two(format.emin())),
-          // The codec rounds numbers in the top binade, because in some formats that binade also has codes that are not
-          // finite numbers.
+          // This limit leaves numbers in the top binade to the codec, because in some formats the top binade also has
+          // codes that are not finite numbers.
           most_(format.encoding == Encoding::binary
                     ? Format::power_of_two((1 << (format.bits - format.precision)) - 2 - format.exponent_bias)
                     : 0) {}

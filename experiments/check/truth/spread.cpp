@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Computes how far errors spread if rounding errors are independent. The error of a number is approximately a linear
-// combination of the rounding errors before it. The spread is the norm of the coefficients. If operands may share
-// roundings, their norms are added (Minkowski's inequality). If no two elements share roundings, the squares of the
-// norms are added.
+// combination of the rounding errors before it. The spread is the norm of the coefficients. If the operands of a step
+// may share roundings, their norms are added (Minkowski's inequality). In a sum over elements that share no roundings,
+// the squares of their norms are added.
 #include "experiments/check/truth/nodes.hpp"
 
 #include <algorithm>
@@ -46,7 +46,7 @@ Slopes slopes_of(const Node& node, double x, double y, double z) {
 double hypotenuse(double x, double y) { return sqrt(x * x + y * y); }
 
 /// Returns the spread of a number that all elements of a row use, such as the sum of the row. The elements share all of
-/// its errors.
+/// its errors, so `own` errors of the number become `shared` ones.
 Spread as_shared(const Spread& row, double certain) {
     return {.linear = row.linear, .own = 0, .shared = row.own + row.shared, .common = certain};
 }
@@ -104,7 +104,7 @@ Spread element_spread(const Node& node, const Row& row, const Spread& x, const S
         return {std::max(x.linear, y.linear), std::max(x.own, y.own), std::max(x.shared, y.shared),
                 std::max(x.common, y.common)};
     Local local = local_errors(node, row, vx, vy, z, a);
-    if (local.linear + local.own > 0) local.own += node.roundings * a.least;  // results may be subnormal
+    if (local.linear + local.own > 0) local.own += node.roundings * a.least;  // roundings of subnormal results
     return {.linear = slope.x * x.linear + slope.y * y.linear + local.linear,
             .own = hypotenuse(slope.x * x.own + slope.y * y.own, local.own),
             .shared = slope.x * x.shared + slope.y * y.shared,
@@ -126,8 +126,9 @@ Spread sum_spread(const Node& node, const std::vector<Wide>& x, const std::vecto
     const auto terms = static_cast<std::int64_t>(count);
     const double additions = count > 0 ? static_cast<double>(count - 1) : 0, all = sum_error(node.order, terms),
                  unit = Format::power_of_two(-node.order.accumulator.precision);
-    // Every partial sum is at most the sum of magnitudes. The height of the tree bounds the number of partial sums that
-    // contain a term.
+    // There are two bounds of the norm that the additions contribute. Each addition has an error of at most u times the
+    // sum of magnitudes. All errors together are at most sum_error() times that sum, because a term is contained in at
+    // most as many partial sums as the tree is high.
     squares += std::min(additions * unit * unit, all * all) * magnitudes * magnitudes;
     // If a sum is so long that its terms are smaller than half an ulp of the sum, the mean of its rounding errors is
     // not zero.

@@ -20,7 +20,7 @@ struct ShapeRow {
     std::string_view name;
     SumShape shape;
     bool has_width;
-    /// Returns the largest number of additions that one of n terms passes through.
+    /// Returns the largest number of additions between one of n terms and the final sum.
     std::int64_t (*height)(std::int64_t n, std::int64_t width);
 };
 

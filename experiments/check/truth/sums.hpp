@@ -32,7 +32,7 @@ struct SumOrder {
 SumOrder parse_sum_order(std::string_view text, std::string_view where = "--sum");
 std::string sum_order_text(const SumOrder& order);
 
-/// Returns the height of the summation tree: the largest number of additions that a term passes through.
+/// Returns the height of the summation tree: the largest number of additions between a term and the final sum.
 double sum_height(const SumOrder& order, std::int64_t terms);
 /// Returns c such that the error of a sum of exact terms is at most c times the sum of their magnitudes.
 double sum_error(const SumOrder& order, std::int64_t terms);

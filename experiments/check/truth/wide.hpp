@@ -23,7 +23,8 @@ inline double max_of(double x) { return x; }
 inline bool any_of(bool x) { return x; }
 using math::exp;
 
-/// Element k is 1 / (2 k + 1), for the series of erf. If |x| < 6, the series needs fewer than 14 + 6 * 25 terms.
+/// Element k is 1 / (2 k + 1), a factor in the series of erf. The series needs fewer than 14 + 6 * 25 = 164 terms if
+/// |x| < 6.
 inline constexpr int max_terms = 164;
 inline constexpr auto odd_reciprocals = [] {
     std::array<double, max_terms + 1> all{};

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Double-double arithmetic and functions. The code is written once for double and for vectors of doubles, so that both
 // give the same bits. This file has no include guard. wide.hpp includes it for double, and wide_steps.cpp includes it
-// once for each SIMD target, each time in a different namespace. The including file defines MACHEPS_MATH_REAL and
-// MACHEPS_MATH_WIDE, a struct of two MACHEPS_MATH_REAL members `high` and `low`. `high` equals high + low, rounded. The
-// including file also provides the operators + - * / < <= > == ! and the functions fma, exp, select, is_finite, size_of
-// (the magnitude), floor_of, max_of (the largest lane of a vector) and any_of. Sources: Dekker 1971; Knuth, TAOCP 2,
-// 4.2.2; Joldes, Muller and Popescu, ACM TOMS 44(2), 2017.
+// once for each SIMD target, each time in a different namespace. The including file defines three macros.
+// MACHEPS_MATH_FN is the specifier of each function. MACHEPS_MATH_REAL is the type double or a vector of doubles.
+// MACHEPS_MATH_WIDE is a struct with two members of this type, `high` and `low`, where `high` equals high + low,
+// rounded. The including file also provides the operators + - * / < <= > == ! and the functions fma, exp, select,
+// is_finite, size_of (the magnitude), floor_of, max_of (the largest lane of a vector) and any_of. Sources: Dekker 1971;
+// Knuth, TAOCP 2, 4.2.2; Joldes, Muller and Popescu, ACM TOMS 44(2), 2017.
 
 MACHEPS_MATH_FN MACHEPS_MATH_WIDE settled(MACHEPS_MATH_REAL high, MACHEPS_MATH_REAL low) {
     const MACHEPS_MATH_REAL top = high + low;
@@ -75,8 +76,8 @@ MACHEPS_MATH_FN MACHEPS_MATH_REAL error_function(MACHEPS_MATH_REAL x) {
             one + series * (twice * MACHEPS_MATH_REAL(odd_reciprocals[static_cast<std::size_t>(k)]));
         series = select(MACHEPS_MATH_REAL(static_cast<double>(k)) <= terms, longer, one);
     }
-    // `lost` is the rounding error of x^2. x^2 is at most 36 and its relative error at most 2^-53, so multiplying
-    // e^(-x^2) by 1 - lost corrects for the error.
+    // `lost` is the rounding error of x^2. It is at most 36 * 2^-53, because x^2 is at most 36 and its relative error
+    // at most 2^-53. Multiplying e^(-x^2) by 1 - lost therefore corrects for it.
     const MACHEPS_MATH_REAL lost = fma(x, x, -square);
     const MACHEPS_MATH_REAL y = MACHEPS_MATH_REAL(0x1.20dd750429b6dp+0) * x * series * (exp(-square) * (one - lost));
     return select(is_small, y, select(x < none, -one, select(x == x, one, x)));

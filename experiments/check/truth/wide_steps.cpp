@@ -67,7 +67,7 @@ HWY_INLINE Lanes exp(Lanes x) {
     return select(x == x, z, Lanes(macheps::math::detail::nan64()));
 }
 
-struct Wides {  // implicit constructors would not be compiled for the target
+struct Wides {  // explicit constructors: implicit ones are not compiled for the SIMD target
     Lanes high, low;
     HWY_INLINE Wides() : high(), low() {}
     HWY_INLINE Wides(Lanes high_part, Lanes low_part) : high(high_part), low(low_part) {}

@@ -14,8 +14,8 @@ namespace macheps::check {
 
 namespace {
 
-/// Returns a request for small inputs. Rows have the length of the rows in the check, up to a limit, so that the last
-/// incomplete tile of a row has the same size.
+/// Returns a request for small inputs. Rows (for a product, k) are as long as in the check, up to a limit. Below the
+/// limit, the last, incomplete tile of a row therefore has the same size as in the check.
 InputRequest small_request(const Declaration& declaration, std::int64_t row_elements) {
     InputRequest request{.declaration = declaration};
     request.declaration.canaries = 0;
@@ -46,7 +46,7 @@ std::vector<Mutant> mutants_of(const Recipe& recipe, const InputRequest& request
     return all;
 }
 
-/// Returns a number that is larger the more clearly the mutant is noticed, and 0 if it is not noticed.
+/// Returns a measure of how clearly the tests notice the mutant. It is 0 if they do not notice it.
 double visibility(const Mutant& mutant) { return mutant.certified ? mutant.largest : mutant.caught ? 1 : 0; }
 
 }  // namespace

@@ -14,8 +14,8 @@ class ThreadPool;
 
 namespace macheps::check {
 
-/// Makes small inputs with each recipe. For each wrong kernel in `blind`, returns a recipe whose inputs show it. A
-/// wrong kernel that no recipe shows gets no advice.
+/// Makes small inputs with each recipe. For each wrong kernel in `blind`, which a check missed, returns a recipe whose
+/// inputs expose it. A wrong kernel that no recipe exposes gets no advice.
 std::vector<Advice> advise(const Declaration& declaration, std::int64_t row_elements,
                            std::span<const std::string> blind, double delta, ThreadPool& pool);
 

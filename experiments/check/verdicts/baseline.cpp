@@ -30,7 +30,7 @@ bool was_judged(const Checked& one) {
 double number_of(const Json& json) {
     if (!json.is_string()) return json.get<double>();
     const auto number = parse_number(json.string());
-    if (!number) throw JsonError("a text is not a number");
+    if (!number) throw JsonError("a string does not contain a number");
     return *number;
 }
 

@@ -28,13 +28,13 @@ using Baseline = std::vector<BaselineRow>;
 Baseline parse_baseline(std::string_view text, const std::string& file);
 Baseline load_baseline(const std::filesystem::path& file);
 
-/// Returns the text of a new baseline with the results of `checks`, sorted by name and input. A check that failed or
-/// was not judged keeps its row in `old`. Precondition: the checks have digests.
+/// Returns the text of a new baseline with the results of `checks`, sorted by name and input. An input that failed or
+/// was not judged keeps its row from the previous baseline, `old`. Precondition: the checks have digests.
 std::string baseline_text(std::span<const Checked> checks, const Baseline& old);
 
 /// Compares checks with the baseline. Adds notes, and reasons with the code KC060, which make a check fail. For each
-/// row whose input was not checked, returns a failed check with the code KC062, because faults that this input caught
-/// are no longer caught.
+/// row of the baseline whose input is not in `checks`, returns a failed check with the code KC062, because faults that
+/// this input caught are no longer caught.
 std::vector<Checked> compare(std::span<Checked> checks, const Baseline& baseline);
 
 }  // namespace macheps::check

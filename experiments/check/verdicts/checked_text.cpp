@@ -22,14 +22,14 @@ std::string size_text(double x) { return std::isfinite(x) ? fmt::format("{:.2g}"
 
 std::string sharpness_text(const Sharpness& s) {
     std::string text = fmt::format(
-        "smallest faults that would have failed: scale errors of {} in all outputs, {} in any one row, {} in a column, "
-        "{} in a tile",
+        "smallest faults that would have been caught: scale errors of {} in all outputs, {} in any one row, {} in a "
+        "column, {} in a tile",
         size_text(s.scale_of_all), size_text(s.scale_of_row), size_text(s.scale_of_column), size_text(s.scale_of_tile));
     if (std::isfinite(s.bias_share)) text += fmt::format(", {:.2g} of the bias missing", s.bias_share);
     if (s.accumulator_bits > 0) text += fmt::format(", an accumulator of {} bits", s.accumulator_bits);
     if (s.dropped_terms > 0)
         text += fmt::format(", {} dropped term{}", s.dropped_terms, s.dropped_terms == 1 ? "" : "s");
-    return text + fmt::format(", 1 stale element (at {:.3g} % of the places)", 100 * s.stale_share);
+    return text + fmt::format(", 1 stale element (at {:.3g} % of the positions)", 100 * s.stale_share);
 }
 
 bool is_sampled(const Verdict& v) { return v.limits->sample && v.limits->sample->every() > 1; }
@@ -45,8 +45,8 @@ std::string sample_text(const Verdict& v) {
         return text + fmt::format("the {} outputs were not screened: any of them may overflow\n", all);
     return text +
            fmt::format(
-               "screened: {} of {} outputs, in sums of {}; the largest error is {:.3g} (limit 1); an error of {:.3g} "
-               "bounds in one output would have been caught\n",
+               "screened: {} of {} outputs, in sums of {}; the largest error is {:.3g} times its bound; an error of "
+               "{:.3g} times the bound in one output would have been caught\n",
                v.screen->outputs, all, Screen::width, v.screen->ratio, v.screen_bounds);
 }
 
@@ -130,7 +130,7 @@ void add_figures(const Checked& checked, Json& one) {
     one["power"] = power;
 }
 
-/// Returns true for a product that fails because its errors are too large, if no machine is declared.
+/// Returns true for a product without a declared machine that fails because its errors are too large.
 bool could_be_a_matrix_unit(const Checked& checked) {
     const Declaration& d = checked.declaration;
     if (d.operation == nullptr || d.operation->layout != Layout::product || d.machine) return false;

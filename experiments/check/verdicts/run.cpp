@@ -48,7 +48,8 @@ std::map<std::string, std::string> names_by_role(const Inputs& inputs) {
     return names;
 }
 
-/// Selects the arrays of the operation, and the arrays that will be renamed to one of them.
+/// Returns a function that selects the arrays to read: those that have the name of a role of the operation, and those
+/// that will be renamed to a role.
 files::Wanted wanted_by(const Declaration& declaration, const std::map<std::string, std::string>& renamed) {
     std::set<std::string, std::less<>> names;
     for (const std::string& role : array_roles(*declaration.operation)) names.insert(role);

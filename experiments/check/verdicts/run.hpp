@@ -14,12 +14,12 @@ namespace macheps::check {
 /// The files of one input, and the names of its arrays.
 struct Inputs {
     std::vector<std::string> files{};
-    std::map<std::string, std::string> arrays{};  ///< by role: the name in the file, if it is not the role
+    std::map<std::string, std::string> arrays{};  ///< from a role to the array's name in the file, if they differ
 };
 
 struct RunOptions {
     bool has_digests = false;  ///< compute digests of files and arrays
-    bool keeps_limits = true;  ///< keep the limits of every output; for a suite, they would fill the memory
+    bool keeps_limits = true;  ///< keep the limits of every output; in a suite, they would take too much memory
 };
 
 /// Judges the arrays in the files of one input. Errors: throws Error as read_arrays() and pose() do, and if an array

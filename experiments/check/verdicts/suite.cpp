@@ -135,7 +135,7 @@ class SuiteReader {
             known.push_back(key.name);
         }
         for (auto&& [key, node] : table) {
-            // declare() reports keys of other operations. Any other unknown key is a misspelling.
+            // Keys of other operations are reported by declare() below. Any other unknown key is a misspelling.
             if (find_declare_key(key.str()) != nullptr) continue;
             if (std::find(known.begin(), known.end(), key.str()) == known.end())
                 throw Error({.what = fmt::format("unknown key '{}' of check '{}'", key.str(), check.name),
@@ -173,7 +173,7 @@ class PatternWalk {
     /// Appends the files whose paths begin with `before` and match `rest` after that.
     void find(const std::string& before, std::string_view rest, std::vector<std::string>& files) {
         const std::size_t begin = rest.find_first_not_of('/'), end = std::min(rest.find('/', begin), rest.size());
-        if (begin == rest.npos) return;  // the pattern ends with a slash and names only folders
+        if (begin == rest.npos) return;  // the pattern ends with a slash, so it matches only folders
         const std::string at = before + std::string(rest.substr(0, begin)), part(rest.substr(begin, end - begin));
         const std::string_view after = rest.substr(end);
         if (part.find_first_of("*?[\\") == part.npos) return step(at + part, after, files);

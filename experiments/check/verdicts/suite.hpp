@@ -20,7 +20,7 @@ struct SuiteCheck {
     std::string where;      ///< place of the check, for errors: `suite.toml:4:1`
     std::string files{};    ///< a pattern
     std::string files_where{};
-    std::map<std::string, std::string> arrays{};  ///< by role: name of the array in the files
+    std::map<std::string, std::string> arrays{};  ///< from a role to the array's name in the files
     std::uint32_t line = 0;                       ///< line of the kernel in Suite::source, or of the check in the suite
     Declaration declaration{};
     Options options{};
@@ -34,8 +34,8 @@ struct Suite {
 };
 
 /// Parses a suite. Does not look for the files of the checks. If a check uses a feature that is not supported yet, the
-/// check is marked as declined, and this is not an error. Errors: throws Error (usage) with the line, the column and
-/// the most similar word.
+/// check is marked as declined, and this is not an error. Errors: throws Error (usage), which names the line and the
+/// column and, for an unknown word, suggests the most similar one.
 Suite parse_suite(std::string_view text, const std::string& file);
 /// Reads a suite from a file. Errors: also throws Error (bad input) if the file cannot be read.
 Suite load_suite(const std::filesystem::path& file);

@@ -49,8 +49,8 @@ std::string reason_text(const Limits& limits, const Reason& reason) {
         text +=
             fmt::format("\n             {}: got {}, exact {}", place_of(limits, reason.index), reason.got, reason.want);
         if (reason.test == "screen")
-            text += fmt::format(", its own bound {:.3g}; the error of the sum is {:.4g} times its bound", reason.bound,
-                                reason.ratio);
+            text += fmt::format(", bound of this output {:.3g}; the error of the sum is {:.4g} times its bound",
+                                reason.bound, reason.ratio);
         else if (reason.ratio > 0)
             text += fmt::format(", error {:.4g} times the bound {:.3g}", reason.ratio, reason.bound);
         if (reason.count > 1)

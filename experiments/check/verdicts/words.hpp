@@ -7,10 +7,12 @@
 
 namespace macheps::check {
 
-/// Returns a text such as `gemm  bf16[64, 32] x bf16[32, 48], machine any order of fp32 sums -> bf16`.
+/// Returns a description of the problem, such as
+/// `gemm  bf16[64, 32] x bf16[32, 48], machine any order of fp32 sums -> bf16`.
 std::string problem_text(const Problem& problem);
 
-/// Returns the code of a reason, the test and its result. If the reason has a place, a second line describes the place.
+/// Returns a line with the code of a reason, the test and its result. If the reason is about one output, a second line
+/// gives the index of the output and its values.
 std::string reason_text(const Limits& limits, const Reason& reason);
 
 }  // namespace macheps::check

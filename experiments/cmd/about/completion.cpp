@@ -31,11 +31,11 @@ Examples:
   macheps completion fish > ~/.config/fish/completions/macheps.fish
   source <(macheps completion bash)                 for this shell only)";
 
-/// The values that complete an option.
+/// The values that the script offers after an option.
 struct Completion {
     std::vector<std::string> words;
     bool files = false, folders = false;
-    std::string pattern{};  ///< of the files; empty: any
+    std::string pattern{};  ///< pattern for file names; empty: any name
 };
 
 Completion completion_of(const OptionEntry& option) {
@@ -61,7 +61,7 @@ std::string joined_words(const VerbEntry& verb) {
 
 // ---- bash ----------------------------------------------------------------------------------------------------------
 
-/// Returns the call of a helper function in the script that offers the option's values.
+/// Returns shell code that completes the option's values: calls of the script's helper functions, or `:` (do nothing).
 std::string bash_values(const OptionEntry& option) {
     const Completion c = completion_of(option);
     std::string text;
@@ -128,7 +128,7 @@ std::string bash_script(const VerbEntry& root) {
                 names.insert(names.end(), option.names.begin(), option.names.end());
             }
         }
-        // A word without a dash is a verb or a value.
+        // A word that does not begin with a dash is a value of a positional, or a verb below this one.
         if (!verb->verbs.empty()) values += fmt::format("; _macheps_words one '{}'", joined_words(*verb));
         text += fmt::format("        '{}') if [[ $cur == -* ]]; then _macheps_words one '{}'; else :{}; fi ;;\n",
                             verb->name(), fmt::join(names, " "), values);
@@ -176,7 +176,7 @@ std::string zsh_script(const VerbEntry& root) {
         "}}\n",
         fmt::join(presets, " "));
     for (const VerbEntry* verb : all_verbs(root)) {
-        std::string arguments, first;  // `first` completes a value in the place of a verb
+        std::string arguments, first;  // `first` completes a positional that may stand where a verb is expected
         for (const OptionEntry& option : verb->options) {
             const std::string what = zsh_text(option.description);
             const std::string value =
@@ -213,7 +213,8 @@ std::string zsh_script(const VerbEntry& root) {
         if (!first.empty()) text += "                *) " + first + " ;;\n";
         text += "            esac ;;\n    esac\n}\n";
     }
-    // If the file is autoloaded from fpath, it is the body of the function. If it is sourced, it registers itself.
+    // If zsh autoloads the file from fpath, the file is the body of the function _macheps and completes at once. If the
+    // file is sourced, it registers the function instead.
     text += "if [[ $funcstack[1] == _macheps ]]; then _macheps \"$@\"; else compdef _macheps macheps; fi\n";
     return text;
 }
@@ -232,7 +233,7 @@ std::string fish_quoted(std::string_view text) {
 
 std::string fish_values(const OptionEntry& option) {
     const Completion c = completion_of(option);
-    // One -a per line: a second one would replace the first.
+    // All values go into a single argument of -a, because fish ignores all except the last -a of a line.
     std::string text;
     const auto add = [&text](const std::string& more) { text += (text.empty() ? "" : " ") + more; };
     const std::string words = fmt::format("{}", fmt::join(c.words, " "));

@@ -25,8 +25,8 @@ Examples:
   macheps help policy explain
   macheps help check gemm          the options of `macheps check` for one operation)";
 
-/// Returns whether the last word of the path is a topic of a verb's help, and not a verb. Errors: throws Error (usage)
-/// with the nearest name if the path leads to neither.
+/// Returns true if the last word of the path is a topic of a verb's help, and false if it is a verb. Errors: throws
+/// Error (usage), which suggests the nearest name, if the path leads to neither.
 bool leads_to_topic(const std::vector<std::string>& path) {
     const VerbEntry root = verb_tree(program);
     const VerbEntry* at = &root;

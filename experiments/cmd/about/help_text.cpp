@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t width = 100, indent = 28;  // columns of a line, and columns before its text
 
-/// Returns a name and its text in two columns. A long name has a line for itself.
+/// Returns a name and its text in two columns. A long name gets its own line.
 std::string entry(const std::string& name, std::string_view text) {
     std::string out = "  " + name;
     std::size_t column = out.size();

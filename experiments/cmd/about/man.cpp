@@ -23,7 +23,8 @@ Examples:
   macheps man | man -l -          read it now
   macheps man > macheps.1         for a folder of manual pages)";
 
-/// Escapes a text so that roff prints it unchanged: hyphens can be copied as hyphens, and no line is a request.
+/// Escapes a text so that roff prints it unchanged: hyphens stay hyphens when they are copied, and no line is taken for
+/// a request.
 std::string roff(std::string_view text) {
     std::string out;
     for (std::size_t i = 0; i < text.size(); ++i) {
@@ -116,7 +117,7 @@ constexpr Row files[] = {
     {"runs.csv, steps.csv, evals.csv, sites.csv, exponents.csv",
      "The rows of a run directory: one for each run, each optimiser step, each held-out evaluation, each site at a "
      "sampled step, and each bin of its exponents."},
-    {"summary.csv, report.html", "Written by report. The page needs no network."}};
+    {"summary.csv, report.html", "Written by train and report. The page needs no network."}};
 
 std::string page(const VerbEntry& root) {
     std::string text = fmt::format(
@@ -152,7 +153,7 @@ std::string page(const VerbEntry& root) {
     }
     text += ".SH EXIT STATUS\n" + definitions(exit_codes) + ".SH ENVIRONMENT\n" + definitions(environment) +
             ".SH FILES\n" + definitions(files);
-    const std::string& examples = root.description;  // after a line "Examples:"
+    const std::string& examples = root.description;  // its first line is "Examples:" and is dropped below
     text += ".SH EXAMPLES\n" + roff_paragraphs(examples.substr(examples.find('\n') + 1));
     return text;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps version`: prints what this build is and which device it runs on here.
+// `macheps version`: describes this build, and the device that it uses on this machine.
 #include "core/host/version.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "experiments/cmd/command.hpp"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps check`: compares outputs of a kernel with what its formats, its K and its order of summation allow.
+// `macheps check`: compares the errors of a kernel's outputs with the errors that its formats, its K and its order of
+// summation allow.
 #include "core/host/publish.hpp"
 #include "core/host/read_file.hpp"
 #include "experiments/check/verdicts/baseline.hpp"
@@ -37,14 +38,22 @@ constexpr const char* help =
 Examples:
   macheps check out.npz --op gemm               arrays a [m,k], b [k,n] and out [m,n] in one file
   macheps check x.npy y.npy out=y --op softmax  one array per file; y is the output
-  macheps check out.npz --op gemm --machine sm80.mma.bf16
-                                                with the errors of these tensor cores
+  macheps check out.npz --op gemm --a bf16 --b bf16 --out bf16
+                                                codes that the file stores as |V2 or <u2
   macheps check suite.toml --junit junit.xml    all checks of a suite, for CI (docs/check.md)
-  macheps check --help gemm                     what a kernel of this operation can declare
-  macheps check make-inputs --op gemm --a bf16 --b bf16 --out bf16 -o inputs/
-                                                inputs that reveal wrong kernels)";
+  macheps check --help gemm                     what a kernel of this operation can declare)";
 
-constexpr const char* notes = R"(Files:
+constexpr const char* notes = R"(More examples:
+  macheps check out.npz --op gemm --a bf16 --b bf16 --out bf16 --machine sm80.mma.bf16
+                                                with the errors of these tensor cores
+  macheps check norm.safetensors gain=w --op rmsnorm --eps 1e-5 --allow-weak
+  macheps check out.npz --op gemm --sample 16   one output in 16 of a large product, and a screen of all
+  macheps check out.npz --op gemm --bounds limits.npz --json
+                                                limits of each output, for your own assertions
+  macheps check suite.toml --sarif check.sarif --baseline check.lock --update-baseline
+                                                accepts the present state; later runs compare with it
+
+Files:
   .npz (also compressed), .npy (the array has the file's name), .safetensors and .pt files, and files of bare numbers,
   declared as a.bin:bf16[192,1000]. /packed or /columns may follow the format, and @BYTES the sizes.
   Arrays are found by name: a, b and out of a gemm, x and out of most other operations. ROLE=NAME uses another array.
@@ -128,8 +137,9 @@ void write_reports(const Arguments& a, std::span<const check::Checked> checks) {
     add_summary(checks);
 }
 
-/// Writes the baseline, or compares with it. Inputs that the baseline has and the suite does not have any more fail.
-/// Without a suite, they are ignored, because the given files may be only a part of the inputs.
+/// Writes the baseline, or compares with it. An input fails if the baseline has it, but the suite no longer does.
+/// Without a suite, inputs that are only in the baseline are ignored, because the given files may be only a part of the
+/// inputs.
 void use_baseline(const Arguments& a, bool has_suite, std::vector<check::Checked>& checks) {
     if (a.baseline.empty()) return;
     const bool has_baseline = is_there(a.baseline);
@@ -164,7 +174,7 @@ std::vector<check::Checked> judge_suite(const Arguments& a, ThreadPool& pool) {
     return check::run_suite(suite, a.json || !a.baseline.empty(), pool);
 }
 
-/// Returns the verdict on a feature that no check can judge yet, in the form used by a suite.
+/// Returns the result of a declined check as a list with one element, as a suite returns it.
 std::vector<check::Checked> declined(const Arguments& a, const check::Declined& error) {
     std::vector<check::Checked> checks;
     checks.push_back(check::unjudged({}, a.op, a.words.empty() ? "" : a.words.front(), error));
@@ -232,13 +242,15 @@ Exit run(const Arguments& a) {
 
 constexpr const VerbRow* below[] = {&make_inputs_verb, &power_verb};
 
-/// Replaces the texts of --help by those on one operation.
+/// Replaces the general texts before and after the options in --help by texts about one operation.
 void describe_operation(Command& verb, const check::Operation& operation) {
     std::string layouts;
     for (const check::ArrayRole& role : operation.arrays) {
         if (role.is_layout) layouts += fmt::format("{}{}", layouts.empty() ? "" : " and ", role.name);
     }
-    if (!layouts.empty()) layouts = fmt::format("\nArrays of integers without a format: {} (docs/check.md).", layouts);
+    if (!layouts.empty())
+        layouts =
+            fmt::format("\nThe arrays {} hold integers, so they have no format to declare (docs/check.md).", layouts);
     verb.texts(fmt::format("{}: {}\n\nExamples:\n  macheps check out.npz --op {}{}\n"
                            "  macheps check make-inputs --help {}{}",
                            operation.name, operation.summary, operation.name, operation.has_eps ? " --eps 1e-5" : "",
@@ -251,7 +263,7 @@ void describe(Command& verb) {
     const auto a = std::make_shared<Arguments>();
     const check::Operation* const topic = help_topic(verb);
     if (topic != nullptr) describe_operation(verb, *topic);
-    // Help on one operation lists only its declarations.
+    // The help on one operation (--help OP) lists only what the operation can declare, so all other options are hidden.
     const auto group = [&](std::string heading) {
         topic != nullptr ? verb.hidden_group(std::move(heading)) : verb.group(std::move(heading));
     };
@@ -280,7 +292,7 @@ void describe(Command& verb) {
     verb.option("--bounds", a->bounds,
                 "Write the exact result, certain bound and probable bound of each output to this file (.npz)")
         .takes(value_kind::file);
-    verb.option("--junit", a->junit, "Write a test case for each input to this file (JUnit XML)")
+    verb.option("--junit", a->junit, "Write to this file (JUnit XML) one test case for each input")
         .takes(value_kind::file);
     verb.option("--sarif", a->sarif, "Write the inputs that did not pass to this file (SARIF), for code scanning")
         .takes(value_kind::file);

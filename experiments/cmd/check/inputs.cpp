@@ -65,7 +65,7 @@ Exit codes:
   1  some are not caught
   2  usage, declined)";
 
-/// The options that name a file of plans, or that describe one plan.
+/// The arguments that say which inputs to make: a recipe file or suite, or options that describe a single plan.
 struct PlanArguments {
     std::string file, op;
     std::vector<std::int64_t> shape, groups;
@@ -173,7 +173,7 @@ Exit make(const MakeArguments& a, const Command& verb) {
                           "pass a file with a [recipe]");
     const check::InputPlan& plan = plans.front();
     if (!plan.declined.empty()) throw usage_error(plan.declined, a.plan.file, "describe the inputs in a [recipe]");
-    if (a.folder.empty()) throw usage_error("there is no folder for the files", "-o", "pass one");
+    if (a.folder.empty()) throw usage_error("no folder was given for the files", "-o", "pass one");
     ThreadPool pool(available_threads());
     const std::vector<check::MadeInputs> all = check::all_inputs(plan);
     const check::Coverage coverage = check::coverage_of(all, delta, pool);
@@ -206,7 +206,7 @@ void describe_make(Command& verb) {
     verb.option("-o,--output", a->folder, "Write the files to this folder. Required without --list")
         .takes(value_kind::folder);
     verb.option("--save", a->save, "Kind of the files").one_of({"npz", "safetensors"}).shows_default();
-    verb.flag("--all", a->all, "Write all inputs instead of a least set");
+    verb.flag("--all", a->all, "Write all possible inputs. Default: a least set, which reveals the same wrong kernels");
     verb.flag("--list", a->lists, "Print the recipes");
     verb.runs([a, &verb] { return make(*a, verb); });
 }

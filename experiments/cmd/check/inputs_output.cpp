@@ -27,8 +27,8 @@ std::string sizes_text(const InputRequest& r) {
                        fmt::join(r.out_shape(), ", "));
 }
 
-/// Returns the table of wrong kernels by inputs. Its columns are numbered, because names of recipes are wider than the
-/// cells.
+/// Returns a table with a row for each wrong kernel and a column for each set of inputs. The columns are numbered,
+/// because names of recipes are wider than the cells. A line below the table gives the names.
 std::string table_text(const Coverage& coverage) {
     std::size_t width = 12;
     for (const Coverage::Line& line : coverage.lines) width = std::max(width, line.mutant.size());

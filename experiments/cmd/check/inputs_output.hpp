@@ -10,8 +10,8 @@
 
 namespace macheps::cmd::checks {
 
-/// Returns the table of wrong kernels by inputs, the inputs of the least set, and the required wrong kernels that no
-/// input reveals.
+/// Returns a table that shows which inputs reveal which wrong kernels, the inputs of the least set, and the wrong
+/// kernels that `require` demands and no input reveals.
 std::string coverage_text(const check::InputPlan& plan, const check::Coverage& coverage,
                           const std::vector<std::size_t>& least, check::Power require);
 Json coverage_json(const check::InputPlan& plan, const check::Coverage& coverage, const std::vector<std::size_t>& least,
@@ -20,10 +20,11 @@ Json coverage_json(const check::InputPlan& plan, const check::Coverage& coverage
 /// Returns one line that explains why checks of all inputs together would be weak.
 std::string weakness_text(const check::Weakness& weakness);
 
-/// Returns how many wrong kernels all files would catch together, and which ones they would not.
+/// Returns how many wrong kernels the files would catch together, and the names of the wrong kernels that they would
+/// miss.
 std::string made_text(const check::Coverage& coverage);
 
-/// Returns the list of all recipes, by kind of operation, with the wrong kernels that each reveals.
+/// Returns a list of all recipes, grouped by kind of operation. It says which errors each recipe exposes.
 std::string recipes_text();
 
 }  // namespace macheps::cmd::checks

@@ -17,7 +17,8 @@
 
 namespace macheps::cmd::checks {
 
-/// The keys of a table that the command line gives. A key is not given if its text is empty or its flag is not set.
+/// The values that the command line gives to the keys of a table. The index of a value is that of its key. A key is not
+/// given if its text is empty and its flag is not set.
 struct GivenKeys {
     explicit GivenKeys(std::size_t keys) : flags(keys), texts(keys), lists(keys) {}
 
@@ -48,7 +49,7 @@ inline std::string default_of(const check::OptionKey& key) { return std::string(
 inline bool repeats(const check::DeclareKey&) { return false; }
 inline bool repeats(const check::OptionKey& key) { return key.repeats; }
 
-/// Adds the option of key number `i`.
+/// Adds the option of `key`, whose index in its table is `i`.
 template <class Key>
 void describe_key(Command& verb, const Key& key, GivenKeys& given, std::size_t i, const std::string& help) {
     const std::string name = option_name(key.name);
@@ -66,7 +67,7 @@ void describe_key(Command& verb, const Key& key, GivenKeys& given, std::size_t i
     if (const std::string text = default_of(key); !text.empty()) option.default_text(text);
 }
 
-/// Returns the operation on which `--help OP` asks for help, or else null.
+/// Returns the operation that `--help OP` names, or null if there is none.
 inline const check::Operation* help_topic(Command& verb) {
     std::vector<std::string> operations;
     for (const check::Operation& operation : check::all_operations()) operations.emplace_back(operation.name);
@@ -74,8 +75,8 @@ inline const check::Operation* help_topic(Command& verb) {
     return topic.empty() ? nullptr : &check::find_operation(topic);
 }
 
-/// Adds the options of a declaration. --help lists those of `operation`, or the most used ones if it is null. Its texts
-/// are those of `help_of(key)`.
+/// Adds the options of a declaration. --help lists the options of `operation`, or the most used options if `operation`
+/// is null. The help text of a key is `help_of(key)`.
 template <class Help>
 void describe_declaration(Command& verb, const check::Operation* operation, GivenKeys& given, Help help_of) {
     const auto& keys = check::declare_keys();

@@ -27,7 +27,7 @@ using check::Reason;
 
 namespace {
 
-/// The message on one input under one code.
+/// A message about one input. All its sentences have the same reason code.
 struct Message {
     std::string code, text;
     std::string_view level;
@@ -49,7 +49,7 @@ std::string sentence_of(const Checked& one, const Reason& reason) {
     return text;
 }
 
-/// Returns one message for each code of the reasons, and one for all notes.
+/// Returns one message for each reason code of an input, and one message for all its notes.
 std::vector<Message> messages_of(const Checked& one) {
     std::vector<Message> messages;
     for (const Reason& reason : one.verdict.reasons) {
@@ -77,14 +77,16 @@ std::string first_reason(const Checked& one) {
     return fmt::format("{} {}", reason.code, sentence_of(one, reason));
 }
 
-/// Returns false if no output was compared with a number. Figures would then read as those of a perfect kernel.
+/// Returns whether there are statistics to report. If no output was compared with its exact value, the statistics would
+/// look like those of a perfect kernel.
 bool has_figures(const Checked& one) {
     const bool was_judged =
         one.outcome == Outcome::pass || one.outcome == Outcome::fail || one.outcome == Outcome::weak;
     return was_judged && one.verdict.judgement.outputs > 0;
 }
 
-/// Returns one line on an input: its figures, after the first reason if the input did not pass.
+/// Returns one line about an input. It gives the input's statistics. If the input did not pass, its first reason
+/// precedes them.
 std::string line_of(const Checked& one) {
     if (!has_figures(one)) return first_reason(one);
     const check::Judgement& j = one.verdict.judgement;
@@ -123,13 +125,13 @@ std::string counts_of(std::span<const Checked> checks) {
 std::string check_suite_text(std::span<const Checked> checks) {
     std::size_t widest = 0;
     for (const Checked& one : checks) widest = std::max(widest, title_of(one).size());
-    widest = std::min<std::size_t>(widest, 48);  // a longer name moves only its own line
+    widest = std::min<std::size_t>(widest, 48);  // a longer title shifts the text of its own line only
     std::string text;
     for (const Checked& one : checks) {
         text += fmt::format("{:<8}  {:<{}}  {}\n", to_string(one.outcome), title_of(one), widest, line_of(one));
     }
-    // A single input is reported in full. If there are several, only the first ones that did not pass or have notes are
-    // reported, without the details of the check.
+    // A single input is reported in full. If there are several, inputs that did not pass or that have notes are
+    // reported, up to most_told of them and without the details of the check.
     constexpr std::size_t most_told = 20;
     std::size_t told = 0;
     for (const Checked& one : checks) {
@@ -187,7 +189,8 @@ Json check_sarif(std::span<const Checked> checks) {
 std::string check_annotations(std::span<const Checked> checks) {
     std::vector<Annotation> annotations;
     for (const Checked& one : checks) {
-        // Each input has only one annotation, so that the ten that are shown are on ten inputs.
+        // Each input has only one annotation. The ten annotations that are shown are therefore about ten different
+        // inputs.
         const std::vector<Message> messages = messages_of(one);
         if (messages.empty()) continue;
         Annotation annotation{.level = std::string(messages.front().level),

@@ -27,7 +27,7 @@ struct Reading {
     bool describes_all = false;      ///< whether all verbs are described, for shell completion and the man page
     const Command* chosen = nullptr;
     std::optional<VerbEntry> help{};                     ///< the verb whose help is asked for
-    std::string version{};                               ///< the text of --version, if it is given
+    std::string version{};                               ///< the text to print if --version is given
     std::map<const CLI::Option*, std::string> hidden{};  ///< options that --help does not list, and their groups
     std::unique_ptr<CLI::App> app{};
     std::unique_ptr<Command> program{};
@@ -39,7 +39,7 @@ struct Reading {
     VerbEntry entry_of(const Command& command, std::vector<std::string> path) const;
     OptionEntry entry_of(const CLI::Option& option) const;
 
-    /// Returns the innermost command of the command line, and the names that lead to it.
+    /// Returns the last verb that the command line names (or the program itself), and the names that lead to it.
     std::pair<const Command*, std::vector<std::string>> innermost() const {
         const Command* command = program.get();
         std::vector<std::string> path;
@@ -155,7 +155,8 @@ void limit(CLI::Option& option, const Limits& limits, int index = -1) {
 
 // --- the parser as plain data
 
-/// Returns a, b and c for a type name such as `TEXT:{a,b,c}`. CLI::IsMember and our own type names use this form.
+/// Returns the words in the braces of an option's type name, such as a, b and c for `TEXT:{a,b,c}`. CLI::IsMember and
+/// our own type names use this form.
 std::vector<std::string> choices_in(const std::string& type) {
     const std::size_t open = type.find('{'), close = type.find('}', open);
     if (open == std::string::npos || close == std::string::npos) return {};
@@ -173,7 +174,7 @@ std::vector<std::string> choices_in(const std::string& type) {
 std::vector<std::string> names_of(const std::set<CLI::Option*>& options) {
     std::vector<std::string> names;
     for (const CLI::Option* option : options) names.push_back(option->get_name());
-    std::sort(names.begin(), names.end());  // the set is ordered by address
+    std::sort(names.begin(), names.end());  // the set is ordered by addresses, which vary from run to run
     return names;
 }
 
@@ -324,7 +325,7 @@ Option Command::integer(std::string names, std::vector<std::int64_t>& value, Lim
     return Option(option);
 }
 
-/// CLI11 has no options that take an optional pair.
+/// CLI11 cannot store into a std::optional of a pair, so a function sets it.
 template <>
 Option Command::integer(std::string names, std::optional<std::pair<std::int64_t, std::string>>& value, Limits limits,
                         std::string help) {
@@ -350,7 +351,7 @@ CLI::Option* Command::grouped(CLI::Option* option) const {
 void Command::group(std::string heading) {
     group_ = std::move(heading);
     is_hidden_ = false;
-    app_->get_help_ptr()->group(group_);  // --help is the last option of the last group
+    app_->get_help_ptr()->group(group_);  // each new group takes --help, so --help is in the last group
 }
 
 void Command::hidden_group(std::string heading) {
@@ -402,7 +403,8 @@ void Command::verbs(std::span<const VerbRow* const> rows) {
         for (const VerbRow* row : rows) describe_verb(*row, next_word_);
         return;
     }
-    // The parser takes the first word that is the name of a verb, whatever precedes it, and no second one.
+    // The parser takes the first word that is the name of a verb as the verb, whatever words precede it. It refuses a
+    // second verb.
     for (std::size_t i = next_word_; i < reading_->words.size(); ++i) {
         const auto named =
             std::find_if(rows.begin(), rows.end(), [&](const VerbRow* row) { return reading_->words[i] == row->name; });

@@ -27,14 +27,14 @@ struct VerbEntry;
 /// A verb, or the program itself, before its options are made.
 struct VerbRow {
     const char* name;
-    const char* help;  ///< printed before the options; the list of verbs shows only its first line
+    const char* help;  ///< text before the options in --help; lists of verbs show only its first line
     void (*describe)(Command& verb);
-    const char* notes = "";  ///< printed after the options
+    const char* notes = "";  ///< text after the options in --help
 };
 
 /// Placeholders for values in an option's type name, and so in --help. Shell completion reads them.
 namespace value_kind {
-inline constexpr const char* policy = "POLICY";  ///< a preset's name or a .toml file
+inline constexpr const char* policy = "POLICY";  ///< the name of a preset, or the path of a .toml file
 inline constexpr const char* format = "FORMAT";  ///< a name of core/format_table.hpp
 inline constexpr const char* file = "FILE";
 inline constexpr const char* folder = "DIR";
@@ -44,7 +44,7 @@ inline constexpr const char* folder = "DIR";
 struct Limits {
     std::int64_t least = 0, greatest = INT64_MAX;
 };
-/// Limits of a seed: the numbers that a manifest and every row can hold.
+/// Limits of a seed. All of these numbers fit in a manifest and in the rows of every table.
 inline constexpr Limits seed_limits{};
 
 /// An option being described. It is a handle, and every method returns it, so that calls chain.
@@ -54,8 +54,8 @@ class Option {
 
     Option takes(const char* kind);                 ///< placeholder in --help: one of value_kind, or another word
     Option one_of(std::vector<std::string> words);  ///< accepts only these words, which --help shows
-    Option range(double least, double greatest);    ///< refuses values outside; --help does not show the limits
-    Option list();                                  ///< several values, joined by commas
+    Option range(double least, double greatest);    ///< refuses values outside this range, which --help does not show
+    Option list();                                  ///< the option takes several values, joined by commas
     Option repeats();                               ///< may be given several times, with one value each time
     Option required();
     Option shows_default();  ///< --help shows the current value of the variable as the default
@@ -67,8 +67,8 @@ class Option {
     CLI::Option* option_;
 };
 
-/// A verb while it is described, and afterwards the values that the command line gave it. It lives as long as its
-/// CommandLine, so the verb's action may refer to it.
+/// A verb of the command line. It is described first, and holds the values from the command line afterwards. It lives
+/// as long as its CommandLine, so the verb's action may refer to it.
 class Command {
   public:
     Command(const Command&) = delete;
@@ -76,7 +76,7 @@ class Command {
     ~Command();
 
     /// Adds an option. `names` is, for example, `-p,--policy`, or `NAME` for a positional. --help lists options in the
-    /// order of these calls. Linking fails for a type of Value that is missing in the list at the end of cli.cpp.
+    /// order of these calls. If the type Value is not in the list at the end of cli.cpp, linking fails.
     template <class Value>
     Option option(std::string names, Value& value, std::string help);
     /// Adds an option for a whole number, or for a list of them, within limits that Value can hold. Any other text is
@@ -91,21 +91,22 @@ class Command {
     void hidden_group(std::string heading);
 
     /// Declares the words that may follow --help, for a verb whose options depend on a choice. Returns the word after
-    /// --help, or else the value of `option` if --help is given, or else an empty string.
+    /// --help. If there is no such word, returns the value of `option` if --help is given, and otherwise an empty
+    /// string.
     /// Errors: throws Error (usage) if another word follows --help.
     std::string help_topic(const std::string& option, std::vector<std::string> topics);
     /// Replaces the texts before and after the options. The help then lists no verbs.
     void texts(const std::string& help, std::string notes);
 
-    /// Requires one of `rows` on the command line. Only that one is described.
+    /// Requires that the command line names one of the verbs in `rows`. Only the verb that it names is described.
     void verbs(std::span<const VerbRow* const> rows);
-    /// Returns whether the next word names one of `rows`. If it does, only that verb is described, and the caller must
-    /// not add options of its own.
+    /// Returns whether the next word of the command line names one of the verbs in `rows`. If it does, this verb is
+    /// described, and the caller must not add its own options.
     bool goes_on_with(std::span<const VerbRow* const> rows);
     void runs(std::function<Exit()> action);
 
-    /// Collects in rest() the words that belong to no option, instead of reporting an error. Even -inf looks like an
-    /// option.
+    /// Accepts words that belong to no option, instead of reporting an error. rest() returns them. Words such as -inf
+    /// look like options and are collected too.
     void allow_rest();
 
     std::vector<std::string> rest() const;
@@ -122,10 +123,10 @@ class Command {
 
     CLI::App* app_;
     Reading* reading_;
-    std::size_t next_word_;  // index into the command line, after this verb's name
+    std::size_t next_word_;  // index of the word that follows this verb's name on the command line
     std::string notes_;
     std::string group_ = "Options";
-    bool is_hidden_ = false;  // of the options that are added next
+    bool is_hidden_ = false;  // whether the options that are added next are hidden
     std::vector<std::string> topics_{};
     std::span<const VerbRow* const> rows_{};    // the verbs that may be named on this command line
     std::span<const VerbRow* const> listed_{};  // the verbs that --help lists

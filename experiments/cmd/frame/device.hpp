@@ -17,7 +17,7 @@ inline constexpr int max_threads = 4096;
 
 struct DeviceChoice {
     std::string device = "cpu";           ///< cpu, cuda, cuda:1
-    std::string matrix_units = "native";  ///< on a GPU: native or emulated
+    std::string matrix_units = "native";  ///< native or emulated matrix units of a GPU
     int threads = 0;                      ///< threads on the CPU; 0: every core that this process may use
     std::string memory{};                 ///< memory to plan for, such as `8G`; if empty: memory_limit()
 
@@ -28,10 +28,11 @@ struct DeviceChoice {
 /// Adds --device, --matrix-units, --threads and --memory.
 void add_device_options(Command& verb, DeviceChoice& choice);
 
-/// Returns the chosen engine. Throws Error: usage for an unknown device, no_device for a GPU that does not exist.
+/// Returns the chosen engine. Throws Error (usage) for an unknown device, and Error (no_device) for a GPU that does not
+/// exist.
 std::unique_ptr<Backend> make_backend(const DeviceChoice& choice);
-/// Returns `count` engines for work in parallel, which divide the threads of the CPU between them. A GPU is always one
-/// engine.
+/// Returns engines that work in parallel. On the CPU there are `count` of them, and they share its threads. On a GPU
+/// there is always a single engine.
 std::vector<std::unique_ptr<Backend>> make_backends(const DeviceChoice& choice, int count);
 
 }  // namespace macheps::cmd

@@ -14,7 +14,7 @@ void eprint_text(std::string_view text) noexcept;
 /// Writes bytes unchanged, for redrawing a line of a terminal.
 void eprint_raw(std::string_view bytes) noexcept;
 
-/// Formats and writes. Each text among the values becomes one line of visible characters.
+/// Formats `values` and writes the result. Each value that is a text becomes one line of visible characters.
 template <class... Values>
 void eprint(ShownFormat<Values...> format, const Values&... values) {
     eprint_text(format_shown(format, values...));

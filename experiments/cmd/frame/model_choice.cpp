@@ -22,8 +22,8 @@ ModelConfig ModelChoice::config() const {
     model.layers = layers.value_or(model.layers);
     if (untied) model.tied = false;
     validate(model);
-    // Measured memory of the printed table for each layer. The verbs with these options have no --memory, so the limit
-    // is memory_limit().
+    // Measured memory, in bytes, that the table to be printed takes for each layer. The verbs that have the options of
+    // ModelChoice do not have --memory, so the limit is memory_limit().
     constexpr double bytes_a_layer = 150e3;
     if (const MemoryLimit limit = memory_limit();
         static_cast<double>(model.layers) * bytes_a_layer > static_cast<double>(limit.bytes)) {

@@ -11,7 +11,8 @@ namespace macheps::cmd {
 
 namespace {
 
-/// Fields whose option has a different name. Any other option has the name of its field, with dashes for underscores.
+/// Fields whose options have other names. All other options have the names of their fields, with dashes instead of
+/// underscores.
 constexpr std::pair<std::string_view, std::string_view> other_names[] = {
     {"data_file", "--data"}, {"directory", "--out"},          {"dump", "--dump-step"},
     {"formats", "--format"}, {"held_out_file", "--val-data"}, {"inputs_file", "--export-inputs"},
@@ -37,7 +38,7 @@ std::string with_options(const Command& verb, std::string_view text) {
         const std::string option = option_of(verb, word);
         out += text.substr(0, open);
         if (option == word) {
-            out += '`';  // the closing backquote may open the next word
+            out += '`';  // only the opening one: the closing one may open the next word
             text.remove_prefix(open + 1);
         } else {
             out += option;
@@ -46,7 +47,7 @@ std::string with_options(const Command& verb, std::string_view text) {
     }
 }
 
-/// Returns the options for a list of fields that is joined by ", ".
+/// Replaces each field by its option in `fields`, a list of fields that are separated by ", ".
 std::string options_of(const Command& verb, std::string_view fields) {
     const std::size_t comma = fields.find(", ");
     if (comma == fields.npos) return option_of(verb, fields);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes to stdout. Nothing else does, except --help. Texts contain names from inputs, so only visible characters are
-// written (core/text/shown.hpp).
+// Writes to stdout. Except for --help, all output to stdout goes through these functions. Texts contain names from
+// inputs, so only visible characters are written (core/text/shown.hpp).
 #pragma once
 #include "core/text/shown.hpp"
 
@@ -9,7 +9,7 @@
 
 namespace macheps::cmd {
 
-/// Writes complete lines. The caller makes each name in them one line, with shown() or printable().
+/// Writes complete lines. The caller must pass names through shown() or printable(), so that each name is on one line.
 void print_text(std::string_view text);
 /// Writes complete lines and flushes. Throws Error (cannot_write).
 void print_now(std::string_view text);
@@ -18,7 +18,7 @@ void print_coloured(std::string_view text);
 /// Writes binary results.
 void print_bytes(const void* bytes, std::size_t count);
 
-/// Formats and writes. Each text among the values becomes one line of visible characters.
+/// Formats `values` and writes the result. Each value that is a text becomes one line of visible characters.
 template <class... Values>
 void print(ShownFormat<Values...> format, const Values&... values) {
     print_text(format_shown(format, values...));

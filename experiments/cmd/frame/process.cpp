@@ -20,7 +20,7 @@ namespace macheps::cmd {
 
 namespace {
 
-/// Writes a text as one line of visible characters. If the text already is one, no memory is allocated.
+/// Writes a text as one line of visible characters. If the text needs no change, no memory is allocated.
 void tell_line(std::string_view text) noexcept {
     try {
         if (is_printable_lines(text) && text.find('\n') == text.npos && text.size() <= longest_error)
@@ -30,7 +30,7 @@ void tell_line(std::string_view text) noexcept {
     }
 }
 
-/// Writes a line in pieces. Joining them needs memory, and memory may be what has run out.
+/// Writes a line in pieces. Joining the pieces needs memory, and the error to report may be a lack of memory.
 void say(std::string_view what, std::string_view fix = {}) noexcept {
     eprint_text("macheps: ");
     tell_line(what);
@@ -38,7 +38,7 @@ void say(std::string_view what, std::string_view fix = {}) noexcept {
     eprint_text("\n");
 }
 
-/// Returns whether the error means that something could not be written, as opposed to found or read.
+/// Returns whether the error is about writing a file, and not about finding or reading it.
 bool is_about_writing(const std::error_code& code) {
     for (const int error : {ENOSPC, EDQUOT, EFBIG, EROFS}) {
         if (code == std::error_code(error, std::generic_category())) return true;
@@ -46,15 +46,15 @@ bool is_about_writing(const std::error_code& code) {
     return false;
 }
 
-/// Handles failures that no handler in main can catch: those before main, and those in the handlers themselves.
+/// Handles failures that no handler in main can catch: failures before main, and failures in the handlers themselves.
 [[noreturn]] void end_program() noexcept {
     if (std::current_exception() != nullptr) _exit(explain_current_exception());
     say("an exception could not be handled", " (this is a defect: please report it)");
     _exit(defect_exit);
 }
 
-/// Runs before the constructors of all other global objects. If an allocation in one of them fails, the program then
-/// ends with an error message, and their computations use the default floating-point modes.
+/// Runs before the constructors of all other global objects. Their computations then use the default floating-point
+/// modes, and if an allocation in one of them fails, the program ends with an error message.
 [[gnu::constructor(101)]] void begin_program() {
     std::set_terminate(end_program);
     set_default_float_modes();
@@ -95,8 +95,9 @@ int explain_current_exception() noexcept {
 void settle_process() {
     for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
         if (::fcntl(descriptor, F_GETFD) >= 0 || errno != EBADF) continue;
-        // open() returns the lowest free number, and all lower descriptors are open by now. Each is opened in the wrong
-        // direction, so that reading or writing it still fails.
+        // open() returns the lowest free number, which is `descriptor`, because all lower descriptors are open by now.
+        // Standard input is opened only for writing, and the other two only for reading, so that reading or writing
+        // them still fails.
         (void)!::open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY);
     }
     std::signal(SIGXFSZ, SIG_IGN);

@@ -5,9 +5,9 @@
 namespace macheps::cmd {
 
 /// Prepares the process. main calls it first. It
-/// - opens closed descriptors among 0 to 2 as /dev/null. Otherwise the next file that is opened could get the number of
-///   stderr, and progress would be written into the rows of a run. Data printed on a stdout that was closed still
-///   counts as not written;
+/// - opens /dev/null as each of the descriptors 0 to 2 that is closed. Otherwise, the next file to be opened could get
+///   the number of stderr, and progress would be written into that file, such as the rows of a run. Data printed on a
+///   stdout that was closed still counts as not written;
 /// - sets the default floating-point modes, whatever modes a library set while it was loaded;
 /// - ignores the signal that a limit on the size of files (ulimit -f) causes. A write beyond the limit then fails as on
 ///   a full disk, and the program does not end.

@@ -18,7 +18,7 @@
 
 namespace macheps::cmd {
 
-/// Form of the rows on stdout.
+/// The form in which rows are printed to stdout, as the options choose it.
 struct RowForm {
     bool csv = false, table = false, json = false;
 

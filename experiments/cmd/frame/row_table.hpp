@@ -19,20 +19,21 @@ enum class Align : std::uint8_t { left, right };
 /// A line of a table, not aligned yet.
 using TextCells = std::vector<std::string>;
 
-/// Returns the lines with aligned columns, two spaces between them, and without spaces or line ends at the end. An
-/// empty cell becomes `-`. Columns beyond the length of `alignment` are aligned to the left.
+/// Returns the lines with aligned columns. There are two spaces between columns. Lines have no trailing spaces and no
+/// line ends. An empty cell becomes `-`. Columns beyond the length of `alignment` are aligned to the left.
 std::vector<std::string> aligned_lines(const std::vector<TextCells>& lines, const std::vector<Align>& alignment = {});
 /// Returns the lines as one text, each with a line end.
 std::string joined_lines(const std::vector<std::string>& lines);
 
-/// Returns a scalar as the text of a cell: nothing for null, `1` or `0` for a bool, a number in the shortest decimals.
+/// Returns a scalar as the text of a cell: an empty text for null, `1` or `0` for a bool, and a number with the fewest
+/// digits that read back exactly.
 std::string cell_text(const Json& value);
 
 /// Returns a line of CSV with its line end.
 std::string csv_line(const TextCells& cells);
 
-/// Reads one value of a row: a member, a member function or a lambda. An empty std::optional becomes null, and an
-/// infinity or NaN becomes a word.
+/// A function that reads one value of a row. It is made from a pointer to a member, from a member function or from a
+/// lambda. An empty std::optional becomes null, and an infinity or NaN becomes a word.
 template <class Row>
 class RowValue {
   public:
@@ -47,11 +48,11 @@ class RowValue {
     std::function<Json(const Row&)> get_{};
 };
 
-/// Overrides for a column whose cells are not printed like its value.
+/// How the cells of a column are printed. By default, they are printed like the column's value.
 template <class Row>
 struct RowCell {
     using Text = std::function<std::string(const Row&)>;
-    Text table{};  ///< the cell of the table. Default: that of the CSV
+    Text table{};  ///< the cell of the table. Default: the cell of the CSV
     Text csv{};    ///< the cell of the CSV, before it is quoted. Default: cell_text(value)
     Align align = Align::left;
     bool is_in_json_only = false;
@@ -61,9 +62,9 @@ struct RowCell {
 /// column without a value is not in JSON.
 template <class Row>
 struct RowColumn {
-    std::string key;  ///< of JSON and CSV
+    std::string key;  ///< name in JSON and CSV
     RowValue<Row> value{};
-    std::string_view heading{};  ///< of the table
+    std::string_view heading{};  ///< heading in the table
     RowCell<Row> cell{};
 
     bool is_in_csv() const { return !key.empty() && !cell.is_in_json_only; }
@@ -108,7 +109,7 @@ class RowTable {
         return csv_header() + csv_lines(rows);
     }
 
-    /// Returns the lines of the table: the headings, then a line for each row. No line ends.
+    /// Returns the lines of the table: the headings, then a line for each row. The lines have no line ends.
     template <class Rows>
     std::vector<std::string> lines(const Rows& rows) const {
         std::vector<TextCells> lines{
@@ -133,7 +134,7 @@ class RowTable {
     static const Row& row_of(const Row& row) { return row; }
     static const Row& row_of(const Row* row) { return *row; }
 
-    /// Returns `cell` of each column that is in one of the forms.
+    /// Returns the texts cell(column) of all columns for which `is_in` returns true.
     template <class Cell>
     TextCells cells(bool (Column::*is_in)() const, const Cell& cell) const {
         TextCells all;

@@ -62,7 +62,7 @@ void UnheldCounts::tell_notes() const {
     for (std::size_t p = 0; p < property_names.size(); ++p) {
         const Found& found = found_[p];
         if (found.count == 0) continue;
-        // If a format has no zero, the note about zeros covers -0.
+        // If the format has no zero at all, the note about zeros also counts -0.
         if (property_names[p].value == Property::negative_zero && !can_hold(to_, Property::zero)) continue;
         eprint("note: {} has no {}: {} {}, the first at {}: {} became {} ({})\n", format_name(to_),
                property_names[p].noun, found.count, found.count == 1 ? "element" : "elements", found.first,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Properties that a conversion loses because the format cannot hold them: notes on stderr, and the option --refuse.
+// Reports the properties that a conversion loses because the target format cannot hold them. Notes on stderr count the
+// elements. With the option --refuse, the conversion fails instead.
 #pragma once
 #include "core/property.hpp"
 #include "experiments/cmd/frame/cli.hpp"
@@ -13,7 +14,7 @@
 
 namespace macheps::cmd {
 
-/// Adds `--refuse` to a verb: names of properties, or `all`.
+/// Adds the option `--refuse` to a verb. Its values are names of properties, or `all`. They are stored in `names`.
 void add_refuse_option(Command& verb, std::vector<std::string>& names);
 
 /// Returns the properties with these names. Throws Error (usage) for any other name.

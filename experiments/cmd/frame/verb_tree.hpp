@@ -10,7 +10,7 @@ namespace macheps::cmd {
 
 struct OptionEntry {
     std::vector<std::string> names;    ///< `-p`, `--policy`, in this order; for a positional: `NAME`
-    std::string kind;                  ///< value_kind, INT, TEXT, ...; empty for a flag
+    std::string kind;                  ///< a name from value_kind, or INT, TEXT, ...; empty for a flag
     std::vector<std::string> choices;  ///< the allowed values, if there is a fixed list of them
     std::string description, default_text;
     std::string group;                         ///< heading that the option is listed under
@@ -37,8 +37,8 @@ struct VerbEntry {
     bool needs_verb = false;  ///< whether the verb does nothing by itself
 
     std::string name() const;  ///< `policy diff`
-    /// Returns the headings of the options that are not hidden, in the order of their first options. --help does not
-    /// count, because it is the first option and is listed under the last heading.
+    /// Returns the headings of the options that are not hidden, in the order of their first options. The option --help
+    /// is ignored: it is the first option, but help lists it under the last heading.
     std::vector<std::string> groups() const;
 };
 

@@ -11,7 +11,7 @@ namespace macheps::cmd::machine {
 
 struct EvalOptions {
     std::string path;                  ///< `-`: stdin
-    std::vector<std::string> engines;  ///< names of instruction_engines; every line runs on each
+    std::vector<std::string> engines;  ///< names from instruction_engines(); each engine computes every line
     std::size_t shown = 10;            ///< mismatches printed in full
     bool json = false;
 };

@@ -145,7 +145,7 @@ std::string evidence_text(const Machine& m) {
     return m.measured.empty() ? evidence : fmt::format("{}: {}", evidence, measured_words(m));
 }
 
-/// Returns the number, or nothing if the machine has no such parameter.
+/// Returns `number`, which is a parameter of a machine, or nothing if the machine does not have this parameter.
 std::optional<int> number_if(bool has_it, int number) { return has_it ? std::optional(number) : std::nullopt; }
 
 RowTable<Machine> machine_table() {
@@ -182,7 +182,7 @@ Exit list(bool csv, bool json) {
 
 constexpr int indent = 14, line_width = 110;
 
-/// Appends `name` and words, in lines of bounded width.
+/// Appends `name` and, in the column to its right, `words`, broken into lines of at most line_width characters.
 void append_words(std::string& text, std::string_view name, std::string_view words) {
     text += fmt::format("{:<{}}", name, indent);
     int column = indent;
@@ -219,7 +219,7 @@ void append_block(std::string& text, std::string_view name, std::string_view lin
 constexpr const char* unverified_text =
     "this program has recorded no trace on such a device, so the bits rely on the source alone";
 
-/// Returns a date such as `2026-11-26`, or the first and the last date if they differ.
+/// Returns the date of the traces, such as `2026-11-26`, or the first and the last date if they differ.
 std::string dates_of(const evidence::DeviceEvidence& device) {
     return device.first_date == device.last_date ? device.first_date : device.first_date + " to " + device.last_date;
 }
@@ -280,9 +280,9 @@ std::string show_text(const Machine& m) {
     append_words(text, "source", m.source);
     bool is_first = true;
     for (const DisputedPoint& point : disputed_points(m)) {
-        append_words(
-            text, is_first ? "disputed" : "",
-            fmt::format("{} ({}): taken {}; elsewhere {}", point.question, point.field, point.taken, point.others));
+        append_words(text, is_first ? "disputed" : "",
+                     fmt::format("{} ({}): in this model, {}; in other sources, {}", point.question, point.field,
+                                 point.taken, point.others));
         is_first = false;
     }
     return text;

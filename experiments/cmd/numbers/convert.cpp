@@ -93,7 +93,8 @@ struct Conversion {
 
     std::uint64_t operator()(std::uint64_t container, std::uint64_t element) const {
         const RandomBits random{.value = round == Round::stochastic ? random_bits(key, element) : 0, .bits = 32};
-        // fp32 and fp64 numbers are encoded with the payload of a NaN, which some profiles keep.
+        // Numbers in fp32 and fp64 are encoded directly, so that a NaN keeps its payload. Some profiles copy it to the
+        // code.
         if (from == fp32) return encoded(bit_cast<float>(static_cast<std::uint32_t>(container)), random);
         if (from == fp64) return encoded(bit_cast<double>(container), random);
         // Numbers of narrower formats go through fp32, as in libraries. fp32 holds each of them exactly.
@@ -108,7 +109,7 @@ struct Conversion {
     }
 };
 
-/// Reads the next bytes of stdin: `most`, or fewer if it ends before.
+/// Reads the next `most` bytes of stdin, or fewer if stdin ends first.
 std::string read_some(std::size_t most) {
     std::string bytes(most, '\0');
     bytes.resize(std::fread(bytes.data(), 1, most, stdin));
@@ -190,7 +191,7 @@ Exit run(const Command& verb, const Arguments& a) {
              .exit = Exit::usage});
     }
     const std::size_t in_bytes = element_bytes(convert.from);
-    constexpr std::size_t piece = std::size_t{1} << 19;  // bytes, of whole elements
+    constexpr std::size_t piece = std::size_t{1} << 19;  // in bytes; consists of whole elements
     std::uint64_t element = 0;
     UnheldCounts unheld(to, refused);
     for (;;) {

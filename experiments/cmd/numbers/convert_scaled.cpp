@@ -29,7 +29,7 @@ using namespace files;
 namespace {
 
 constexpr std::array<const char*, 5> own_options{"IN", "--output", "--granularity", "--scale-rule", "--axis"};
-/// Options that have no effect with scales, because values are fp32 and a scaled cast saturates.
+/// Options of a conversion without scales. A conversion with scales always reads fp32 values and saturates.
 constexpr std::array<const char*, 3> other_options{"--from", "--profile", "--saturate"};
 
 bool is_given(const Command& verb, const std::string& option) {
@@ -138,7 +138,7 @@ Exit ScaledConversion::run(const Command& verb, const Format& to, Round round, s
                        rows, columns);
     CpuBackend backend;
     const ScaledArray made = scale_array(backend, how, values, rows, columns);
-    UnheldCounts unheld(to, refused);  // a scale is positive and finite: it changes no property
+    UnheldCounts unheld(to, refused);  // scaling changes no property, because scales are positive and finite
     for (std::size_t i = 0; i < values.size(); ++i) unheld.observe(values[i], i, made.codes[i]);
     publish(output, npz_of(made, to, array.shape));
     unheld.tell_notes();

@@ -69,7 +69,8 @@ double min_normal(const NamedFormat& n) { return Format::power_of_two(n.format.e
 
 bool has_exponent(const NamedFormat& n) { return n.format.encoding != Encoding::fixed_point; }
 
-/// Returns a number that belongs to a format's exponent, or nothing for a fixed-point format.
+/// Returns `value`, a property of the format's exponent. Returns nothing for a fixed-point format, which has no
+/// exponent.
 template <class Value>
 std::optional<Value> of_exponent(const NamedFormat& n, Value value) {
     return has_exponent(n) ? std::optional(value) : std::nullopt;
@@ -84,8 +85,8 @@ Json aliases_json(const NamedFormat& n) {
     return aliases;
 }
 
-/// CSV and table show small numbers as hexadecimal floats, and the special values in words. The CSV has a column for
-/// the aliases of each system.
+/// Describes the columns of the output. The CSV and the table show small numbers as hexadecimal floats, and special
+/// values as words. The CSV has one more column for each system, with the names that this system gives to the formats.
 RowTable<NamedFormat> format_table() {
     using Row = const NamedFormat&;
     const auto min_normal_text = [](Row n) { return has_exponent(n) ? hex_float(min_normal(n)) : ""; };
@@ -149,7 +150,7 @@ std::string as_profiles() {
             const Format& f = named.format;
             if (f.bits > 16 || f.padding != 0 || !has_format(row, f)) continue;
             const Round round = row.profile.default_round(f);
-            // Beyond every tie of the format, and still in the range of fp32.
+            // `beyond` is larger than every midpoint between numbers of the format, but still finite in fp32.
             const double largest = decode64(f, f.max_finite_code());
             const auto beyond = static_cast<float>(std::min(1.5 * largest, 0x1.fffffep127));
             std::vector<std::string> cells;

@@ -37,8 +37,8 @@ a block before its cast. `scale` multiplies the tensor of that step, and `scale_
 its codes. Under NVFP4, `scale_inv` includes the scale of the whole tensor.
 
 CSV:
-  step (from 1), amax, scale, scale_inv: shortest decimals that read back as the double of that
-  fp32 number
+  Columns step (from 1), amax, scale and scale_inv. Each fp32 number is converted to double, and
+  written with the fewest digits that read back exactly.
 
 JSON:
   [{the same names: numbers, "inf", "nan"}, ...])";
@@ -55,12 +55,12 @@ float amax_of(const std::string& text, const char* option) {
     if (const auto value = parse_number(text)) return static_cast<float>(*value);
     throw Error({.what = fmt::format("'{}' is not a number", text),
                  .where = option,
-                 .fix = "use 0 or more, inf or nan",
+                 .fix = "use a number of 0 or more, inf or nan",
                  .exit = Exit::usage});
 }
 
-/// JSON and CSV show the fp32 number with all digits that a double needs. The table shows the shortest decimals that
-/// distinguish fp32 numbers.
+/// Returns the column of an fp32 number. JSON and CSV print the number as a double, with as many digits as a double
+/// needs. The table prints the shortest decimal that identifies the fp32 number.
 RowColumn<ScaleTraceStep> fp32_column(const char* name, float ScaleTraceStep::*member, Align align) {
     return {name,
             [=](const ScaleTraceStep& step) { return double{step.*member}; },

@@ -65,7 +65,7 @@ struct Arguments {
     std::array<std::string, 8> values{};  ///< in the order of key_options
 };
 
-/// An option for a key that some kinds of scaler have.
+/// An option that sets a key of the loss scaler. Not every kind of loss scaler has the key.
 struct KeyOption {
     const char *name, *key, *value, *help;
 };
@@ -89,8 +89,8 @@ const ScalerKey* find_key(const ScalerKind& kind, std::string_view name) {
     return key == kind.keys.end() ? nullptr : &*key;
 }
 
-/// Sets a key. Errors: throws Error (usage) that names `option`. For a key that the kind does not have, it lists the
-/// kinds that have it.
+/// Sets a key of the loss scaler. Errors: throws Error (usage), whose text names `option`. If the kind of loss scaler
+/// does not have the key, the text also lists the kinds that have it.
 void set(LossScalerConfig& config, std::string_view name, std::string_view value, const std::string& option) {
     if (const ScalerKey* key = find_key(*config.kind, name)) {
         try {
@@ -131,7 +131,7 @@ LossScalerConfig config_of(const Arguments& a) {
     return config;
 }
 
-/// Describes what a step did.
+/// Returns the effects of a step in words, such as `overflow: skipped, backs off`.
 std::string words_for(const ScalerStep& row) {
     std::string text;
     const auto say = [&](const std::string& words) { text += (text.empty() ? "" : ", ") + words; };

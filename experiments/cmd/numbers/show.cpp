@@ -82,7 +82,8 @@ std::string option_suggestion(const std::string& option) {
     return (near.empty() ? "" : fmt::format("did you mean '{}'? ", near)) + "see macheps show --help";
 }
 
-/// A number as typed; with --bits also the code, because a number cannot keep its NaN payload and unused bits.
+/// The number that the user typed. With --bits, the user types a code. The code is kept too, because `number` does not
+/// store the payload of a NaN or the unused bits of a code.
 struct Typed {
     ExactNumber number;
     std::optional<std::uint64_t> code{};
@@ -196,7 +197,8 @@ std::vector<std::string_view> names_of(PropertySet properties) {
     return names;
 }
 
-/// Returns a line for each property that some formats cannot hold, with the results of their conversions.
+/// Returns a line for each property that some formats cannot hold. The line lists these formats, each with the value to
+/// which the number is converted.
 std::string notes(const std::vector<Shown>& rows) {
     std::string text;
     for (const PropertyName& property : property_names) {

@@ -62,7 +62,7 @@ struct AdviseArguments {
     bool json = false, toml = false;
 };
 
-/// Comparison of the policy or config in --have with the first advice.
+/// Comparison of the policy or config that --have names with the policy that is advised first.
 struct Had {
     std::vector<Disagreement> disagreements;
     std::vector<Finding> findings;  ///< errors, warnings and contradictions of a config
@@ -104,8 +104,9 @@ AdviceAsked asked_of(const AdviseArguments& a) {
     return asked;
 }
 
-/// Returns the bytes per parameter that the model needs from step to step under an advice. Returns nothing for
-/// adapters, because their number of parameters is not known.
+/// Returns the bytes per parameter that a model keeps from one step to the next if it is trained with the advised
+/// policy. For inference, only the weights count. Returns nothing for adapters, because their number of parameters is
+/// not known.
 std::optional<ParameterBytes> bytes_of(const Advice& advice, Goal goal) {
     if (goal == Goal::lora) return {};
     const SiteList sites = model_sites(named_size("base").model);
@@ -191,13 +192,13 @@ std::string advice_text(const AdviseArguments& a, const AdviceAsked& asked, cons
         const std::vector<std::int64_t> unfit = unfit_sides(rule, asked.sides);
         for (const std::int64_t side : unfit) {
             const std::int64_t next = (side / rule.multiple_of + 1) * rule.multiple_of;
-            rules += fmt::format("              {} is not a multiple; the next one is {}\n", side, next);
+            rules += fmt::format("              {} is not a multiple; the next multiple is {}\n", side, next);
         }
         if (unfit.empty() && !asked.sides.empty()) rules += "              every given side is a multiple\n";
     }
     if (!rules.empty()) text += "\nsides of linears\n" + rules;
     if (!had) return text;
-    text += fmt::format("\n{} against {}\n", a.have, all.front().policy);
+    text += fmt::format("\n{} compared with {}\n", a.have, all.front().policy);
     for (const Disagreement& each : had->disagreements) {
         text +=
             fmt::format("  {}: {}, advised {}: {} [{}]\n", each.what, each.have, each.advised, each.why, each.source);

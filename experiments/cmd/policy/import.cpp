@@ -69,7 +69,7 @@ Exit codes:
   1  a finding is an error
   3  a file is not a config)";
 
-/// Endings of file names that mark configs.
+/// A file whose name has one of these endings is a config.
 const std::set<std::string> config_endings{".json", ".yaml", ".yml", ".args"};
 
 struct ImportArguments {
@@ -127,7 +127,7 @@ bool has_finding(const ImportResult& result, const Finding& wanted) {
 std::vector<Finding> findings_only_in(const ImportResult& here, const ImportResult& there) {
     std::vector<Finding> only;
     for (const Finding& one : here.findings) {
-        // A default is reported by the field that it decides.
+        // Findings about defaults are left out. The comparison of fields already reports changed defaults.
         if (one.code != FindingCode::defaulted && !has_finding(there, one)) only.push_back(one);
     }
     return only;
@@ -256,7 +256,7 @@ void describe_import(Command& verb) {
     const auto a = std::make_shared<ImportArguments>();
     verb.option("FILE", a->files,
                 "Files of one framework and key=value overrides, which form one config (later ones win). "
-                "A file that another file names is read as the value of that key")
+                "If a key names another of the files, that file is read as the value of the key")
         .required()
         .takes(value_kind::file);
     a->choice.add_options(verb);

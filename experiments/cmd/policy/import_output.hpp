@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Output of `policy import`: a table for people, JSON, SARIF for code scanning, and annotations of a workflow.
+// Output of `policy import` in four forms: a table for people, JSON, SARIF for code scanning, and annotations that a
+// GitHub workflow shows.
 #pragma once
 #include "experiments/cmd/frame/json.hpp"
 #include "experiments/configs/import.hpp"
@@ -11,7 +12,7 @@ namespace macheps::cmd::policies {
 
 /// Returns the resolved fields, then the findings, errors first.
 std::string import_table(const configs::ImportResult& result);
-/// Returns only the findings, as in the table.
+/// Returns the findings alone, in the form in which the table prints them.
 std::string finding_lines(std::span<const configs::Finding> findings);
 /// Returns the number of findings of each code: "E 1, W 2, N 3".
 std::string finding_counts(std::span<const configs::Finding> findings);

@@ -66,7 +66,7 @@ std::string finding_lines(std::span<const Finding> findings) {
         else
             text += finding_line(one);
     }
-    // Keys that decide nothing about precision share one line.
+    // All keys that do not affect the arithmetic are listed in one line.
     if (!inert.empty())
         text += fmt::format("I {} no format, rounding or scale: {}\n",
                             inert.size() == 1 ? "1 key affects" : fmt::format("{} keys affect", inert.size()),

@@ -26,7 +26,7 @@ constexpr double usual_trainable = 0.01;
     throw Error({.what = std::move(what), .where = option, .fix = std::move(fix), .exit = Exit::usage});
 }
 
-/// Unit of a whole table, so that its numbers can be compared.
+/// Unit in which all numbers of a table are printed, so that they can be compared.
 struct Unit {
     std::string_view name;
     double bytes;
@@ -83,8 +83,8 @@ struct MemoryChoice::Row {
 
 void MemoryChoice::add_options(Command& verb) {
     const Option params = verb.option("--params", params_,
-                                      "Print the bytes of a model with this many parameters (7.5e9, 7.5B). "
-                                      "They are compared with the recipes of training systems. "
+                                      "Print the bytes of a model with this many parameters (7.5e9, 7.5B), "
+                                      "next to the bytes that recipes of training systems need. "
                                       "Default: print the rows of sites");
     verb.integer("--shards", shards_, {1, training::max_size},
                  "Number of ranks that share the sharded state. Default: 1")
@@ -138,8 +138,8 @@ std::optional<ActivationShape> MemoryChoice::shape(const ModelChoice& model) con
         refuse("activations", fmt::format("missing: {}", fmt::join(missing, ", ")),
                "give --layers, --width, --heads and --context together");
     if (*width_ % *heads_ != 0)
-        refuse("--heads", fmt::format("{} heads do not divide a width of {}", *heads_, *width_),
-               "give a divisor of the width");
+        refuse("--heads", fmt::format("the number of heads, {}, does not divide the width, {}", *heads_, *width_),
+               "give a number of heads that divides the width");
     return ActivationShape{.layers = static_cast<double>(*model.layers),
                            .width = static_cast<double>(*width_),
                            .heads = static_cast<double>(*heads_),
@@ -200,7 +200,7 @@ std::string MemoryChoice::text(const std::string& name, const MemoryRecipe& own,
     const std::int64_t shards = shards_.value_or(1);
     std::string text =
         fmt::format("memory       {} for {:g} parameters and Adam{}\n\n", unit.name, parameters_of(params_),
-                    shards == 1 ? "" : fmt::format("; zero1 to zero3: bytes of each of {} ranks", shards));
+                    shards == 1 ? "" : fmt::format("; zero1 to zero3: bytes per rank, with {} ranks", shards));
     const auto line = [&](const std::string& title, const std::vector<std::string>& cells, std::string_view summary) {
         text += fmt::format("{:<{}}", title, widest);
         for (const std::string& each : cells) text += fmt::format("  {:>10}", each);
@@ -230,8 +230,8 @@ std::string MemoryChoice::text(const std::string& name, const MemoryRecipe& own,
         line(row.name, cells, row.summary);
     }
     text +=
-        "\nEACH: bytes per parameter. CASTS: low-precision copies of the weights, alive from forward to backward, in "
-        "none of the sums.\n";
+        "\nEACH: bytes per parameter. CASTS: low-precision copies of the weights, kept from the forward to the "
+        "backward pass; no other column includes them.\n";
     if (!has_activations) text += "For the activations, give --layers, --width, --heads and --context.\n";
     return text;
 }

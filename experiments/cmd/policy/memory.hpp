@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps policy explain --params N`: the bytes of a model of that many parameters.
+// `macheps policy explain --params N`: the bytes of a model with N parameters.
 #pragma once
 #include "experiments/cmd/frame/cli.hpp"
 #include "experiments/cmd/frame/json.hpp"
@@ -24,9 +24,9 @@ class MemoryChoice {
     /// Returns the samples of a micro-batch, or nothing if --batch was not given.
     std::optional<std::int64_t> batch() const { return batch_; }
 
-    /// Each of these functions returns a table of the bytes under memory recipes. The first row is for `own` and is
-    /// called `name`. The other rows are for recipes of training systems. The functions throw Error (usage) for
-    /// impossible sizes.
+    /// Each of these functions returns a table with the bytes of the model. Each row is for one memory recipe. The
+    /// first row is for the recipe `own` and is called `name`. The other rows are for recipes of training systems. The
+    /// functions throw Error (usage) for impossible sizes.
     std::string text(const std::string& name, const policy::MemoryRecipe& own, const ModelChoice& model) const;
     std::string csv(const std::string& name, const policy::MemoryRecipe& own, const ModelChoice& model) const;
     Json json(const std::string& name, const policy::MemoryRecipe& own, const ModelChoice& model) const;

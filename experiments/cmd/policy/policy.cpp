@@ -177,7 +177,8 @@ Json machines_json(const ResolvedPolicy& policy) {
     return json;
 }
 
-/// Returns the machines of a policy, each once. They are those of the tiny gpt2, which has every kind of matmul.
+/// Returns the machines that a policy uses, each once. Resolves the policy for the tiny gpt2, because this model has
+/// every kind of matmul.
 std::vector<std::string_view> machine_names(const Policy& policy) {
     const ResolvedPolicy resolved = resolve(policy, model_sites(named_size("tiny").model));
     std::vector<std::string_view> names;
@@ -277,7 +278,7 @@ Exit diff(const Arguments& a) {
     } else if (a.csv) {
         print_text(difference_rows().csv(list));
     } else if (list.empty()) {
-        print("{} and {} do the same to {}\n", name_a, name_b, a.model.describe());
+        print("{} and {} are equivalent for {}\n", name_a, name_b, a.model.describe());
     } else {
         print_text(difference_table(list, name_a, name_b));
     }
@@ -390,7 +391,7 @@ void describe_show(Command& verb) {
     verb.runs([a] { return show(*a); });
 }
 
-/// Adds the options that choose the rows and their form, for `explain` and `diff`.
+/// Adds the options of `explain` and `diff` that select the rows and choose between text, JSON and CSV.
 void describe_rows(Command& verb, Arguments& a) {
     verb.option("--sites", a.sites, "Print only rows whose site or site:slot matches this pattern. Default: all rows");
     const Option json = verb.flag("--json", a.json, "Print as JSON");
@@ -398,7 +399,7 @@ void describe_rows(Command& verb, Arguments& a) {
 }
 
 void describe_config(Command& verb, Arguments& a) {
-    verb.group("If a policy is a framework's config");
+    verb.group("Options for a framework's config");
     a.import.add_options(verb);
 }
 
@@ -407,7 +408,7 @@ void describe_explain(Command& verb) {
     verb.group("Policy, model and output");
     verb.option("NAME", a->name, any_help).required().takes(value_kind::policy);
     a->model.add_options(verb);
-    verb.flag("--fold", a->fold, "Print one `block.*` for all blocks if they are equal");
+    verb.flag("--fold", a->fold, "Print the rows of all blocks once, as `block.*`, if the blocks are equal");
     describe_rows(verb, *a);
     verb.group("Memory");
     a->memory.add_options(verb);

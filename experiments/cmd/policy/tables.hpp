@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Output of `macheps policy explain` for a model: rows of slots, rows of tensors, and bytes.
+// Output of `macheps policy explain` for a model: a table of slots, a table of tensors, and the bytes that the model
+// needs.
 #pragma once
 #include "experiments/cmd/frame/json.hpp"
 #include "experiments/cmd/frame/row_table.hpp"
@@ -21,9 +22,9 @@ std::vector<configs::TensorRow> fold_blocks(std::vector<configs::TensorRow> rows
 RowTable<policy::ResolvedPolicy::Row> row_table();
 RowTable<configs::TensorRow> tensor_table();
 
-/// Returns a line with the number of linears whose operands have 8 bits or fewer, out of those for which rules ask for
-/// that, and a line with the reason for each linear that is left out. Returns an empty text if there are none of
-/// either.
+/// Returns a line such as `3 of 4 in 8 bits or fewer`: a rule requests operands of 8 bits or fewer for 4 linears, and 3
+/// linears have them. Adds a line with the reason for each linear that is left out. Returns an empty text if no rule
+/// requests such operands and no linear is left out.
 std::string linears_text(const policy::ResolvedPolicy& policy);
 Json linears_json(const policy::ResolvedPolicy& policy);
 /// Returns the reason for each linear that was left out.

@@ -24,7 +24,7 @@ using namespace training;
 namespace {
 
 constexpr const char* help =
-    R"(Joins the rows of a sweep's units into one set of files. The bytes do not depend on the shards.
+    R"(Joins the rows of a sweep's units into files that do not depend on the division into shards.
 
 Examples:
   macheps merge formats                     into the folder formats/merged

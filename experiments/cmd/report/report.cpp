@@ -60,8 +60,8 @@ Runs:
   page needs no network.
 
 Sweeps:
-  The report on a sweep shows settings x policies and the best learning rates. The report on more
-  than 200 directories is the same; the settings that differ are its axes.
+  The report on a sweep shows settings x policies and the best learning rates. A report on more
+  than 200 directories has the same form. Its axes are the settings that differ.
 
 Pictures:
   Without a browser on PATH (or in MACHEPS_BROWSER), use the button next to each chart of the page
@@ -113,7 +113,8 @@ std::filesystem::path page_of(const ReportOptions& options) {
     return page;
 }
 
-/// Adds a list for each kind of rows, under the name of its file.
+/// Adds a list for each kind of row that the log contains. Its key is the name of the file with these rows, up to the
+/// first dot.
 void put_measured_rows(Json& all, const Log& log) {
     const auto put = [&]<class Row>(const Log::Kind<Row>& kind) {
         const std::vector<Row>& rows = log.*kind.rows;
@@ -155,13 +156,13 @@ void check_fits_a_study(const ReportOptions& options) {
                                                    {options.diagnose, "--diagnose"}};
     for (const auto& [is_given, name] : others) {
         if (!is_given) continue;
-        throw Error(
-            {.what = fmt::format("this option is not available for a sweep or for more than {} directories",
-                                 max_joined_folders),
-             .where = name,
-             .fix = fmt::format("remove it, or pass at most {} run directories; a finished unit of a sweep is one",
-                                max_joined_folders),
-             .exit = Exit::usage});
+        throw Error({.what = fmt::format("this option is not available for a sweep or for more than {} directories",
+                                         max_joined_folders),
+                     .where = name,
+                     .fix = fmt::format("remove it, or pass at most {} run directories; a finished unit of a sweep "
+                                        "also counts as a run directory",
+                                        max_joined_folders),
+                     .exit = Exit::usage});
     }
 }
 
@@ -222,8 +223,8 @@ void describe(Command& verb) {
     const auto a = std::make_shared<ReportOptions>();
     verb.group("What to report");
     verb.option("DIR", a->folders,
-                "Run directories that `macheps train` wrote, the folder of a sweep, or CSV files. "
-                "The CSV files are those of `macheps gemm`, sum, solve and eval")
+                "Run directories that `macheps train` wrote, the folder of a sweep, or CSV files "
+                "that `macheps gemm`, sum, solve or eval wrote")
         .takes(value_kind::folder);
     verb.option("--margin", a->margin, "Margin of equivalence, in percent of the fp32 loss").shows_default();
     std::vector<std::string> gpus;
@@ -239,7 +240,7 @@ void describe(Command& verb) {
                 "Default: report.html in the first DIR, or the first file's name with the ending .html")
         .takes(value_kind::file);
     verb.flag("--small", a->small,
-              "Make a page of a few hundred kB, with fewer points, and with sites and exponents of one seed only");
+              "Make a page of a few hundred kB. It has fewer points, and sites and exponents of only one seed");
     const Option json = verb.flag("--json", a->json, "Print the summary as JSON");
     verb.flag("--csv", a->csv, "Print the summary as CSV").excludes(json).excludes(diagnose);
     verb.group("Pictures");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps report` for the folder of a sweep, or for more run directories than it joins in memory.
+// `macheps report` for the folder of a sweep, or for too many run directories to join in memory.
 #pragma once
 #include "core/error.hpp"
 #include "reports/findings/divergence.hpp"
@@ -9,8 +9,8 @@
 
 namespace macheps::cmd::report {
 
-/// Returns whether the folders are reported as settings x policies: the folder of a sweep, or more than
-/// max_joined_folders run directories.
+/// Returns whether the report is a table of settings x policies and not of runs. It is such a table for the folder of a
+/// sweep and for more than max_joined_folders run directories.
 bool is_study(const std::vector<std::filesystem::path>& folders);
 
 struct StudyReport {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps eval`: the error of formulas in any format, over all inputs or drawn ones, as CSV rows.
+// `macheps eval`: the error of formulas in any format, over all inputs or over random inputs, as CSV rows.
 #include "experiments/study/eval/eval.hpp"
 #include "core/format_table.hpp"
 #include "core/host/read_file.hpp"
@@ -130,9 +130,9 @@ double range_end(const std::string& text, const std::string& where) {
     return is_negative ? -x : x;
 }
 
-/// Reads ranges such as `--x -20:20 --y=0:inf`. The parser does not know these options, so their words are in rest(). A
-/// range in a separate word that does not begin with a minus sign has been parsed as a formula. It is removed from the
-/// formulas.
+/// Reads ranges such as `--x -20:20 --y=0:inf`. The parser does not know these options, because their names are those
+/// of the inputs of a formula, so rest() contains their words. If the range is a separate word without a minus sign at
+/// its beginning, the parser has taken it for a formula, so it is removed from `expressions`.
 void add_ranges(EvalGrid& grid, const Command& verb, std::vector<std::string>& expressions) {
     const std::vector<std::string> rest = verb.rest(), &words = verb.command_line();
     for (std::size_t i = 0; i < words.size(); ++i) {
@@ -219,7 +219,7 @@ void describe_eval(Command& verb) {
     verb.group("Formulas and inputs");
     verb.option("EXPRESSION", a->expressions, "Formulas, or files with FPCores whose names end in .fpcore").required();
     verb.integer("--points", a->points, {0, 100000000},
-                 "Number of drawn inputs. 0: all inputs if there are few, otherwise 1000")
+                 "Number of drawn inputs. 0: evaluate every input if there are few, otherwise draw 1000")
         .shows_default();
     verb.integer("--seed", a->seed, seed_limits, "Seed of drawn inputs and of stochastic rounding").shows_default();
     verb.option("--only", a->only, "Evaluate only FPCores whose names match this pattern. Default: all").takes("GLOB");
@@ -233,8 +233,7 @@ void describe_eval(Command& verb) {
                 "correct: correctly rounded functions. macheps: the functions of core/math.hpp")
         .one_of({"correct", "macheps"})
         .shows_default();
-    verb.option("--subnormals", a->subnormals,
-                "keep: keep them. flush: replace results below the smallest normal number by zero")
+    verb.option("--subnormals", a->subnormals, "keep: keep subnormal results. flush: replace them by zero")
         .one_of({"keep", "flush"})
         .shows_default();
     verb.flag("--keep-precision", a->keeps_precision,

@@ -82,9 +82,9 @@ CSV columns:
   evidence
   beyond_bound, beyond_probable  outputs whose error exceeds their own bound
   saturated                      outputs that overflowed but are finite (the fourth column from the end)
-  bound is certain: k unit plus underflow. probable_bound is the mean truncation error plus lambda
-  standard deviations of all rounding errors. Errors are measured over the outputs that are finite
-  and did not overflow.
+  bound is guaranteed: k times unit, plus underflow. probable_bound is the mean truncation error
+  plus lambda standard deviations of all rounding errors. Errors are measured over the outputs that
+  are finite and did not overflow.
   With --via, these columns have values: via, digit_bits, slices, products, inexact_products,
   combine, fp64_error, and plain_error, plain_max_ulp, plain_mean_ulp (errors of one fma per term
   in the output's format). The columns of the bounds are then empty, because no bound is known.
@@ -120,8 +120,9 @@ FormatPair format_pair(const std::string& text) {
     return {a, b};
 }
 
-/// Returns the first format of all_formats, except fp64, that the machine accepts for both operands; for an order, its
-/// own format.
+/// Returns the formats of the operands if the user gives none. For an order of summation, it is the format of the
+/// order. For a machine, it is the first format of all_formats, except fp64, that the machine accepts for both
+/// operands.
 FormatPair natural_formats(const SpelledRule& spelled) {
     if (spelled.order) return {spelled.order->format, spelled.order->format};
     const Machine& machine = *spelled.rule.machine;
@@ -130,11 +131,11 @@ FormatPair natural_formats(const SpelledRule& spelled) {
     }
     throw usage_error(machine.addend != machine.result
                           ? "this machine cannot add to its own results: the formats of C and D differ"
-                          : "this machine accepts only fp64 operands, but tensors hold fp32 here",
+                          : "this machine accepts only fp64 operands, but this command stores operands in fp32",
                       std::string(machine.name), "use another machine");
 }
 
-/// Returns how many combinations of the grid's formats and scalings `spelled` accepts.
+/// Returns the number of combinations (operand formats, scaling) of the grid that the machine `spelled` accepts.
 std::size_t combinations_taken(const GemmGrid& grid, const SpelledRule& spelled) {
     std::size_t taken = 0;
     for (const FormatPair& pair : grid.formats) {
@@ -238,7 +239,7 @@ GemmGrid grid_of(const Arguments& a) {
     for (const auto* sizes : {&grid.m, &grid.n, &grid.k}) {
         for (const std::int64_t size : *sizes) {
             if (size < 1 || size > max_gemm_size)
-                throw usage_error("a size is not from 1 to 2^28", "-m, -n, -k", "use sizes in this range");
+                throw usage_error("sizes must be from 1 to 2^28", "-m, -n, -k", "use sizes in this range");
         }
     }
     for (const double scale : grid.scales) {
@@ -248,7 +249,8 @@ GemmGrid grid_of(const Arguments& a) {
     return grid;
 }
 
-/// Throws Error (usage) for rules that are impossible with their operands, before anything is run.
+/// Throws Error (usage) if a machine cannot multiply operands of the grid by its rule. Called before any product is
+/// computed.
 void require_possible(const GemmGrid& grid) {
     for (const GemmData& data : all_data(grid)) {
         for (const SpelledRule& spelled : grid.machines) {
@@ -268,7 +270,7 @@ void require_possible(const GemmGrid& grid) {
 /// Cost of a grid, estimated before it is run.
 struct GridCost {
     std::size_t rows = 0, products = 0;
-    double multiply_adds = 0;  ///< on machines; does not include the exact sums, one for each set of operands
+    double multiply_adds = 0;  ///< on machines; excludes the exact sums, computed once for each set of operands
     double bytes = 0;          ///< for the largest shape
 };
 
@@ -282,8 +284,8 @@ GridCost cost_of(const GemmGrid& grid) {
         cost.rows += machines;
         cost.products += machines > 0 ? 1 : 0;
         cost.multiply_adds += double(machines) * out * double(data.k);
-        // Operands are kept as drawn, as rounded, and split for the exact sums. Outputs are kept with their exact
-        // values.
+        // Each operand is stored three times: as drawn, as rounded, and split for the exact sums. Each output is stored
+        // with its exact value.
         cost.bytes = std::max(cost.bytes, (a + b) * (4 + 4 + 4 + 8) + out * (4 + 4 + 48));
     }
     return cost;
@@ -388,7 +390,7 @@ void describe(Command& verb) {
     verb.integer("-n,--columns", a->n, {1, max_gemm_size}, "Columns of b").shows_default();
     verb.integer("-k,--terms", a->k, {1, max_gemm_size}, "Terms per output").shows_default();
     verb.option("--sweep", a->sweeps,
-                "Values of m, n, k or scale. k=16..65536 doubles from the first to the last. k=100,1000 is a list. "
+                "Values of m, n, k or scale. k=16..65536: 16, 32, 64 and so on up to 65536. k=100,1000: a list. "
                 "Repeat for a grid. Default: none")
         .repeats()
         .takes("AXIS=VALUES");
@@ -404,7 +406,7 @@ void describe(Command& verb) {
     verb.option("--scaling", a->scalings,
                 "none: no scaling. tensor and row: multiply by the largest finite number / amax. "
                 "deepgemm: blocks of 128. "
-                "mx32 and nvfp4: for machines with block scales. The sum undoes the scaling")
+                "mx32 and nvfp4: for machines with block scales. The result is scaled back")
         .list()
         .one_of({std::begin(scaling_names), std::end(scaling_names)})
         .default_text("none");

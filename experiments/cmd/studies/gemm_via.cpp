@@ -130,7 +130,7 @@ Exit run_gemm_via(const ViaArguments& a, const GemmGrid& grid, const std::vector
         });
     rows.finish();
     if (inexact == 0) return Exit::ok;
-    eprint("{} elements of products of digits or residues are not the exact integers\n", inexact);
+    eprint("{} elements of the digit or residue products are not the exact integers\n", inexact);
     return Exit::check_failed;
 }
 

@@ -47,7 +47,7 @@ constexpr const char* notes = R"(Method:
   further pairs are measured.
   A step s1 = 0-31 adds terms 0 to 31 and nothing else. s2 = s1 + 32-63 adds those terms and s1 in
   one rounding. The method does not find the rounding mode, the order within a step, or
-  compensation. A sum that is exact when the two masks meet has no tree.
+  compensation. If the sum is still exact when +M and -M meet, no tree can be found.
 
 Operands for your own kernel:
   The option --emit-operands writes an .npy file of fp32 numbers with shape [2, rows, k]. x[0] has
@@ -61,8 +61,8 @@ Operands for your own kernel:
 
 Results of your own kernel:
   Compute out[r], the sum of x[0,r] x[1,r] over k, with your kernel, in fp32 or in the format
-  of --accumulator. Use the same element of an output for every r, because kernels add in other
-  orders at edges and in other tiles. If that does not matter, compute all rows in one product:
+  of --accumulator. Use the same element of an output for every r, because kernels add in different
+  orders at edges and in different tiles. If that does not matter, compute all rows in one product:
   for fp32, tf32, bf16 and fp16, x[1] is 1 everywhere; for other formats, take the diagonal.
   The option --results reads out, with shape [rows] or [rows, rows] (it uses the diagonal), from
   .npy (fp16, fp32, fp64) or from text. Pass the same -k, --format, --accumulator and --pairs.
@@ -98,8 +98,8 @@ Format natural_format(const Machine& machine) {
     for (const NamedFormat& row : all_formats) {
         if (row.format != fp64 && machine.operands.contains(row.format)) return row.format;
     }
-    throw usage_error("this machine accepts only fp64 operands, but tensors hold fp32 here", std::string(machine.name),
-                      "use another machine");
+    throw usage_error("this machine accepts only fp64 operands, but this command stores operands in fp32",
+                      std::string(machine.name), "use another machine");
 }
 
 RevealLimits limits_of(const std::string& accumulator) {
@@ -159,7 +159,8 @@ Exit emit(const Arguments& a, const RevealOperands& operands) {
     return Exit::ok;
 }
 
-/// Results of a kernel for the control rows and for the pairs.
+/// A kernel's results for the control rows, and the sizes that its results for the pairs of terms give. The size of a
+/// pair is the number of terms in the smallest partial sum that contains both terms.
 struct KernelResults {
     std::vector<double> controls{};
     std::vector<TermPair> pairs{};
@@ -180,7 +181,7 @@ KernelResults read_results(const Arguments& a, const RevealOperands& operands) {
                                 a.terms, controls, read.pairs.size(), a.pairs)});
     }
     const std::size_t step = results.size() == count ? 1 : count + 1;
-    // Results may be decimals with nine digits, each of which means the nearest fp32 number.
+    // Results may be decimals with nine digits. Each decimal is converted to the nearest fp32 number.
     const auto result = [&](std::size_t row) { return static_cast<float>(results[row * step]); };
     for (std::size_t row = 0; row < controls; ++row) read.controls.push_back(result(row));
     check_controls(operands, a.terms, read.controls);
@@ -194,10 +195,10 @@ FoundTree tree_of_results(const Arguments& a, const RevealOperands& operands) {
     FoundTree found = tree_of_pairs(a.terms, read.pairs, read.sizes);
     if (found.gap.empty() && (found.open.empty() || a.pairs == "near")) return found;
     if (a.pairs == "all") throw no_tree(found.gap);
-    const std::string open = found.gap.empty()
-                                 ? fmt::format("it is not known whether terms {} and {} meet before others",
-                                               found.open[0].pair.first, found.open[0].pair.second)
-                                 : found.gap;
+    const std::string open =
+        found.gap.empty() ? fmt::format("it is not known whether terms {} and {} are added together before other terms",
+                                        found.open[0].pair.first, found.open[0].pair.second)
+                          : found.gap;
     throw Error({.what = fmt::format("the measured pairs are not enough: {}", open),
                  .where = a.results,
                  .fix = "emit and measure all pairs: --pairs all",
@@ -208,10 +209,11 @@ struct Revealed {
     SumTree tree;
     std::string source, unverified{};
     Format a, b;
-    std::size_t open = 0;  ///< number of pairs in FoundTree::open, which were not measured
+    std::size_t open = 0;  ///< number of pairs that were not measured (FoundTree::open)
 };
 
-/// Reveals the tree of an order of summation in its own format, with masks and units as for a machine.
+/// Reveals the tree of an order of summation by sums in the format of the order. The operands (masks and units, see
+/// RevealOperands) are chosen in the same way as for a machine.
 Revealed of_order(const Arguments& arguments, const SpelledRule& spelled) {
     const SumOrder& order = *spelled.order;
     if (order.round != Round::nearest_even && order.round != Round::nearest_away) {
@@ -283,12 +285,12 @@ void print_tree(const Arguments& a, const Revealed& r) {
                     {"open_pairs", r.open}});
         return;
     }
-    const std::string open =
-        r.open == 0 ? ""
-                    : fmt::format(
-                          "the tree holds as far as near pairs show: {} pair{} in roundings of three or more {} not "
-                          "measured (use --pairs all)\n",
-                          r.open, r.open == 1 ? "" : "s", r.open == 1 ? "was" : "were");
+    const std::string open = r.open == 0 ? ""
+                                         : fmt::format(
+                                               "the tree fits the measured pairs, but is not certain: where three or "
+                                               "more values are rounded together, "
+                                               "{} pair{} not measured (use --pairs all)\n",
+                                               r.open, r.open == 1 ? " was" : "s were");
     if (!open.empty() && (a.dot || a.brackets)) eprint_text(open);
     if (a.dot) {
         print_text(tree_dot(r.tree, fmt::format("{}, {}, k = {}", r.source, formats, r.tree.terms)));
@@ -311,7 +313,7 @@ Exit reveal(const Arguments& a) {
         return Exit::ok;
     }
     if (a.format.empty())
-        throw usage_error("the format is missing", "--format", "add the format of your kernel's operands");
+        throw usage_error("the format is missing", "--format", "pass the format of your kernel's operands");
     const auto [left, right] = formats_named(a.format);
     const RevealOperands operands = reveal_operands(left, right, a.terms, limits_of(a.accumulator));
     if (!a.operands.empty()) return emit(a, operands);
@@ -344,7 +346,9 @@ void describe(Command& verb) {
     verb.option("--accumulator", a->accumulator, "Format in which the kernel adds and returns its results")
         .one_of({"fp32", "fp16", "bf16"})
         .shows_default();
-    verb.option("--pairs", a->pairs, "Pairs of terms. near: those 1, 2, 4, 8 ... apart; all; first: those with term 0")
+    verb.option("--pairs", a->pairs,
+                "Pairs of terms to measure. near: terms that are 1, 2, 4, 8 ... apart. all: all pairs. "
+                "first: pairs with term 0")
         .one_of({"near", "all", "first"})
         .shows_default();
     verb.flag("--force", a->force, "Write the operands even if they take more than 1 GB").needs(emit_operands);

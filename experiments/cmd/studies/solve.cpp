@@ -28,7 +28,8 @@ using namespace study;
 
 namespace {
 
-/// Returns the verdicts, one per line, from the table that the rows use.
+/// Returns the possible verdicts with their meanings, one per line. They come from the table that also names the
+/// verdicts in the CSV rows.
 std::string verdict_lines() {
     std::string text;
     for (const SolveVerdictRow& row : solve_verdicts)
@@ -159,7 +160,7 @@ SolveGrid solve_grid(const SolveArguments& a) {
     for (const std::string& name : a.machines) {
         SpelledRule spelled = parse_machine(name);
         if (spelled.order)
-            throw solve_error("an order of summation has no addend", "--machine",
+            throw solve_error("an order of summation has no addend, which the blocked update needs", "--machine",
                               "use a machine from `macheps machine list`");
         grid.machines.push_back(std::move(spelled));
     }
@@ -187,7 +188,7 @@ SolveGrid solve_grid(const SolveArguments& a) {
     grid.gmres_tolerance = a.gmres_tolerance;
     grid.shift = a.shift;
     if (!(a.shift >= 0) || a.shift > 1e6)
-        throw solve_error("the number is not from 0 to 10^6", "--shift", "use a number such as 2");
+        throw solve_error("the number must be from 0 to 10^6", "--shift", "use a number such as 2");
     if (!(a.gmres_tolerance > 0))
         throw solve_error("the number must be above 0", "--gmres-tol", "use a number such as 1e-4");
     return grid;
@@ -260,31 +261,31 @@ void describe_systems(Command& verb, SolveArguments& a) {
     verb.integer("-n,--size", a.n, {1, max_stored_size}, "Number of rows of the matrix").shows_default();
     verb.integer("--seeds", a.seeds, seed_limits, "Seeds, separated by commas").list().default_text("0");
     verb.option("--sweep", a.sweeps,
-                "kappa=1e1..1e12, for `randsvd` without a number, multiplies by ten. "
-                "n=16..256 doubles. n=50,100 is a list. Repeat for a grid. Default: none")
+                "kappa=1e1..1e12, for `randsvd` without a number: 1e1, 1e2 and so on. "
+                "n=16..256: 16, 32 and so on. n=50,100: a list. Repeat for a grid. Default: none")
         .repeats()
         .takes("AXIS=VALUES");
     verb.option("--preset", a.preset,
-                "hplmxp: the matrix of that benchmark, no pivoting, fp16 factors and GMRES-IR. Default: none")
+                "hplmxp: the matrix of the HPL-MxP benchmark, no pivoting, fp16 factors and GMRES-IR. Default: none")
         .one_of({"hplmxp"});
 }
 
 void describe_precisions(Command& verb, SolveArguments& a) {
     verb.group("Precisions");
-    verb.option("-f,--factor", a.factors, "Formats of the factors, u_f")
+    verb.option("-f,--factor", a.factors, "Formats of the factors (u_f)")
         .list()
         .takes(value_kind::format)
         .default_text("bf16,fp16,fp32");
     verb.option("--substitution", a.substitution,
-                "Format of the triangular solves, u_s. Default: the format of the factors")
+                "Format of the triangular solves (u_s). Default: the format of the factors")
         .takes(value_kind::format);
-    verb.option("--work", a.work, "Format of x and b, u").takes(value_kind::format).shows_default();
+    verb.option("--work", a.work, "Format of x and b (u)").takes(value_kind::format).shows_default();
     verb.option("--residual", a.residual,
-                "Format of b - A x, u_r. Default: fp128, or fp64 if --work is narrower than fp64")
+                "Format of b - A x (u_r). Default: fp128, or fp64 if --work is narrower than fp64")
         .takes(value_kind::format);
-    verb.option("--gmres", a.gmres, "Format of GMRES, u_g. Default: the format of --work").takes(value_kind::format);
+    verb.option("--gmres", a.gmres, "Format of GMRES (u_g). Default: the format of --work").takes(value_kind::format);
     verb.option("--precond", a.precond,
-                "Format of the products of GMRES with A and the factors, u_p. "
+                "Format of the products of GMRES with A and the factors (u_p). "
                 "Default: fp128, or fp64 if --work is narrower than fp64")
         .takes(value_kind::format);
 }
@@ -316,7 +317,7 @@ void describe_factorisation(Command& verb, SolveArguments& a) {
     for (const FactorisationName& row : factorisation_names) kinds.emplace_back(row.name);
     verb.option("--factorisation", a.factorisations,
                 "lu: with partial pivoting. cholesky: for symmetric positive definite matrices. "
-                "qr: with Householder reflections. Each adds a row")
+                "qr: with Householder reflections. Each value adds a row")
         .list()
         .one_of(kinds)
         .default_text("lu");
@@ -328,7 +329,7 @@ void describe_factorisation(Command& verb, SolveArguments& a) {
                 "right: column by column. block:NB: panels of NB columns, each followed by a blocked update")
         .takes("WAY")
         .shows_default();
-    verb.option("-M,--machine", a.machines, "Machines for the blocked update. Each adds a row. Default: none")
+    verb.option("-M,--machine", a.machines, "Machines for the blocked update. Each machine adds a row. Default: none")
         .list()
         .takes("NAMES");
     verb.option("--operands", a.operands,

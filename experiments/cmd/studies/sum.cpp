@@ -64,9 +64,9 @@ Data:
 
 Errors:
   Results are compared with the exact sum. Errors are given in units of u S: u is the unit
-  roundoff of the format, S the sum of the magnitudes. Each row has a certain bound and a probable
-  bound. The probable bound assumes errors of mean zero, so truncation and stagnation can break
-  it.
+  roundoff of the format, S the sum of the magnitudes. Each row has a guaranteed bound and a
+  probable bound. The probable bound assumes errors of mean zero, so truncation and stagnation can
+  break it.
 
 Output:
   On a terminal, and with --table, a table of the main columns is printed. Otherwise, and
@@ -185,7 +185,7 @@ void describe_sum(Command& verb) {
     verb.option("--round", a->rounds, "Rounding of every operation").list().takes("MODES").default_text("nearest_even");
     verb.flag("--dot", a->dot, "Compute dot products instead of sums");
     verb.option("--sweep", a->sweeps,
-                "n=2^4..2^20 doubles. c=0..40, for `cancel`, has steps of 4. n=1,7,64 is a list. "
+                "n=2^4..2^20: 16, 32 and so on. c=0..40, for `cancel`: 0, 4, 8 and so on. n=1,7,64: a list. "
                 "Repeat for a grid. Default: none")
         .repeats()
         .takes("AXIS=VALUES");

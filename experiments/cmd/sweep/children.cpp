@@ -14,9 +14,11 @@ namespace macheps::cmd::sweep {
 
 namespace {
 
-/// Starts a child. Returns nothing if the system cannot start one now and others of this shard are running.
+/// Starts a child. If the system cannot start a process now, returns nothing if other children are running, and
+/// otherwise throws Error.
 std::optional<pid_t> start_child(const ChildrenRequest& request, const std::string& value, bool has_others) {
-    // If the parent is killed, its children get SIGTERM. They stop as if asked to, and can be resumed.
+    // If the parent is killed, its children get SIGTERM. They then stop after their current step, and their trainings
+    // can be resumed.
     ProgramCall call{
         .program = "/proc/self/exe", .arguments = request.words, .shown_as = "macheps", .ends_with_parent = true};
     call.arguments.push_back(request.option + "=" + value);
@@ -28,7 +30,8 @@ std::optional<pid_t> start_child(const ChildrenRequest& request, const std::stri
     }
 }
 
-/// Returns the exit code of a child. If a signal ended it, or the code is not one of those below, it counts as failed.
+/// Returns the exit code of a child: ok, stopped or cannot_write. Returns check_failed for any other code, and if a
+/// signal ended the child.
 Exit exit_of(int status) {
     if (!WIFEXITED(status)) return Exit::check_failed;
     for (const Exit exit : {Exit::ok, Exit::stopped, Exit::cannot_write}) {

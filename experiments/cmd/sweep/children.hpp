@@ -14,13 +14,14 @@ namespace macheps::cmd::sweep {
 
 struct ChildrenRequest {
     std::vector<std::string> words{};  ///< arguments that all processes have in common
-    std::string option{};              ///< the last argument is `option=value`
+    std::string option{};              ///< name of the last argument, which is `option=value`
     std::vector<std::string> values{};
     int at_a_time = 1;
 };
 
 /// Runs the program once for each value and calls `ended` with its exit code. After a stop or the deadline, running
-/// processes are asked to stop and no more are started. If a process cannot write, no more are started either.
+/// processes are asked to stop and no more processes are started. No more processes are started if one of them cannot
+/// write.
 /// Returns the most serious exit code, in this order: cannot_write, stopped, check_failed (any other failure), ok.
 Exit run_each_in_a_child(const ChildrenRequest& request,
                          const std::optional<std::chrono::steady_clock::time_point>& deadline, std::atomic<bool>& stop,

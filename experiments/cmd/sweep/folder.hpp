@@ -9,9 +9,10 @@
 
 namespace macheps::cmd::sweep {
 
-/// Whether a plan that differs from the one in the folder is refused or replaces it.
+/// What happens if the plan differs from the plan in the folder: it is refused, or it replaces the plan in the folder.
 enum class PlanChanges { are_refused, are_taken };
-/// Whether the folder is made, or extended if the plan has changed, or whether the sweep is only computed.
+/// Tells open_sweep() whether to write the folder. `written`: the folder is created, or extended by the new units of a
+/// changed plan. `left_alone`: the units of the sweep are computed, but nothing is written.
 enum class FolderIs { written, left_alone };
 
 struct SweepFolder {
@@ -20,9 +21,10 @@ struct SweepFolder {
     std::size_t new_units = 0;
 };
 
-/// Opens a sweep. `path` is the folder of a sweep or a plan. The folder of a plan is `out`, or, if `out` is empty, the
-/// plan's path without its ending (with `.sweep` if it has none). Errors: throws Error (usage) if `path` is a folder
-/// and `out` is a different folder, or if a changed plan is refused. Throws as grow() does for other errors.
+/// Opens a sweep. `path` is the folder of a sweep or a plan. The folder of a plan is `out`. If `out` is empty, the
+/// folder is the plan's path without its ending, or with the ending `.sweep` if the path has no ending. Errors: throws
+/// Error (usage) if `path` is a folder and `out` is a different folder, or if a changed plan is refused. Throws as
+/// grow() does for other errors.
 SweepFolder open_sweep(const std::filesystem::path& path, const std::filesystem::path& out, PlanChanges changes,
                        FolderIs folder = FolderIs::written);
 

@@ -55,9 +55,9 @@ JSON:
 
 Exit codes:
   0   every unit of the shard is done
-  1   some failed and the rest is done
-  5   cannot write
-  75  stopped)";
+  1   some units failed, and the others are done
+  5   a file could not be written
+  75  stopped early; run the command again to continue)";
 
 std::atomic<bool> stop_shard{false}, stop_shard_now{false};
 /// Handles a stop signal. The first one requests a stop after the current step, the second one a stop at the next
@@ -97,7 +97,7 @@ std::vector<std::size_t> units_asked(const RunArguments& a, const Sweep& sweep, 
     return {static_cast<std::size_t>(unit - sweep.units.data())};
 }
 
-/// Results of the units, counted.
+/// Counts the units by their results. Keeps the names of the units that failed.
 struct Tallied {
     std::int64_t trained = 0, were_done = 0;
     std::vector<std::string> failed;
@@ -206,8 +206,8 @@ Exit run_children(const RunArguments& a, const SweepFolder& folder, const ShardR
     });
 }
 
-/// Records the number of shards, by which `status` and `merge` group their reports. If it cannot be written, no results
-/// are lost.
+/// Records the number of shards for the reports of `status` and `merge`, which are grouped by shard. If the number
+/// cannot be written, no results are lost, so the error is only reported.
 void remember_for_merge(const std::filesystem::path& out, int count) {
     try {
         remember_shard_count(out, count);

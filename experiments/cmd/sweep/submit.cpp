@@ -96,7 +96,7 @@ std::filesystem::path own_program() {
     std::error_code error;
     std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
     if (error)
-        throw Error({.what = fmt::format("cannot find the file of this program: {}", error.message()),
+        throw Error({.what = fmt::format("cannot find the executable of this program: {}", error.message()),
                      .where = "/proc/self/exe",
                      .fix = "mount /proc, or write the script yourself (docs/sweeps.md)"});
     return program;

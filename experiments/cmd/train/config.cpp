@@ -38,8 +38,8 @@ bool exists(const std::string& name) {
     return fs::exists(name, ignored);
 }
 
-/// Returns the files and overrides of one config: the parts between `+`. If a file has the whole name, it is the only
-/// part.
+/// Returns the files and overrides of one config: the parts of the argument `config` between its `+` characters. If the
+/// whole argument is the name of a file, this file is the only part.
 std::vector<std::string> parts_of(const std::string& config) {
     if (exists(config)) return {config};
     std::vector<std::string> parts;
@@ -93,13 +93,12 @@ void refuse_without_config(const ConfigChoice& choice, const Command& verb) {
 std::optional<Error> untrained(const ImportResult& result, const std::string& config) {
     const ResolvedField* fp8 = result.resolved.find("fp8");
     if (fp8 == nullptr || result.has_recipe) return {};
-    return Error(
-        {.what = fmt::format(
-             "the fp8 recipe {} ({}) is defined by the user's program, so the config does not say what it computes",
-             field_text(fp8->value), fp8->from),
-         .where = config,
-         .fix = "use a policy that describes it; `macheps policy words` lists the recipes",
-         .exit = Exit::usage});
+    return Error({.what = fmt::format("the fp8 recipe {} ({}) is defined by the user's program, so the config does not "
+                                      "determine its computations",
+                                      field_text(fp8->value), fp8->from),
+                  .where = config,
+                  .fix = "use a policy that describes it; `macheps policy words` lists the recipes",
+                  .exit = Exit::usage});
 }
 
 /// Returns the configs that another of these configs names. Each is part of that config and not a separate policy.
@@ -220,13 +219,12 @@ Policy baseline_of(const std::vector<Policy>& configs) {
         words += fmt::format("{}{} {}", words.empty() ? "" : ", ", key.name, *value);
     }
     if (toml.empty()) return load_policy(baseline_policy);
-    eprint("macheps: {0} uses these settings of the configs: {1}; pass --policy {0} to use those of the options\n",
+    eprint("macheps: {0} takes these settings from the configs: {1}; pass --policy {0} to take them from the options\n",
            baseline_policy, words);
-    return parse_policy(
-        fmt::format("name = \"{0}\"\ndescription = \"everything in fp32, with what the configs say of the "
-                    "optimiser\"\nextends = \"{0}\"\n{1}",
-                    baseline_policy, toml),
-        "the baseline of the configs");
+    return parse_policy(fmt::format("name = \"{0}\"\ndescription = \"everything in fp32, with the training settings of "
+                                    "the configs\"\nextends = \"{0}\"\n{1}",
+                                    baseline_policy, toml),
+                        "the baseline of the configs");
 }
 
 void check_names(const std::vector<Policy>& policies) {
@@ -247,7 +245,7 @@ void tell_micro_batches(const std::vector<Policy>& policies, const TrainOptions&
         const std::int64_t trained = options_under(policy.training, options).micro_batches;
         if (wanted <= 1 || wanted == trained) continue;
         eprint(
-            "macheps: {} asks for {} micro-batches, but a step has {} x {} samples; it is divided into {} "
+            "macheps: {} asks for {} micro-batches, but a step has {} x {} samples; the step is divided into {} "
             "micro-batches\n",
             policy.name, wanted, options.micro_batches, options.batch, trained);
     }
@@ -257,7 +255,7 @@ void tell_left_out(const std::vector<Policy>& policies, const ModelConfig& model
     const SiteList sites = model_sites(model);
     for (const Policy& policy : policies) {
         const ResolvedPolicy resolved = resolve(policy, sites);
-        // A stressed policy leaves out the same sites as the policy without the stress.
+        // A copy of a policy with a stress leaves out the same sites as the policy itself, so it is not reported.
         if (resolved.left_out.empty() || !(policy.training.stress == Stress{})) continue;
         if (const auto [low, asked] = resolved.low_linears(); asked > 0)
             eprint("macheps: {}: {} of {} linears in 8 bits or fewer\n", policy.name, low, asked);

@@ -13,7 +13,7 @@ namespace macheps::cmd::train {
 /// Options that read the configs of training frameworks.
 struct ConfigChoice {
     std::vector<std::string> configs;  ///< each a policy; `A+B` is one config of two files
-    std::vector<std::string> take;     ///< settings to take in addition to the policy: lr
+    std::vector<std::string> take;     ///< settings of the config that the training also uses; only `lr` is possible
     policies::ImportChoice import;
 
     /// Adds --config.
@@ -24,16 +24,16 @@ struct ConfigChoice {
 
 struct ConfigPolicies {
     std::vector<policy::Policy> policies;  ///< in the order of the command line
-    std::string model;                     ///< model kind of the first framework that has only one; else empty
+    std::string model;                     ///< from the first framework that trains only one kind of model; else empty
 };
 
-/// Imports every config and reports its findings. Once all are reported, throws Error: check_failed if a framework
-/// refuses its config, usage if a config's fp8 recipe is known only to the user's program.
+/// Imports every config and reports its findings. Throws Error only after all findings are reported: with check_failed
+/// if a framework refuses its config, and with usage if only the user's program knows the fp8 recipe of a config.
 ConfigPolicies load_configs(const ConfigChoice& choice, const Command& verb);
 
-/// Returns the baseline with the settings that all of these configs have in common: learning rate, betas, decay,
-/// clipping and micro-batches. A gap to it is then caused by precision alone. Reports these settings. If there are
-/// none, returns the preset itself. Throws Error as load_policy does.
+/// Returns the preset of the baseline with all settings that these configs have in common: learning rate, betas, decay,
+/// clipping and micro-batches. A gap between a config and the baseline is then caused by precision alone. Reports the
+/// common settings. If there are none, returns the preset itself. Throws Error as load_policy does.
 policy::Policy baseline_of(const std::vector<policy::Policy>& configs);
 
 /// Throws Error (usage) if two policies have the same name.
@@ -43,8 +43,8 @@ void check_names(const std::vector<policy::Policy>& policies);
 /// instead.
 void tell_micro_batches(const std::vector<policy::Policy>& policies, const training::TrainOptions& options);
 
-/// Reports how many linears of the model each policy has in 8 bits or fewer, and why it leaves the others out. Policies
-/// that leave none out are not reported. Throws Error for a policy that does not fit the model.
+/// Reports how many linears of the model each policy has in 8 bits or fewer, and why it leaves out the remaining
+/// linears. Policies that leave out no linears are not reported. Throws Error for a policy that does not fit the model.
 void tell_left_out(const std::vector<policy::Policy>& policies, const training::ModelConfig& model);
 
 }  // namespace macheps::cmd::train

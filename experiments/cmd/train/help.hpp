@@ -23,9 +23,9 @@ inline constexpr const char* train_notes = R"(More examples:
 
 Defaults:
   Without --policy and --config, the demo runs: policies fp32 tf32 amp-bf16 pure-bf16 pure-bf16-sr
-  amp-fp16 fp16-noscale fp8-tensorwise. The default seeds are 0,1,2, so that a gap has an
-  interval. The default --token-weight is 2^-12. It makes gradients as small as those of a large
-  batch, so that underflow shows. It is 1 with --data, and with --config, whose batch is known.
+  amp-fp16 fp16-noscale fp8-tensorwise. The default seeds are 0,1,2, so that each gap has
+  a confidence interval. The default --token-weight is 2^-12. It makes gradients as small as those
+  of a large batch, so that underflow shows. The default is 1 with --data and with --config.
 
 Configs (--config):
   Without --policy, fp32 trains with the betas, weight decay, clipping and micro-batches that the
@@ -42,7 +42,7 @@ Files in the run directory:
   report.html.
 
 JSON:
-  {"finished", "directory", "files": {"page", "summary"}, "summary": as of `macheps
+  {"finished", "directory", "files": {"page", "summary"}, "summary": like `macheps
   report --json`}
   With --dry-run: {"directory", "data", "device", "runs", "seeds", "steps", "tokens",
   "parameters", "seconds", "timed_tokens", "least_bytes", "peak_bytes", "disk_bytes",

@@ -59,8 +59,8 @@ std::string as_text(const Plan& plan) {
                 ? "\nTimes were measured on this computer: the mean of 3 to 32 steps after a warm-up "
                   "step, one sampled step, and one held-out batch.\n"
                 : fmt::format(
-                      "\nTimes were extrapolated from smaller steps on {} tokens, by the numbers of "
-                      "multiply-adds and weights. They may be wrong by a factor of two.\n",
+                      "\nTimes were extrapolated from smaller steps on {} tokens, in proportion to the "
+                      "numbers of multiply-adds and weights. They may be wrong by a factor of two.\n",
                       plan.timed_tokens);
     text +=
         "`in a framework`: memory of parameters, gradients, master copies, optimiser state and activations in the "

@@ -6,8 +6,9 @@
 
 namespace macheps::cmd::train {
 
-/// Prints the plan on stdout and its problems, with the names of the options of `verb`, on stderr. Returns the exit
-/// code with which the experiment would end at once: that of the first problem, or Exit::ok.
+/// Prints the plan on stdout. Prints its problems on stderr, with the names of the options of `verb`. Returns the exit
+/// code of the first problem, or Exit::ok if the plan has none. An experiment with a problem would end at once with
+/// this exit code.
 Exit print_plan(const training::Plan& plan, const Command& verb, bool as_json);
 
 }  // namespace macheps::cmd::train

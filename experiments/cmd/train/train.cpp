@@ -101,7 +101,7 @@ Experiment resumed_experiment(const Arguments& a, const Command& verb) {
     const Manifest read = read_manifest(manifest);
     if (read.created_by != fmt::format("macheps {} ({})", macheps::version(), git_revision())) {
         eprint(
-            "macheps: this run was started by {}; the same bytes are only guaranteed if one version runs all steps\n",
+            "macheps: this run was started by {}; identical bytes are guaranteed only if one version runs all steps\n",
             read.created_by);
     }
     Experiment experiment = read.experiment;
@@ -178,7 +178,7 @@ Experiment new_experiment(const Arguments& a, const Command& verb) {
     experiment.held_out_file = files.held_out;
     experiment.data_format = files.format;
     if (a.dump) {
-        // fp32 may have been added in front as the baseline. The dump is of the first policy that was asked for.
+        // The dump shows the first policy that the user named. fp32 may have been added before it as the baseline.
         const std::size_t added = names.size() == a.policies.size() || is_demo ? 0 : 1;
         experiment.dump = {.file = a.dump->second,
                            .step = a.dump->first,
@@ -285,7 +285,8 @@ void describe_task(Command& verb, Arguments& a) {
         .list();
     verb.option("--stress", a.stress, stress_help());
     const Option data = verb.option("--data", a.data,
-                                    "Training data: a text, read as bytes, or tokens. Default: the synthetic language")
+                                    "Training data: a text file, which is read as bytes, or a file of tokens. "
+                                    "Default: the synthetic language")
                             .takes(value_kind::file);
     verb.option("--val-data", a.val_data, "Held-out text or tokens. Default: the last tenth of --data")
         .takes(value_kind::file)
@@ -369,7 +370,7 @@ void describe_records(Command& verb, Arguments& a) {
                  "Steps between samples of all sites; 0: sample and count nothing")
         .shows_default();
     verb.integer("--histogram-every", a.train.histogram_every, {0, max_steps},
-                 "Steps between exponent histograms, which only sampled steps keep; 0: none")
+                 "Steps between exponent histograms, which are made only in sampled steps; 0: none")
         .shows_default();
     verb.integer("--dump-step", a.dump, {0, max_steps},
                  "Write step N (the first is 0) of the first policy and seed into FILE.safetensors. "
@@ -432,7 +433,7 @@ void describe(Command& verb) {
     verb.group("Device and speed");
     add_device_options(verb, a->device);
     verb.integer("--jobs", a->jobs, {0, max_threads},
-                 "Runs trained side by side, which share the threads. "
+                 "Number of runs that train side by side and share the threads. "
                  "0: one per thread if runs are short, otherwise 1. The results do not depend on it. "
                  "After an interruption, runs that were ahead of the others restart from step 0")
         .shows_default();

@@ -69,14 +69,16 @@ std::vector<std::string> thread_changes(LibraryChild& one, LibraryChild& two, co
     return changed;
 }
 
-/// Effect on the bits of an environment variable that is set here. For comparison, a child process without it computes
-/// the same products.
+/// How an environment variable of this process affects the bits of products: the number of shapes that were multiplied
+/// with and without the variable, and the number of shapes whose bits differ. A child process computes the products
+/// without the variable.
 struct SettingEffect {
     evidence::LibrarySetting setting;
     int shapes = 0, changed = 0;
 };
 
-/// Returns the effects of all such variables. Every child is a separate process and uses one thread, as `here` does.
+/// Returns the effect of each variable in evidence::library_environment(). Every child is a separate process and uses
+/// one thread, as `here` does.
 std::vector<SettingEffect> setting_effects(LibraryChild& here, const LibraryOptions& options, const Format& format) {
     std::vector<SettingEffect> effects;
     for (evidence::LibrarySetting& setting : evidence::library_environment()) {
@@ -137,14 +139,14 @@ Exit absent(const LibraryOptions& options, const std::string& why) {
                  .exit = Exit::no_device});
 }
 
-/// Verifies PyTorch on a GPU: compares the bits of its products with the claimed rule or the one of --rule, and finds
-/// the order of a sum.
+/// Verifies PyTorch on a GPU: compares the bits of its products with the rule of --rule or, by default, with the
+/// claimed rule. Also finds the order of a sum.
 Exit verify_torch(const LibraryOptions& options) {
     const std::optional<evidence::TorchProduct> product = evidence::find_torch_product(options.library);
     if (!product) {
         std::vector<std::string_view> names;
         for (const evidence::TorchProduct& each : evidence::torch_products()) names.push_back(each.name);
-        throw Error({.what = fmt::format("PyTorch has no product '{}' here", options.library),
+        throw Error({.what = fmt::format("'{}' is not a product of PyTorch", options.library),
                      .where = "--library",
                      .fix = fmt::format("use one of {}", fmt::join(names, ", ")),
                      .exit = Exit::usage});
@@ -188,7 +190,7 @@ Exit verify_library(const LibraryOptions& options) {
     if (evidence::is_torch_cuda(options.library)) return verify_torch(options);
     const Format format = evidence::library_format(options.library);
     const std::optional<MatmulRule> asked = asked_rule(options, format);
-    // The children are forked before CpuBackend starts threads, while this process has only one.
+    // The children are forked here, before CpuBackend starts threads: this process still has only one thread.
     std::string why;
     std::optional<LibraryChild> one = LibraryChild::open(options.library, 1, why);
     if (!one) return absent(options, why);
@@ -250,9 +252,9 @@ Exit verify_library(const LibraryOptions& options) {
             "set here   {}={}: {}\n", each.setting.name, each.setting.value,
             each.shapes == 0 ? "its effect could not be measured"
                              : fmt::format("without it the bits differ at {} of {} shapes", each.changed, each.shapes));
-    text +=
-        fmt::format("order      blocks of k: {}{}\n", order_text(finding),
-                    finding.tile_dependent ? "; tile-dependent: corners of the output are added in other orders" : "");
+    text += fmt::format(
+        "order      blocks of k: {}{}\n", order_text(finding),
+        finding.tile_dependent ? "; tile-dependent: corners of the output are added in different orders" : "");
     text += fmt::format("rule       {}\n", finding.rule);
     if (!finding.range.empty()) text += fmt::format("range      {}\n", finding.range);
     if (!finding.nearest.empty())
@@ -262,11 +264,14 @@ Exit verify_library(const LibraryOptions& options) {
                         finding.shapes, finding.wrong, finding.outputs,
                         finding.first_wrong.empty() ? "" : "; first " + finding.first_wrong);
     if (finding.outside > 0)
-        text += fmt::format("outside    {} of {} shapes outside of the range are equal; nothing is claimed there\n",
-                            finding.outside_equal, finding.outside);
+        text += fmt::format(
+            "outside    {} of {} shapes outside the range are equal, but the rule is not claimed for these shapes\n",
+            finding.outside_equal, finding.outside);
     for (const evidence::OtherRule& each : finding.others)
-        text += fmt::format("           {} covers {} of these, and has every bit of them\n", each.name, each.shapes);
-    if (reproduced) text += fmt::format("error      k = {}: at most {:.0f} u of the sum of |a b|\n", bound_k, bound);
+        text += fmt::format("           {} covers {} of these shapes, and reproduces all their bits\n", each.name,
+                            each.shapes);
+    if (reproduced)
+        text += fmt::format("error      for k = {}, at most {:.0f} u times the sum of |a b|\n", bound_k, bound);
     text += fmt::format("threads    {}\n",
                         !two ? "only 1 thread was tried: " + why
                         : changed.empty()

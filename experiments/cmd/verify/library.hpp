@@ -16,9 +16,9 @@ struct LibraryOptions {
 };
 
 /// Examines a library and prints the findings. Returns Exit::ok, also if the library is absent. Returns
-/// Exit::check_failed if its bits change from call to call, or if it does not have the bits of the rule that was asked
-/// for or, for PyTorch on a GPU, is claimed. Throws Error: no_device if the library is absent and required,
-/// check_failed if it crashes.
+/// Exit::check_failed if the bits of its results change from call to call, or if they differ from the bits of the
+/// expected rule. The expected rule is `rule`. If `rule` is empty, only PyTorch on a GPU has an expected rule, which is
+/// the claimed rule. Throws Error: no_device if the library is absent and required, check_failed if it crashes.
 Exit verify_library(const LibraryOptions& options);
 
 }  // namespace macheps::cmd::verify

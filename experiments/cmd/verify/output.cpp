@@ -16,7 +16,7 @@ using evidence::ProbeResult;
 
 namespace {
 
-/// Consecutive rows of one instruction.
+/// Range of consecutive rows that belong to one instruction.
 struct Span {
     std::size_t first = 0, end = 0;
 };
@@ -85,13 +85,15 @@ VerifyCounts count_rows(const std::vector<ProbeResult>& rows) {
 }
 
 std::string verify_table(const std::vector<ProbeResult>& rows) {
-    // Rows of the table. An instruction whose classes are all equal becomes one row. Notes are printed below their row.
+    // Rows of the table. If the verdict `equal` holds for all classes of operands of an instruction, the instruction
+    // becomes one row. A note is printed below its row.
     std::vector<ProbeResult> shown;
-    std::vector<std::string> notes{""};  // the first line has the headings
+    std::vector<std::string> notes{""};  // no note for the first line, which has the headings
     const auto add = [&](ProbeResult row, bool noted) {
         std::string note = noted ? row.note : "";
         if (row.kind == "question") {
-            // A question is too long for a column.
+            // Rows of this kind have a question about a GPU instead of operands. It is too long for a column, so it
+            // becomes part of the note.
             if (!row.operands.empty()) note = row.operands + "? " + note;
             row.operands.clear();
         }

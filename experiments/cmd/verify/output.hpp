@@ -21,8 +21,9 @@ const char* verdict_name(evidence::Verdict verdict);
 /// The columns of the JSON, the CSV and the table.
 RowTable<evidence::ProbeResult> verify_rows();
 
-/// Returns a table with one line for an instruction whose classes are all equal, otherwise with a line for each class.
-/// Notes are printed below the line if the verdict is not `equal` or the row is a question.
+/// Returns a table. An instruction has one line if the verdict `equal` holds for all its classes of operands, otherwise
+/// a line for each class. A note is printed below its line if the verdict is not `equal`, or if the row answers a
+/// question about a GPU (kind `question`).
 std::string verify_table(const std::vector<evidence::ProbeResult>& rows);
 /// Returns one test case for each row: `differs` is a failure, `failed` an error, `declined` and `absent` are skipped.
 std::string verify_junit(const std::vector<evidence::ProbeResult>& rows);

@@ -9,17 +9,20 @@
 
 namespace macheps::cmd::verify {
 
-/// Writes each trace and each capture to its own file, and the sums of the hashes of scalar results to one file per
-/// kind. Errors: every function throws Error (cannot_write) if a file cannot be written.
+/// Writes each trace and each capture to its own file. The results of scalar instructions are not written: they are
+/// hashed, and the sums of the hashes are written to one file for each kind of probe. Errors: every function throws
+/// Error (cannot_write) if a file cannot be written.
 class VerifyRecorder {
   public:
-    /// `origin` names the device. Traces of a CPU's units are refused (check_failed) unless at least two rows refute
-    /// each wrong model. Traces of a GPU are always written, because some questions about GPUs are still open.
+    /// `origin` names the device. A trace of a CPU's unit is refused (check_failed) unless, for each wrong model of the
+    /// unit, at least two rows of the trace differ from what that model computes. Traces of a GPU are always written,
+    /// because it is not yet known in every detail how GPUs compute.
     VerifyRecorder(std::filesystem::path folder, evidence::Trace origin, bool on_cpu);
 
     void trace(const evidence::Candidates& candidates);
     void capture(const evidence::Capture& capture);
-    /// Appends to `KIND.sums.jsonl`, so that an interrupted run keeps its results.
+    /// Appends the sums of hashes in these rows to `KIND.sums.jsonl` at once, so that an interrupted run keeps its
+    /// results.
     void sums(const std::vector<evidence::ProbeResult>& rows);
 
     /// Compresses the sums. Returns the paths of all files. Errors: throws Error (check_failed) if the files exceed 20

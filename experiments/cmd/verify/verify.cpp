@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps verify`: compares the emulators with the GPU or the CPU of this machine, or with recorded results of one.
+// `macheps verify`: compares the emulators with the GPU or the CPU of this machine, or with recorded results of a GPU
+// or CPU.
 #include "core/host/publish.hpp"
 #include "core/text/nearest_name.hpp"
 #include "emulation/evidence/cpu/cpu_probe.hpp"
@@ -204,8 +205,8 @@ std::vector<Choice> choose(const std::vector<evidence::ProbeGroup>& groups, cons
     return chosen;
 }
 
-/// Progress on stderr, one line per instruction. On a terminal, a line is replaced by the next unless it reports a
-/// difference or a failure.
+/// Prints progress on stderr, one line per instruction. On a terminal, each line replaces the previous one, except that
+/// lines that report a difference or a failure stay.
 class ProgressLines {
   public:
     explicit ProgressLines(std::size_t count) : count_(count), terminal_(isatty(STDERR_FILENO) == 1) {}
@@ -274,8 +275,8 @@ void run_probes(const Arguments& arguments, Outcome& outcome) {
 
     evidence::ProbeOptions options{.device = arguments.on_cpu() ? 0 : gpu_number(arguments), .only = arguments.only};
     options.seed = arguments.seed;
-    // With --quick, the units of a CPU give a fixed number of results. The time only ends a run that a busy machine
-    // would never finish.
+    // With --quick, the units of a CPU give a fixed number of results. The time limit matters only on a busy machine,
+    // where a run might never finish.
     options.seconds = arguments.quick ? (arguments.on_cpu() ? 900 : 60) : arguments.seconds;
     options.only_captures = arguments.capture;
     std::optional<VerifyRecorder> recorder;
@@ -291,7 +292,7 @@ void run_probes(const Arguments& arguments, Outcome& outcome) {
         const double share = std::max(options.seconds - spent, 0.0) / static_cast<double>(chosen.size() - i);
         const std::vector<evidence::ProbeResult> rows =
             evidence::run_probe(*chosen[i].group, chosen[i].instruction, share, options);
-        csv << verify_rows().csv_lines(rows) << std::flush;  // rows so far survive the end of the run
+        csv << verify_rows().csv_lines(rows) << std::flush;  // if the run is killed, the rows so far are kept
         if (recorder) recorder->sums(rows);
         progress.done(chosen[i].group->kind, chosen[i].instruction, rows);
         outcome.rows.insert(outcome.rows.end(), rows.begin(), rows.end());
@@ -427,10 +428,10 @@ void describe(Command& verb) {
     verb.group("Traces");
     const Option record =
         verb.option("--record", a->record,
-                    "Write traces of plain forms, captures of libraries and sums of hashes of scalar results. "
-                    "They are written to this folder. Default: none")
+                    "Write traces of instructions, differing outputs of variants, and sums of hashes of scalar results "
+                    "to this folder. Default: none")
             .takes(value_kind::folder);
-    verb.flag("--capture", a->capture, "Write the outputs of libraries, without comparing them with a rule")
+    verb.flag("--capture", a->capture, "Also write the outputs of libraries, and do not compare them with a rule")
         .needs(record);
     verb.option("--replay", a->replay,
                 "Compare recorded traces in this folder and its subfolders. Default: run on the device")

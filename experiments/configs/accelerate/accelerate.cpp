@@ -194,8 +194,8 @@ void resolve(ImportContext& context) {
         context.infer("device", word_field("cpu"), "from distributed_type MULTI_CPU");
 }
 
-/// Renames the keys of a section to one spelling: with the prefix if `keeps_prefix` is true, otherwise without it. The
-/// launcher accepts both spellings, because it adds a missing prefix.
+/// Renames the keys of a section so that all of them have the prefix (if `keeps_prefix` is true) or none of them has
+/// it. The launcher accepts keys with and without the prefix, because it adds a missing prefix.
 void normalise(ImportContext& context, std::string_view section, std::string_view prefix, bool keeps_prefix) {
     files::ConfigValue* map = context.root().find(section);
     if (map == nullptr || !map->is_map()) return;
@@ -207,7 +207,7 @@ void normalise(ImportContext& context, std::string_view section, std::string_vie
     }
 }
 
-/// Sets the value at `path` if it is "auto". With `makes_key`, also sets a missing value.
+/// Sets the value at `path` to `written` if it is "auto". If the key is missing, sets it only if `makes_key` is true.
 void fill(files::ConfigValue& section, std::string_view path, std::string_view written, bool makes_key) {
     files::ConfigValue* value = section.find(path);
     if (value != nullptr ? value->is_text() && value->written == "auto" : makes_key)

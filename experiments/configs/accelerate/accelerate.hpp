@@ -28,7 +28,7 @@ struct Facts {
     int fsdp_version = 1;
     bool low_memory_loading = false;  ///< fsdp_cpu_ram_efficient_loading, on by default
     Backend backend = Backend::none;  ///< backend of fp8, if the precision is fp8
-    bool backend_assumed = false;     ///< whether torchao is assumed, because no known backend is named
+    bool backend_assumed = false;     ///< no known backend is named, so torchao is assumed
 };
 
 Facts facts(const ImportContext& context);

@@ -8,9 +8,9 @@
 
 namespace macheps::configs {
 
-/// Sets every field of a model that is trained with FSDP `version` (1 or 2) in the mixed precision `low` (H or B). The
-/// key `from_path` selected this precision. Shards are fp32. The forward and backward passes use a low-precision copy
-/// under autocast, and ranks sum gradients in the low format.
+/// Sets every field for a training with FSDP 1 or 2 (`version`) in mixed precision. `low` is the low-precision format,
+/// fp16 (H) or bf16 (B), and `from_path` is the key of the config that selects it. Shards are fp32. The forward and
+/// backward passes use a low-precision copy under autocast, and ranks sum gradients in the low format.
 void set_accelerate_fsdp(ImportContext& context, char low, int version, std::string_view from_path);
 
 /// Reports the findings about this FSDP configuration. `key` is the key of the mixed precision.

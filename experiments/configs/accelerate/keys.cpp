@@ -56,7 +56,9 @@ const KeyRow key_rows[] = {
     {.path = "fsdp_config.fsdp_sync_module_states", .type = flag, .defaults = {{"", "true"}}},
     {.path = "fsdp_config.fsdp_activation_checkpointing", .type = flag, .defaults = {{"", "false"}}, .sets = "ckpt"},
     {.path = "deepspeed_config", .type = map},
-    {.path = "deepspeed_config.deepspeed_config_file", .type = any, .summary = "DeepSpeed's JSON, or a map of it"},
+    {.path = "deepspeed_config.deepspeed_config_file",
+     .type = any,
+     .summary = "the path of DeepSpeed's JSON file, or a map with its content"},
     {.path = "deepspeed_config.deepspeed_config_file.*", .type = any},
     {.path = "deepspeed_config.zero_stage", .type = number, .defaults = {{"", "2"}}, .sets = "scaler"},
     {.path = "deepspeed_config.gradient_clipping", .type = number, .defaults = {{"", "1.0"}}, .sets = "clip"},
@@ -70,8 +72,8 @@ const KeyRow key_rows[] = {
      .type = number,
      .defaults = {{"", "1.0"}},
      .sets = "clip"},
-    // A program passes these arguments to Accelerator(kwargs_handlers=[...]). They are not keys of the file, but an
-    // override on the command line (`key=value`) may set them.
+    // These are not keys of the file, but arguments that a program passes to Accelerator(kwargs_handlers=[...]). Users
+    // of macheps can give them as overrides (`key=value`) on the command line.
     {.path = "kwargs_handlers", .type = map},
     {.path = "kwargs_handlers.GradScalerKwargs", .type = map},
     {.path = "kwargs_handlers.GradScalerKwargs.init_scale",

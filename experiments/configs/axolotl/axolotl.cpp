@@ -31,8 +31,8 @@ bool is_set(const ImportContext& context, std::string_view path) {
     return !value->written.empty() && value->written != "false";
 }
 
-/// Returns the canonical name of the attention kernel: the value of attn_implementation, or the kernel of the first
-/// older flag that is on.
+/// Returns the canonical name of the attention kernel: the value of attn_implementation or, if it is not set, the
+/// kernel of the first of the older flags below that is on.
 std::string attention(const ImportContext& context) {
     if (std::string named = context.text("attn_implementation"); !named.empty()) return named;
     constexpr std::pair<std::string_view, std::string_view> flags[] = {
@@ -225,7 +225,7 @@ void resolve(ImportContext& context) {
             context.set("compute", letter('T'), "tf32");
     }
     context.infer("scaler", found.autocast == 'H' ? torch_scaler_field({}) : no_scaler_field(),
-                  "from compute: autocast to fp16 is scaled");
+                  "from compute: only autocast to fp16 has a loss scaler");
     set_adapter(context, found);
     set_fp8(context);
     set_update(context, found);

@@ -17,7 +17,8 @@ using enum FindingCode;
 
 bool asks_for_bits(const Context& c) { return c.flag("load_in_8bit") || c.flag("load_in_4bit"); }
 
-/// Returns the index of the key to change, for rows whose first keys are load_in_4bit (0) and load_in_8bit (1).
+/// Returns the index of the key to change: 0 if load_in_4bit is on, otherwise 1. For rows whose first two keys are
+/// load_in_4bit and load_in_8bit.
 std::size_t asked_bits(const Context& c) { return c.flag("load_in_4bit") ? 0 : 1; }
 
 Found without_adapter(const Context& c, const Facts& f) {
@@ -137,8 +138,9 @@ Found attention_twice(const Context& c, const Facts&) {
     for (std::size_t i = 0; i < std::size(attention_flags); ++i) {
         if (c.flag(attention_flags[i]))
             return FindingText{
-                fmt::format("attn_implementation and the older `{}` name two kernels: the validator raises an error",
-                            attention_flags[i]),
+                fmt::format(
+                    "attn_implementation and the older `{}` name different kernels: the validator raises an error",
+                    attention_flags[i]),
                 fmt::format("attn_implementation, without {}", attention_flags[i]), i + 1};
     }
     return {};

@@ -84,8 +84,8 @@ Found fp32_norms(const Context& c, const Facts& f) {
     return FindingText{"fp32_norms requires FSDP2: the validator raises an error",
                        "fsdp_version: 2 with an fsdp_config"};
 }
-/// Reports fp32_norm_classes that match no norm of the model. The classes are known only if macheps trains one of its
-/// own models, so other imports get no such finding.
+/// Reports fp32_norm_classes that match no norm of the model. The norms of the model are known only if the config is
+/// imported to train one of macheps's own models. Other imports therefore never get this finding.
 Found norm_classes_match_nothing(const Context& c, const Facts&) {
     const files::ConfigValue* classes = c.value("fp32_norm_classes");
     if (!c.options().for_training || !c.flag("fp32_norms") || classes == nullptr || classes->items.empty()) return {};

@@ -31,7 +31,7 @@ char accumulation(const ImportContext& context, const Facts& facts) {
 
 bool uses_fused_adam(const Facts& facts, bool torch_adam) {
     if (facts.optimizer == "onebitadam" || facts.optimizer == "zerooneadam") return true;
-    if (facts.optimizer.empty()) return true;  // the program brings an optimiser; a finding reports the assumption
+    if (facts.optimizer.empty()) return true;  // fused Adam is assumed, and a finding reports this
     return (facts.optimizer == "adam" || facts.optimizer == "adamw") && !torch_adam && !facts.offload;
 }
 

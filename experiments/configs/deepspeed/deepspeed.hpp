@@ -15,14 +15,14 @@ struct Facts {
     bool fp16 = false, bf16 = false;  ///< whether the sections are enabled, as this version reads them
     bool amp = false, autocast = false;
     char low = 'F';                ///< format of the model: H, B, or F if no section is enabled
-    char accum = 'F';              ///< format of the sum over micro-batches; 0 for an unknown dtype
+    char accum = 'F';              ///< format in which gradients are summed over micro-batches; 0 if unknown
     int stage = 0;                 ///< ZeRO stage
     bool offload = false;          ///< the optimiser's state is on the CPU
     double loss_scale = 0;         ///< 0 is dynamic; versions before 0.17.1 read a boolean as a number
     bool dynamic = false;          ///< the loss scale is dynamic: fp16 with loss_scale 0
     bool has_scaler_keys = false;  ///< the file has one of the five keys of the dynamic scale
     std::string optimizer;         ///< type in lower case; empty if the program brings its own
-    bool fused = false;            ///< at stage 0: the fused wrapper (Adam) is used, not the unfused wrapper
+    bool fused = false;            ///< at ZeRO stage 0: whether the wrapper for fused Adam is used
     bool bf16_optimizer = false;   ///< BF16_Optimizer, which sums gradients in fp32 outside the model
 };
 

@@ -58,10 +58,9 @@ Found auto_bf16(const Context& c, const Facts&) { return auto_switch(c, "bf16", 
 
 Found auto_true(const Context& c, std::string_view section) {
     if (has_models(c) || !is_auto(c, fmt::format("{}.enabled", section))) return {};
-    return FindingText{
-        fmt::format("{} does not know \"auto\" here: a text that is not empty counts as true, so {} is on", title(c),
-                    section),
-        "true or false"};
+    return FindingText{fmt::format("{} does not know \"auto\" here: a non-empty string counts as true, so {} is on",
+                                   title(c), section),
+                       "true or false"};
 }
 Found auto_true_fp16(const Context& c, const Facts&) { return auto_true(c, "fp16"); }
 Found auto_true_bf16(const Context& c, const Facts&) { return auto_true(c, "bf16"); }
@@ -95,7 +94,7 @@ Found bf16_emulated(const Context& c, const Facts& f) {
         "fp16, with its loss scaler"};
 }
 
-/// Returns which of the keys fp16.enabled (0) and bf16.enabled (1) is on.
+/// Returns the index of the key that is on, for rows whose keys are fp16.enabled (0) and bf16.enabled (1).
 std::size_t switch_key(const Facts& f) { return f.low == 'B' ? 1 : 0; }
 
 Found whole_model(const Context& c, const Facts& f) {
@@ -157,7 +156,7 @@ Found loss_scale_value(const Context& c, const Facts&) {
     if (!has_models(c) && !std::isnan(scale)) return {};
     return FindingText{
         fmt::format("`{}` is not a valid scale: {} requires a finite number of at least 0", value->written, title(c)),
-        "0 for a dynamic scale, or a power of two"};
+        "0 for a dynamic scale, or a power of two for a fixed one"};
 }
 Found loss_scale_boolean(const Context& c, const Facts&) {
     const files::ConfigValue* value = c.value("fp16.loss_scale");
@@ -165,7 +164,7 @@ Found loss_scale_boolean(const Context& c, const Facts&) {
     return FindingText{
         fmt::format("Python treats booleans as numbers: {} reads `{}` as {}", title(c), value->written,
                     value->boolean ? "the static scale 1, so small gradients are lost" : "0, a dynamic scale"),
-        "0 for a dynamic scale, or a number"};
+        "0 for a dynamic scale, or a positive number for a fixed one"};
 }
 Found window_not_positive(const Context& c, const Facts& f) {
     if (!f.dynamic || c.number("fp16.loss_scale_window").value_or(1000) > 0) return {};
@@ -194,8 +193,8 @@ Found floor_raises(const Context& c, const Facts& f) {
 Found half_gradients(const Context& c, const Facts& f) {
     if (!f.dynamic || f.amp) return {};
     return FindingText{
-        fmt::format("in each step after which the scale grows (once in {} clean steps), gradients are divided "
-                    "by the grown scale: they have half their value unless they are clipped",
+        fmt::format("the scale grows after {} clean steps, and the gradients of the last of these steps are divided "
+                    "by the new scale: they have half their value unless they are clipped",
                     c.number("fp16.loss_scale_window").value_or(1000)),
         ""};
 }
@@ -213,8 +212,8 @@ Found scaler_keys_unread(const Context& c, const Facts& f) {
 
 // Findings about master weights, accumulation and reduction of gradients.
 
-/// Reports fp16 master weights at a ZeRO stage that does not support them. From 0.17.1 on, DeepSpeed checks the stage
-/// even if fp16 is off.
+/// Reports fp16 master weights if the ZeRO stage does not support them. From 0.17.1 on, DeepSpeed checks this even if
+/// fp16 is off.
 Found fp16_masters(const Context& c, const Facts& f) {
     if (!c.flag("fp16.fp16_master_weights_and_grads") || (!f.fp16 && !has_models(c))) return {};
     if (c.since("deepspeed", "0.19")) {
@@ -227,7 +226,7 @@ Found fp16_masters(const Context& c, const Facts& f) {
                        "\"stage\": 2 with \"offload_optimizer\": {\"device\": \"cpu\"}, or remove the key"};
 }
 Found bf16_masters(const Context& c, const Facts& f) {
-    if (!c.since("deepspeed", "0.19")) return {};  // 0.19 and newer assert this even if bf16 is off
+    if (!c.since("deepspeed", "0.19")) return {};  // from 0.19 on, asserted even if bf16 is off
     const bool masters = c.flag("bf16.bf16_master_weights_and_grads"), states = c.flag("bf16.bf16_optimizer_states");
     if (states && !masters)
         return FindingText{"bf16_optimizer_states requires bf16_master_weights_and_grads", "both, or neither"};
@@ -269,8 +268,8 @@ Found accum_low(const Context& c, const Facts& f) {
     const double steps = c.number("gradient_accumulation_steps").value_or(1);
     if (f.low != 'B' || f.accum != 'B' || f.amp || !(steps > 1)) return {};
     return FindingText{
-        fmt::format("gradients of {} micro-batches are summed in bf16, whose 8 bits lose anything more than "
-                    "256 times smaller than the sum",
+        fmt::format("gradients of {} micro-batches are summed in bf16: with 8 bits of significand, terms more "
+                    "than 256 times smaller than the sum are lost",
                     steps),
         "\"data_types\": {\"grad_accum_dtype\": \"fp32\"}"};
 }

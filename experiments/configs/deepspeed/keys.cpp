@@ -128,7 +128,7 @@ int recognises(const files::ConfigValue& root) {
 bool refuses_unknown(const ImportContext& context, std::string_view path) {
     const std::size_t dot = path.find('.');
     if (dot == std::string_view::npos)
-        return false;  // the top level is a dictionary in which only known keys are looked up
+        return false;  // DeepSpeed looks up the keys that it knows and ignores the others
     for (const TypedSection& section : typed_sections) {
         if (path.substr(0, dot) != section.name) continue;
         return section.since.empty() || context.version("deepspeed") >= parse_version(section.since);

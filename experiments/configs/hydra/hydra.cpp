@@ -77,7 +77,8 @@ class Interpolation {
     }
 
   private:
-    // Limits for references that fan out exponentially. No real config reaches them.
+    // These limits stop references that contain references, because the resulting text can grow exponentially. No real
+    // config reaches the limits.
     static constexpr int deepest = 16, max_references = 10'000;
     static constexpr std::size_t longest = 1 << 16;
 

@@ -235,14 +235,14 @@ Found fp8_names(const Context& c, const Facts& f) {
     if (!c.has("fp8_backend") && !c.flag("fp8_enable_fsdp_float8_all_gather")) return {};
     return FindingText{
         "LLaMA-Factory exports FP8_BACKEND and FP8_ENABLE_FSDP_FLOAT8_ALL_GATHER, but Accelerate reads "
-        "ACCELERATE_FP8_*: neither has an effect",
+        "ACCELERATE_FP8_*, so neither has an effect",
         "ACCELERATE_FP8_BACKEND in the environment"};
 }
 Found fp8_documented(const Context& c, const Facts& f) {
     if (!f.fp8 || !f.fp8_reaches_accelerate || c.text("fp8_backend") == "te") return {};
     return FindingText{
-        "LLaMA-Factory builds the rowwise recipe with its filter by names only for a log line: training uses "
-        "Accelerate's default, torchao tensorwise with Accelerate's filter",
+        "LLaMA-Factory builds the rowwise recipe and a filter by names, but uses them only for a log line: training "
+        "uses Accelerate's default, torchao tensorwise with Accelerate's filter",
         {}};
 }
 Found fp8_dropped(const Context&, const Facts& f) {

@@ -35,7 +35,7 @@ const KeyRow key_rows[] = {
      .type = text,
      .defaults = {{"", "bnb"}},
      .sets = "store",
-     .summary = "bnb, hqq, eetq; numbers of older versions"},
+     .summary = "bnb, hqq or eetq; older versions use numbers"},
     {.path = "quantization_type", .type = choice, .defaults = {{"", "nf4"}}, .choices = "fp4 nf4", .sets = "store"},
     {.path = "quantization_device_map", .type = text},
     {.path = "double_quantization", .type = flag, .defaults = {{"", "true"}}, .sets = "store"},

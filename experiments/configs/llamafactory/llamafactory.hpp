@@ -25,13 +25,13 @@ struct Facts {
     char checkpoint = 'F';
     char compute = 'F';  ///< compute_dtype, which does not imply autocast
     bool fp8 = false;
-    /// Whether Accelerate gets the request for fp8: only with Transformers 4, whose Trainer reads the environment when
-    /// it creates the Accelerator.
+    /// Whether the request for fp8, which is an environment variable, reaches Accelerate. It does so only with
+    /// Transformers 4, because its Trainer reads the environment when it creates the Accelerator.
     bool fp8_reaches_accelerate = false;
 };
 
-/// Returns LLaMA-Factory's compute dtype, which follows a truth table. `asks_bf16` is true if bf16 or pure_bf16 is on.
-/// `checkpoint` is the dtype of the checkpoint, or 0 if it is unknown.
+/// Returns the compute dtype that LLaMA-Factory chooses for these inputs. `asks_bf16` is true if bf16 or pure_bf16 is
+/// on. `checkpoint` is the dtype of the checkpoint, or 0 if it is unknown.
 char compute_dtype(bool asks_bf16, bool asks_fp16, bool torch_says_bf16, bool has_fp16, char checkpoint);
 
 Facts facts(const ImportContext& context);

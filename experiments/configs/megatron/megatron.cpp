@@ -336,7 +336,8 @@ void set_fp8(ImportContext& context, const Facts& facts) {
         recipe.parts.emplace_back("skip_first_blocks", context.number("num-layers-at-start-in-bf16").value_or(1));
         recipe.parts.emplace_back("skip_last_blocks", context.number("num-layers-at-end-in-bf16").value_or(1));
     }
-    // Only delayed scaling can keep the weight gradient in high precision (override_linear_precision).
+    // Delayed scaling is the only fp8 recipe that can compute the weight gradient in high precision
+    // (override_linear_precision).
     if (context.flag("no-fp8-wgrad") && facts.fp8 == "te_delayed")
         recipe.parts.emplace_back("weight_grad", std::string(format_word(facts.low)));
     const std::string_view from = is_fp4 ? "fp4-recipe" : "fp8-recipe";

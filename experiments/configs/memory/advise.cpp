@@ -15,7 +15,7 @@ namespace {
 constexpr GoalRow goal_rows[] = {
     {"pretrain", Goal::pretrain}, {"finetune", Goal::finetune}, {"lora", Goal::lora}, {"inference", Goal::inference}};
 
-// Sources of the statements. docs/guides.md quotes the guides.
+// Names of the sources that the statements below cite. docs/guides.md quotes the guides among them.
 constexpr std::string_view guide_formats = "general guide, 3.2", guide_memory = "general guide, 2.2, corrected",
                            guide_scaling = "general guide, 4, corrected",
                            guide_pitfalls = "general guide, 5.2, corrected",
@@ -35,7 +35,8 @@ bool emulates_bf16(const AdviceAsked& asked) { return asked.device->torch_says_b
 bool has_fnuz(const AdviceAsked& asked) { return asked.device->fp8_formats.find("fnuz") != std::string_view::npos; }
 
 const DimensionRule& fp8_sides() { return dimension_rules().back(); }
-/// Returns whether at least one of the given dimensions fits fp8. Returns true if no dimensions are given.
+/// Returns whether fp8 matmuls accept at least one of the dimensions in the request. Returns true if the request
+/// contains no dimensions.
 bool fp8_fits(const AdviceAsked& asked) {
     return asked.sides.empty() || unfit_sides(fp8_sides(), asked.sides).size() < asked.sides.size();
 }
@@ -68,7 +69,7 @@ constexpr Statement fp16_reasons[] = {
     {"gradients below 2^-25 become 0 in fp16, so the loss is scaled and gradients are unscaled in fp32",
      guide_scaling}};
 constexpr Statement fp16_watch[] = {
-    {"an overflow halves the scale and skips the step; lower a scale that overflows, and raise one at which gradients "
+    {"an overflow halves the scale and skips the step; lower the scale if steps overflow, and raise it if gradients "
      "vanish",
      guide_pitfalls},
     {"unscale before clipping: otherwise the scaled gradients are clipped to almost nothing", "pytorch/examples #1196"},
@@ -111,7 +112,7 @@ constexpr Statement pure_watch[] = {
 constexpr Statement tf32_reasons[] = {
     {"everything is fp32 except the operands of matmuls, which are rounded to 10 fraction bits", "general guide, 6.1"}};
 constexpr Statement tf32_watch[] = {
-    {"set torch.backends.cuda.matmul.allow_tf32: it is off by default; only cudnn's flag is on", guide_tf32}};
+    {"set torch.backends.cuda.matmul.allow_tf32: it is off by default, unlike cuDNN's flag", guide_tf32}};
 
 constexpr Statement infer_fp16_reasons[] = {
     {"a forward pass has no gradients that could vanish: no scaling is needed", guide_matrix},
@@ -141,10 +142,11 @@ constexpr AdviceRow rows[] = {
      [](const AdviceAsked& a) { return trains(a) && a.device->bf16; }, bf16_reasons, bf16_watch},
     {"fp16-autocast", "training on a device that multiplies fp16 but not bf16", "amp-fp16",
      [](const AdviceAsked& a) { return trains(a) && a.device->fp16 && !a.device->bf16; }, fp16_reasons, fp16_watch},
-    {"fp8", "training of whole models on a device that multiplies fp8, if sides are multiples of 16", "fp8-tensorwise",
+    {"fp8", "full training on a device that multiplies fp8, if linears have sides that are multiples of 16",
+     "fp8-tensorwise",
      [](const AdviceAsked& a) { return trains(a) && !is_lora(a) && a.device->fp8 && !is_small(a) && fp8_fits(a); },
      fp8_reasons, fp8_watch},
-    {"pure-bf16", "fine-tuning of whole models if memory is short", "pure-bf16",
+    {"pure-bf16", "full fine-tuning if memory is short", "pure-bf16",
      [](const AdviceAsked& a) { return a.goal == Goal::finetune && a.device->bf16; }, pure_reasons, pure_watch},
     {"tf32", "training on a device that has tf32", "tf32",
      [](const AdviceAsked& a) { return trains(a) && a.device->tf32; }, tf32_reasons, tf32_watch},
@@ -170,7 +172,8 @@ std::string format_in(const ResolvedConfig& config, std::string_view field) {
     return std::string(word == "F" ? "fp32" : word == "H" ? "fp16" : word == "B" ? "bf16" : word);
 }
 
-/// Returns the format of the trained weights: adapters if there are any, otherwise the masters, otherwise the weights.
+/// Returns the format that the optimiser updates: that of the adapters if there are any, otherwise that of the master
+/// weights or, without master weights, that of the weights.
 std::string trained_format(const ResolvedConfig& config) {
     for (const char* field : {"adapter", "master", "store"}) {
         if (std::string format = format_in(config, field); !format.empty()) return format;
@@ -185,9 +188,9 @@ std::string is_scaled(const policy::ResolvedPolicy& policy) {
     return scaler.kind->name == "none" || is_one ? "no" : "yes";
 }
 
-/// A question about a policy, and the reason why the answer matters. If the policy was imported from a config,
-/// `config_answer` takes priority, provided that it is set. A config can say more than its policy, for example about
-/// adapters and 8-bit moments.
+/// A question about a policy, and the reason why the answer matters. `answer` finds the answer in the policy. If the
+/// policy was imported from a config and `config_answer` is not null, `config_answer` finds it in the config instead,
+/// because a config can contain more than its policy, for example adapters and 8-bit moments.
 struct Question {
     std::string_view what;
     std::string (*answer)(const policy::ResolvedPolicy& policy);
@@ -197,7 +200,7 @@ struct Question {
 
 constexpr Question questions[] = {
     {"matmuls read", [](const policy::ResolvedPolicy& p) { return format_at(p, "block.0.mlp.up:forward.a"); },
-     "the formats that the device multiplies natively, and their range", guide_formats},
+     "a device multiplies only some formats natively, and formats differ in range", guide_formats},
     {"the optimiser updates",
      [](const policy::ResolvedPolicy& p) {
          const std::string weight = "block.0.mlp.up.weight";
@@ -208,22 +211,22 @@ constexpr Question questions[] = {
      "a low-precision format loses the slow decay of a second moment", "general guide, 5.1",
      [](const ResolvedConfig& config) { return format_in(config, "opt_state"); }},
     {"gradients", [](const policy::ResolvedPolicy& p) { return format_at(p, "block.0.mlp.up.weight:grad"); },
-     "micro-batches are added up in this format", "PyTorch 2.7, Tensor.grad",
+     "gradients of micro-batches are added up in this format", "PyTorch 2.7, Tensor.grad",
      [](const ResolvedConfig& config) { return format_in(config, "accum"); }},
     {"softmax gives", [](const policy::ResolvedPolicy& p) { return format_at(p, "block.0.attn.softmax:forward.out"); },
-     "the probabilities would be rounded twice", "general guide, 5.1"},
+     "a low-precision format rounds the probabilities twice", "general guide, 5.1"},
     {"norms give", [](const policy::ResolvedPolicy& p) { return format_at(p, "block.0.norm1:forward.out"); },
      "a low-precision format rounds the input of every layer", "LLaMA-Factory tips, action 2"},
     {"the loss is", [](const policy::ResolvedPolicy& p) { return format_at(p, "loss:forward.mean"); },
-     "the mean of the losses would be in a low-precision format", "LLaMA-Factory tips, action 3"},
+     "a low-precision format rounds the mean of the losses", "LLaMA-Factory tips, action 3"},
     {"the loss is scaled", is_scaled, "fp16 gradients vanish below 2^-25; formats with the range of fp32 need no scale",
      guide_scaling},
     {"the optimiser's arithmetic",
      [](const policy::ResolvedPolicy& p) { return std::string(format_name(p.optimizer_arithmetic)); },
-     "every operation of an optimiser step rounds", "PyTorch 2.7, adam.py:96"},
+     "every operation of an optimiser step is rounded to this format", "PyTorch 2.7, adam.py:96"},
 };
 
-/// A device-specific preset whose name is not DEVICE-PRESET.
+/// A preset `own` that replaces `preset` on one device. Needed only if the name of `own` is not DEVICE-PRESET.
 struct DevicePreset {
     std::string_view device, preset, own;
 };

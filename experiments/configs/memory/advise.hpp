@@ -44,7 +44,7 @@ struct Statement {
 struct AdviceRow {
     std::string_view name;    ///< "bf16-autocast"
     std::string_view when;    ///< the condition in words
-    std::string_view preset;  ///< name of the preset without a device
+    std::string_view preset;  ///< name of the preset, without the name of a device
     bool (*applies)(const AdviceAsked& asked);
     std::span<const Statement> reasons, watch;
 };
@@ -63,7 +63,8 @@ std::span<const DimensionRule> dimension_rules();
 /// Returns the dimensions that are not multiples of `rule.multiple_of`.
 std::vector<std::int64_t> unfit_sides(const DimensionRule& rule, std::span<const std::int64_t> sides);
 
-/// A row that applies to a request, with those of its statements that apply.
+/// A row of advice that applies to a request. `reasons` and `watch` contain only those statements of the row that also
+/// apply.
 struct Advice {
     const AdviceRow* row = nullptr;
     std::string policy;  ///< name of a preset; the device-specific preset if it exists
@@ -74,7 +75,8 @@ std::vector<Advice> advise(const AdviceAsked& asked);
 /// Returns the advised policy as TOML, with its reasons as comments.
 std::string advice_toml(const AdviceAsked& asked, const Advice& advice);
 
-/// A question that two policies answer differently.
+/// A question, such as which format matmuls read, to which the policy `have` and the advised policy give different
+/// answers.
 struct Disagreement {
     std::string_view what;  ///< "matmuls read"
     std::string have, advised;

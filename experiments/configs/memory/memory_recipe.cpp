@@ -18,8 +18,8 @@ namespace {
 
 constexpr bool is_low(double bytes) { return bytes > 0 && bytes <= 2; }
 
-/// Returns the form in which activations are stored. It depends on the formats of the residual stream and of the matmul
-/// operands.
+/// Returns which of three cases describes the bytes of activations: everything in a 16-bit format, only the operands of
+/// matmuls in a 16-bit format, or everything in fp32.
 const policy::ActivationForm* form_of(bool has_low_stream, bool has_low_operands) {
     if (has_low_stream) return &policy::low_activations;
     return has_low_operands ? &policy::autocast_activations : &policy::fp32_activations;
@@ -56,7 +56,8 @@ double bytes_of(std::string_view field, std::string_view word) {
                  .fix = "run `macheps policy explain fp32 --params N` to list recipes whose bytes are known"});
 }
 
-/// Returns whether matmuls read a low-precision format. Every format except fp32 and tf32 counts as low precision.
+/// Returns whether matmuls read a low-precision format. `compute` is the config field of this name. Every format except
+/// fp32 and tf32 counts as low precision.
 bool reads_low(std::string_view compute) { return !compute.empty() && compute != "F" && compute != "T"; }
 
 /// Returns the name of the weight of a linear layer. A tied output head has no separate weight and reads the embedding.

@@ -11,10 +11,10 @@ namespace macheps::configs {
 
 namespace {
 
-/// A sum of gradients, over micro-batches or over ranks.
+/// A sum of gradients (over micro-batches or over ranks) for which the table has rows.
 struct GradientSum {
     std::string_view kind, field;
-    std::string_view rule;  ///< reason that is used if neither the config nor the policy gives one
+    std::string_view rule;  ///< source of the format that is shown if neither the config nor the policy sets it
 };
 constexpr GradientSum sums[] = {{"accum", "accum", "micro-batches are added up in the gradient's format"},
                                 {"wire", "reduce", "sent if there are several ranks"}};

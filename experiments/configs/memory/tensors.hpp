@@ -17,7 +17,7 @@ class ResolvedConfig;
 struct TensorRow {
     std::string_view
         kind;            ///< "value", "grad", "accum", "master", "moment1", "moment2", "wire", "activation", "matmul"
-    std::string site;    ///< a parameter, a site with a slot, or a site with a matmul: `block.0.mlp.up:input_grad`
+    std::string site;    ///< a parameter, SITE:SLOT of an activation, or SITE:MATMUL: `block.0.mlp.up:input_grad`
     std::string format;  ///< "bf16"; `-` if there is none; for a matmul "bf16 x bf16 -> fp32 on fp32.chain"
     std::int64_t elements = 0;  ///< number of elements; for an activation, per sample; 0 for a matmul
     std::string rule;           ///< source of the format

@@ -155,7 +155,8 @@ void resolve(ImportContext& context) {
     context.infer("adapter", word_field("none"), "nanoGPT does not have this");
 }
 
-/// Scores keys that no other framework has at its root, and subtracts points for unknown keys.
+/// See Framework::recognises. Adds points for each key that only nanoGPT has at the root of its configs. Subtracts
+/// points for each key that nanoGPT does not have.
 int recognises(const files::ConfigValue& root) {
     int score = 0;
     for (const std::string_view own :

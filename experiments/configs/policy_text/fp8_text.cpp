@@ -11,11 +11,12 @@ namespace macheps::configs {
 
 namespace {
 
-/// A value of the config field `fp8`, the name of this recipe in policies, and how the recipe casts output gradients.
+/// An fp8 recipe: the value of the config field `fp8` that selects it (`word`), its name in policies (`recipe`), and
+/// how it casts output gradients.
 struct RecipeWord {
     std::string_view word, recipe;
-    std::string_view granularity;  ///< granularity of gradients in policies, with the scale rule
-    std::string_view gradients;    ///< default format of gradients: hybrid (e5m2) or e4m3; empty: cannot be chosen
+    std::string_view granularity;  ///< granularity and scale rule of output gradients, as a policy spells them
+    std::string_view gradients;    ///< their default format: hybrid (e5m2) or e4m3; empty if fixed
     bool has_history = false;
 };
 

@@ -19,9 +19,9 @@ bool llamafactory_lmhead(bool is_linear, char weight);
 /// Returns whether LLaMA-Factory casts the trained parameters to fp32. Source: model/adapter.py.
 bool llamafactory_casts_trained(bool pure_bf16, bool badam, bool zero3, bool is_quantised);
 
-/// Conditions of two helper functions of LongSpec, which none of its experiments calls. One casts norms to fp32. If a
-/// compute dtype is set, the other casts heads and embeddings with an fp32 weight to bf16, even if the compute dtype is
-/// not bf16. Source: models/utils.py, models/mixin.py.
+/// Conditions of two helper functions of LongSpec. None of LongSpec's experiments calls these functions. The first
+/// function casts norms to fp32. The second function casts heads and embeddings with an fp32 weight to bf16 if a
+/// compute dtype is set, even if that dtype is not bf16. Source: models/utils.py, models/mixin.py.
 bool longspec_norm(std::string_view module);
 bool longspec_head(std::string_view module, bool has_weight, char weight, bool has_compute_dtype);
 

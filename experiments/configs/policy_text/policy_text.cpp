@@ -30,13 +30,13 @@ bool is_low(std::string_view letter) { return letter == "H" || letter == "B"; }
 /// Fields that determine which preset the policy extends: letters of formats, and the operation list of autocast.
 struct Kinds {
     std::string_view store, compute, oplist;
-    std::string_view working;  ///< format of the weights in the forward pass; FSDP gathers low copies of fp32 shards
+    std::string_view working;  ///< format of the weights in the forward pass; with FSDP, of the gathered copies
 };
 
 /// A preset that the policy of a config can extend. The first row that applies is used.
 struct Base {
     std::string_view preset_h, preset_b;  ///< for fp16 and bf16; equal if the format does not matter
-    bool is_whole_model_low;  ///< activations are low everywhere, and so are parameters unless a rule says otherwise
+    bool is_whole_model_low;  ///< activations and, unless a rule says otherwise, parameters are in the low format
     bool (*applies)(const Kinds& kinds);
 };
 
@@ -52,8 +52,8 @@ constexpr Base bases[] = {
     {"amp-fp16", "amp-bf16", false, [](const Kinds&) { return true; }},
 };
 
-/// Parts of the loss that stay in the low format if the forward pass computes the loss from low-precision logits, as in
-/// nanoGPT.
+/// States which values of the loss are in the low format if the forward pass computes the loss from low-precision
+/// logits, as nanoGPT does. This depends on `oplist`, the operation list of autocast.
 struct LossForm {
     std::string_view oplist;
     bool has_low_log_probabilities, has_low_mean;
@@ -173,7 +173,8 @@ class PolicyWriter {
     /// always computes its loss from logits.float().
     void rule_of_loss() {
         const LossForm& form = loss_form();
-        // The base presets describe either CUDA's autocast or whole models in a low format.
+        // The base preset computes the loss either as autocast on CUDA (loss_forms[0]) or as a model that is entirely
+        // in the low format.
         if (form.computes_as(base_->is_whole_model_low ? without_autocast : loss_forms[0])) return;
         const std::string_view low = format_of(compute());
         const auto format = [&](bool keeps_low) { return keeps_low ? low : std::string_view("fp32"); };
@@ -265,8 +266,8 @@ class PolicyWriter {
         struct Part {
             std::string_view field, params;
         };
-        // The embedding and the output head share a rule if they have the same format. A tied head has no weight, so it
-        // needs no rule.
+        // The embedding and the output head share a rule if they have the same format. A tied head reads the weight of
+        // the embedding, so it needs no rule.
         const bool is_head_alike = fields_.word("lm_head") == fields_.word("embed");
         for (const Part& part : {Part{"embed", is_head_alike ? "\"{embed,lm_head}.*\"" : "\"embed.*\""},
                                  Part{"norm", "[\"*norm1.*\", \"*norm2.*\", \"final_norm.*\"]"}}) {
@@ -280,8 +281,8 @@ class PolicyWriter {
         }
     }
 
-    /// Returns the Adam kernel that updates the weights. DeepSpeed, Megatron and Apex update fp32 masters with a fused
-    /// kernel that is not part of torch.
+    /// Returns the Adam kernel that updates the weights. DeepSpeed, Megatron and Apex update fp32 master weights with a
+    /// fused kernel that is not part of torch.
     std::string adam_kernel() const {
         const std::string_view kernel = fields_.word("opt_kernel"), clip = fields_.word("clip");
         const bool on_cpu = fields_.word("device") == "cpu" || context_.device().kind == DeviceProfile::Kind::cpu;
@@ -381,16 +382,16 @@ class PolicyWriter {
         for (const auto& [name, value] : field->value.parts) scaler_key(*kind, is_known, name, value);
     }
 
-    /// Writes a key of the loss scaler. A key that `kind` does not have is reported, unless `kind` replaces an unknown
-    /// kind, which has been reported already.
+    /// Writes a key of the loss scaler. Reports a key that `kind` does not have. Reports nothing if `is_known` is
+    /// false: the kind of the config is then unknown and already reported, and `kind` is only its replacement.
     void scaler_key(const policy::ScalerKind& kind, bool is_known, const std::string& name, const FieldScalar& value) {
         const auto key = std::find_if(kind.keys.begin(), kind.keys.end(),
                                       [&](const policy::ScalerKey& one) { return one.name == name; });
         if (key == kind.keys.end()) {
-            // A kind that lacks a flag behaves as if the flag were off.
+            // A kind that lacks a flag behaves as if the flag were off, so a flag that is off is not reported.
             const bool* is_on = std::get_if<bool>(&value);
             if (is_known && (is_on == nullptr || *is_on))
-                not_emulated(fmt::format("`{}` of the loss scaler {}", name, kind.name));
+                not_emulated(fmt::format("key `{}` of the loss scaler {}", name, kind.name));
             return;
         }
         const double* number = std::get_if<double>(&value);
@@ -402,7 +403,7 @@ class PolicyWriter {
         } else if (number == nullptr || !std::isfinite(*number) ||
                    (key->is_good != nullptr && !key->is_good(*number))) {
             not_emulated(
-                fmt::format("`{}` of the loss scaler {} with this value; give {}", name, kind.name, key->wanted));
+                fmt::format("the value of key `{}` of the loss scaler {}; give {}", name, kind.name, key->wanted));
         } else if (key->type == policy::ScalerValue::count) {
             body_ += fmt::format("{} = {}\n", name, static_cast<long long>(*number));
         } else {

@@ -12,13 +12,13 @@ namespace macheps::configs {
 
 namespace {
 
-/// Values of the config field `reduce`, and their names in policies.
+/// Formats: the letters in the config field `reduce`, and the names in policies.
 constexpr struct {
     std::string_view letter, format;
 } wires[] = {{"F", "fp32"}, {"T", "tf32"}, {"H", "fp16"}, {"B", "bf16"}};
 
-/// Values of the config field `predivide`, and their names in policies. Not verified: NCCL's mean multiplies by 1 /
-/// ranks while it reads its input.
+/// Values of the config field `predivide`, and the values of the policy key `average` that replace them. The first row
+/// assumes that NCCL's mean multiplies each input by 1 / ranks while it reads it. This is not verified.
 constexpr struct {
     std::string_view word, average;
     bool has_factor;
@@ -38,8 +38,8 @@ std::string factor_of(const ResolvedField& field) {
 }
 
 /// Returns the kind of buckets in which gradients are reduced. DDP of torch fills buckets ("ddp"). FSDP and DeepSpeed
-/// reduce flat vectors of the tensors that they partition ("model"). The config uses DDP if `predivide` is not set, or
-/// if it is `prescale` without a factor, as for nanoGPT.
+/// reduce flat vectors of the tensors that they partition ("model"). A config without `predivide` uses DDP. A config
+/// with the value `prescale` and no factor also uses DDP; nanoGPT is an example.
 std::string_view bucket_of(const ResolvedConfig& config) {
     const ResolvedField* divided = config.find("predivide");
     const bool is_ddp = divided == nullptr || (config.word("predivide") == "prescale" && divided->value.parts.empty());

@@ -14,9 +14,9 @@ namespace macheps::configs {
 
 namespace {
 
-/// Config key of one setting of the optimiser step. If the config contains the keys of several rows for the same
-/// setting, the last row applies. The section of an engine such as DeepSpeed therefore takes priority over the
-/// arguments around it.
+/// A config key that determines the setting `part` of the optimiser step. If a config contains the keys of several rows
+/// with the same setting, the last of these rows applies. The rows of DeepSpeed are last, so the DeepSpeed section of a
+/// config takes priority over the arguments outside it.
 struct StepKey {
     std::string_view framework, part, path;
     std::optional<double> standard{};  ///< default of the framework; empty: `macheps train` uses its own setting
@@ -61,8 +61,8 @@ constexpr StepKey step_keys[] = {
     {"deepspeed", "micro_batches", "gradient_accumulation_steps"},
 };
 
-/// The framework whose keys a config contains, and the path of the DeepSpeed section in the config ("-" if it has
-/// none).
+/// For the configs of `framework`: the framework whose rows in step_keys apply (`keys_of`), and the path of the
+/// DeepSpeed section ("-" if there is none).
 struct Owner {
     std::string_view framework, keys_of, deepspeed_at;
     bool rate_waits;  ///< the learning-rate schedule does not advance in skipped steps
@@ -168,14 +168,15 @@ class StepFields {
         if (from_.empty() || path.ends_with(".type")) from_ = context_.from(path);
     }
 
-    /// Returns whether skipped steps are invisible to the code that pauses the learning-rate schedule. A fused
-    /// optimiser of torch skips steps inside its kernel.
+    /// Returns whether the learning rate advances even in skipped steps, because the code that should pause its
+    /// schedule cannot see them: a fused optimiser of torch skips a step inside its kernel.
     bool hides_skips() const {
         return context_.resolved().word("opt_kernel") == "fused" && context_.resolved().word("scaler") == "torch";
     }
 
-    /// Removes findings that report a key as inert although this class has used it. For `macheps train`, reports keys
-    /// of settings that the run chooses itself as inert, even if the framework reads them.
+    /// check_keys has reported some keys as inert that this class uses. Removes those findings. If the config is
+    /// imported for `macheps train`, also reports as inert each key whose setting the run chooses itself, even if the
+    /// framework reads the key.
     void tell_inert() {
         std::vector<Finding>& findings = context_.findings();
         const auto is_taken = [&](const std::string& key) {

@@ -12,9 +12,9 @@ namespace macheps::configs {
 struct StorageRecipe {
     std::string_view name;
     char store, compute;       ///< parameters; operands of matmuls
-    std::string_view oplist;   ///< operation list of autocast; "torch" is torch-cuda or torch-cpu, by device
+    std::string_view oplist;   ///< operation list of autocast; "torch" becomes torch-cuda or torch-cpu by device
     char master;               ///< '-' if the optimiser updates the parameters themselves
-    char grad, accum, reduce;  ///< .grad after backward, the sum over micro-batches, the sum over ranks
+    char grad, accum, reduce;  ///< .grad after backward; sum over micro-batches; sum over ranks
     char opt_state;
     char norm, embed, lm_head;  ///< weights of norms, embedding and head
     char buffers, eval;         ///< buffers of the model; parameters in evaluation
@@ -40,8 +40,8 @@ inline constexpr StorageRecipe megatron       {"Megatron",      'L', 'L', "none"
 }  // namespace storage
 
 /// Sets the fields of a recipe. `low` replaces the letter L. The source of the field `compute` is `from_path`, the key
-/// that selected the recipe. The other fields follow from the recipe. Afterwards, the caller changes fields that
-/// further keys determine.
+/// that selected the recipe. The other fields follow from the recipe. The caller then changes the fields that other
+/// keys determine.
 void set_storage(ImportContext& context, const StorageRecipe& recipe, char low, std::string_view from_path);
 
 /// Returns the value of a field for a format letter: "F" for 'F', and "none" for '-'.

@@ -71,7 +71,7 @@ const KeyRow rows[] = {
      .type = flag,
      .defaults = {{"", "false"}},
      .sets = "opt_kernel",
-     .summary = "of torch.optim; the meaning of its None depends on the device"},
+     .summary = "argument of torch.optim; the effect of None depends on the device"},
     {.path = "gradient_checkpointing", .type = flag, .defaults = {{"", "false"}}, .sets = "ckpt"},
     {.path = "compile", .type = flag, .defaults = {{"", "false"}}},
     {.path = "apex", .type = any, .summary = "arguments of apex.amp.initialize; ignored"},
@@ -304,7 +304,7 @@ int recognises(const files::ConfigValue& root) {
     return score > 90 ? 90 : score;
 }
 
-/// Reads `fsdp2` as `fsdp` with `version: 2`, and `clip_grad_norm` as `max_norm`.
+/// Renames the section `fsdp2` to `fsdp` and sets its `version` to 2. Renames the key `clip_grad_norm` to `max_norm`.
 void prepare(ImportContext& context) {
     for (files::ConfigValue::Entry& entry : context.root().entries) {
         if (entry.key == "clip_grad_norm") entry.key = "max_norm";

@@ -66,8 +66,8 @@ Facts facts(const ImportContext& context) {
     facts.fsdp = is_set(context, "fsdp") && context.text("fsdp") != "false";
     facts.fsdp_version = fsdp_version(context);
     facts.autocast = facts.on_cpu && low == 'H' ? 'F' : low;  // Accelerate has no fp16 autocast on a CPU
-    // The format in which the weights were loaded does not matter with DeepSpeed, which casts the model, or with FSDP,
-    // whose shards Accelerate widens to fp32.
+    // The format of the loaded weights does not matter with DeepSpeed or FSDP. DeepSpeed casts the model, and
+    // Accelerate widens the shards of FSDP to fp32.
     const bool keeps_loaded = context.since("transformers", "5") && !facts.deepspeed && !facts.fsdp;
     facts.loaded = keeps_loaded ? letter_of(context.checkpoint_dtype()) : 'F';
     return facts;
@@ -143,7 +143,8 @@ void resolve(ImportContext& context) {
         set_apex(context);
     } else {
         set_plain(context, found);
-        // The operation list depends on the device that computes, and `use_cpu` or `no_cuda` selects the CPU.
+        // set_plain() has chosen the operation list of autocast for the device profile. If `use_cpu` or `no_cuda` is
+        // set, the CPU computes, so its list applies.
         if (found.says_cpu && found.autocast != 'F')
             context.infer("oplist", word_field("torch-cpu"), context.flag("use_cpu") ? "use_cpu" : "no_cuda");
     }

@@ -17,7 +17,7 @@ struct Facts {
     bool on_cpu = false;    ///< use_cpu, no_cuda, or a device that is a CPU
     bool says_cpu = false;  ///< use_cpu or no_cuda
     bool has_tf32 = false;  ///< torch supports tf32 on this device
-    bool compiles = false;  ///< torch_compile is on, possibly because its backend or mode is named
+    bool compiles = false;  ///< torch_compile is set, or a key that implies it, such as its backend
     bool fused = false;     ///< the optimiser is a fused kernel
     bool deepspeed = false, fsdp = false;
     int fsdp_version = 1;
@@ -39,8 +39,8 @@ struct SharedArgument {
     std::string_view deepspeed, argument;
 };
 std::span<const SharedArgument> shared_arguments();
-/// Returns the value that the arguments require at a path of DeepSpeed's section, as written in a file. Returns an
-/// empty text if the arguments require no value.
+/// Returns the value, as a config file spells it, that DeepSpeed's section must have at the path `shared.deepspeed` to
+/// agree with the arguments. Returns an empty text if the arguments allow any value.
 std::string argument_for(const ImportContext& context, const SharedArgument& shared);
 
 }  // namespace macheps::configs::transformers

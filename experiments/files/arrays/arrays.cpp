@@ -152,8 +152,8 @@ StoredArray parse_raw(std::string_view bytes, const RawArray& raw, const std::st
                       .shape = raw.shape};
     if (raw.is_packed) {
         if (raw.is_column_major)
-            throw bad("packed codes must be stored in rows",
-                      "remove the declaration that the first axis is the fastest");
+            throw bad("packed codes must be stored row by row",
+                      "remove /columns, which declares that the first axis varies fastest");
         if (array.shape.empty() || array.shape.back() % 2 != 0)
             throw bad("a byte holds two codes, but the rows have an odd number of codes",
                       "declare a last axis of even size");
@@ -164,7 +164,7 @@ StoredArray parse_raw(std::string_view bytes, const RawArray& raw, const std::st
     const std::uint64_t offset = raw.offset.value_or(0);
     const std::string declared = fmt::format("{} [{}]", array.type, fmt::join(raw.shape, ", "));
     if (!wanted || offset > bytes.size() || *wanted > bytes.size() - offset)
-        throw bad(fmt::format("{} bytes from position {} on are too few for {}",
+        throw bad(fmt::format("the {} bytes from position {} on are too few for {}",
                               bytes.size() - std::min<std::size_t>(offset, bytes.size()), offset, declared),
                   "declare the shape, type and offset that were saved");
     if (!raw.offset && *wanted != bytes.size())
@@ -225,7 +225,8 @@ std::vector<double> values_of(const StoredArray& array, const Format& format, bo
         }
         return values;
     }
-    // For a format of up to 16 bits, a table holds the values of all codes if there are more elements than codes.
+    // If a code has at most 16 bits, and the array has more elements than there are codes, every code is decoded once
+    // into a table.
     const int bits = format.bits + format.padding;
     std::vector<double> table(bits <= 16 && values.size() > std::size_t{1} << bits ? std::size_t{1} << bits : 0);
     for (std::size_t code = 0; code < table.size(); ++code) table[code] = decode64(format, code);

@@ -16,7 +16,7 @@ namespace macheps::files {
 
 /// An array from a file, row-major and little-endian.
 struct StoredArray {
-    std::string name;                ///< in one line of visible characters (core/text/shown.hpp)
+    std::string name;                ///< one line of visible characters (core/text/shown.hpp)
     std::string where;               ///< the file, for errors
     std::string type;                ///< as the file spells it: `<f4`, `|V2`, `BF16`
     std::optional<Format> format{};  ///< format that the type names; empty if the type names only a width
@@ -27,7 +27,8 @@ struct StoredArray {
     std::size_t count() const { return width == 0 ? 0 : bytes.size() / width; }
 };
 
-/// Returns whether the array with this name should be read. An empty function selects all arrays.
+/// A function that returns whether the array with a given name is wanted. If the function is empty, all arrays are
+/// wanted.
 using Wanted = std::function<bool(std::string_view name)>;
 
 /// Returns the arrays of a file. The first bytes of the file determine its kind. The array of an .npy file, or the only
@@ -47,7 +48,7 @@ struct RawArray {
     std::string name;
     Format format{};
     std::vector<std::int64_t> shape{};
-    std::optional<std::uint64_t> offset{};  ///< bytes before the first element; if empty, the file has nothing else
+    std::optional<std::uint64_t> offset{};  ///< bytes before the first element; empty: the file contains only elements
     bool is_packed = false;                 ///< two codes per byte; the last axis counts codes
     bool is_column_major = false;           ///< the first axis varies fastest
 };
@@ -59,8 +60,9 @@ StoredArray parse_raw(std::string_view bytes, const RawArray& raw, const std::st
 /// Returns the number of bytes that an element of this format takes in an array: 1, 2, 4 or 8.
 std::size_t element_bytes(const Format& format);
 
-/// Throws Error (bad input) if the elements of an array cannot be codes of `format`, because their type in the file is
-/// a different format or their width is wrong.
+/// Throws Error (bad input) if the elements of an array cannot be codes of `format`: their type in the file names a
+/// different format, they have a wrong width, or they are signed integers of more than 16 bits. Also throws if
+/// `is_packed` is true and `format` does not have 4 bits.
 void require_codes(const StoredArray& array, const Format& format, bool is_packed);
 
 /// Returns the exact values of an array whose elements are codes of `format`. With `is_packed`, each byte holds two

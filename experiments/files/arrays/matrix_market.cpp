@@ -19,7 +19,7 @@ constexpr std::uint64_t max_market_bytes = std::uint64_t{1} << 31;
 
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 
-/// Splits a Matrix Market file into lines and words.
+/// Reads a Matrix Market file line by line, and splits lines into words.
 class MarketLines {
   public:
     MarketLines(std::string_view text, std::string_view where) : rest_(text), where_(where) {}
@@ -166,7 +166,7 @@ void read_sparse(MarketLines& lines, const MarketHeader& header, std::int64_t en
         }
         const std::int64_t i = count_in(lines, words[0]), j = count_in(lines, words[1]);
         if (i < 1 || j < 1 || i > a.n || j > a.n) {
-            throw lines.error(fmt::format("the place {} {} is outside the matrix", i, j),
+            throw lines.error(fmt::format("the entry in row {}, column {} is outside the matrix", i, j),
                               fmt::format("use rows and columns from 1 to {}", a.n));
         }
         if (header.symmetry == Symmetry::skew && i == j) {

@@ -57,7 +57,8 @@ std::vector<std::int64_t> parse_shape(std::string_view text, std::size_t width, 
     return shape;
 }
 
-/// An element type that can be read. If it has no format, its elements are codes, and the caller declares their format.
+/// An element type that can be read. If `format` is empty, the type does not determine the format of the elements. They
+/// are then integers, or codes of a format that the caller has to know.
 struct NpyType {
     std::string_view name;
     std::size_t width;

@@ -32,7 +32,7 @@ class PickleReader {
         std::string name = line() + ".";
         name += line();
         if (std::find(names_.begin(), names_.end(), name) == names_.end())
-            fail(fmt::format("it names {}, and macheps does not open pickled code", name));
+            fail(fmt::format("the pickle names {}, and macheps does not open pickled code", name));
         put({.kind = Kind::name, .text = std::move(name)});
     }
     void mark() { marks_.push_back(stack_.size()); }
@@ -44,7 +44,7 @@ class PickleReader {
     void integer_1() { put_integer(static_cast<std::int64_t>(number(1))); }
     void integer_2() { put_integer(static_cast<std::int64_t>(number(2))); }
     void integer_4() { put_integer(static_cast<std::int32_t>(static_cast<std::uint32_t>(number(4)))); }
-    /// Reads a number of bytes, and then an integer in two's complement that has this many bytes.
+    /// Reads a byte with a size n, and then an integer of n bytes in two's complement.
     void long_1() {
         const auto size = static_cast<int>(number(1));
         // No size or offset of a tensor needs more than 8 bytes, but the seed of a random generator may. Its value is
@@ -102,7 +102,7 @@ class PickleReader {
     void call() {
         const std::size_t arguments = pop(), function = pop();
         if (pickle_.at(function).kind != Kind::name || pickle_.at(arguments).kind != Kind::tuple)
-            fail("it calls something that is not a named function");
+            fail("the pickle calls something that is not a named function");
         put({.kind = Kind::call, .parts = {function, arguments}});
     }
 
@@ -111,12 +111,12 @@ class PickleReader {
         pop();
         const PickleValue& to = pickle_.values[top()];
         if (to.kind != Kind::call || pickle_.at(to.parts.front()).text != "collections.OrderedDict")
-            fail("it sets the state of an object that is not an OrderedDict");
+            fail("the pickle sets the state of an object that is not an OrderedDict");
     }
 
   private:
     [[noreturn]] void fail(const std::string& what) const {
-        throw Error({.what = fmt::format("{} (byte {} of its pickle)", what, begin_),
+        throw Error({.what = fmt::format("{} (byte {} of the pickle)", what, begin_),
                      .where = where_,
                      .fix = "save as safetensors, or with numpy.savez"});
     }
@@ -159,8 +159,8 @@ class PickleReader {
         stack_.pop_back();
         return place;
     }
-    /// Returns the size of the stack at the last mark. Later instructions cannot use the values below the mark as
-    /// operands.
+    /// Returns the size that the stack had when the last mark was set. Until the mark is removed, instructions cannot
+    /// take the values below it as operands.
     std::size_t floor() const { return marks_.empty() ? 0 : marks_.back(); }
     std::vector<std::size_t> since_mark() {
         if (marks_.empty()) fail("an instruction has no mark");
@@ -179,7 +179,7 @@ class PickleReader {
     }
     void recall(std::uint64_t place) {
         const auto known = memory_.find(place);
-        if (known == memory_.end()) fail("it reads a memo entry that was never stored");
+        if (known == memory_.end()) fail("the pickle reads a memo entry that was never stored");
         stack_.push_back(known->second);
     }
 
@@ -224,7 +224,7 @@ Pickle PickleReader::read() {
         const auto* row = std::find_if(std::begin(instructions), std::end(instructions),
                                        [&](const Instruction& each) { return each.code == code; });
         if (row == std::end(instructions))
-            fail(fmt::format("files of tensors do not need the instruction {:#04x}", code));
+            fail(fmt::format("the instruction {:#04x} is refused, because files of tensors do not need it", code));
         (this->*row->run)();
     }
     if (stack_.size() != 1 || !marks_.empty()) fail("the pickle ends with more than one value, or with none");

@@ -21,10 +21,10 @@ struct PickleValue {
         text,
         tuple,
         list,
-        dictionary,  ///< parts: key, value, key, value, ...
+        dictionary,  ///< parts: each key, followed by its value
         name,        ///< `module.name`, in text
-        call,        ///< parts: a name and a tuple of arguments; then the keys and values that were put into the result
-        outside,     ///< a value that is stored outside of the pickle; parts: the value that identifies it
+        call,        ///< parts: name, tuple of arguments; then keys and values that were added to the result
+        outside,     ///< a value stored outside the pickle; its only part is the value that identifies it
     };
     Kind kind = Kind::none;
     std::int64_t integer = 0;

@@ -23,8 +23,8 @@ struct FileWord {
 /// 64 bits.
 FileWord parse_file_word(const std::string& word);
 
-/// Returns the arrays of a file that describes itself, or the single array that the argument describes. Errors: as
-/// read_arrays() and read_raw().
+/// Returns the arrays of a file that describes itself, or the single array that the argument describes. Errors: the
+/// same as those of read_arrays() and read_raw().
 std::vector<StoredArray> read_arrays(const FileWord& word, const Wanted& wanted = {});
 
 }  // namespace macheps::files

@@ -151,7 +151,8 @@ class HeaderReader {
         const std::uint64_t begin = number(offsets[0], name, "data_offsets"),
                             end = number(offsets[1], name, "data_offsets");
         if (begin > end || end > data_.size()) {
-            refuse(fmt::format("tensor '{}' claims the bytes {} to {} of {}", name, begin, end, data_.size()));
+            refuse(fmt::format("tensor '{}' claims the bytes {} to {}, but there are only {}", name, begin, end,
+                               data_.size()));
         }
         const auto wanted = shape_bytes(tensor.shape, tensor.dtype);
         if (!wanted || *wanted != end - begin) {

@@ -13,8 +13,8 @@ std::optional<std::size_t> array_bytes(const std::vector<std::int64_t>& shape, s
     for (const std::int64_t size : shape) {
         if (size < 0) return {};
         is_empty = is_empty || size == 0;
-        // Even if one size is 0, the product of the other sizes must stay within the limit, because other code
-        // multiplies them.
+        // A size of 0 counts as 1 here, so that the product of the other sizes is limited too. The functions below
+        // multiply them to compute strides.
         if (__builtin_mul_overflow(bytes, static_cast<std::size_t>(std::max<std::int64_t>(size, 1)), &bytes) ||
             bytes > most)
             return {};

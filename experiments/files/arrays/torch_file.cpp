@@ -25,10 +25,10 @@ constexpr std::string_view rebuild = "torch._utils._rebuild_tensor_v2", rebuild_
                            rebuild_parameter = "torch._utils._rebuild_parameter", ordered = "collections.OrderedDict",
                            untyped = "torch.storage.UntypedStorage";
 
-/// A type of elements. The older types have a storage class in PyTorch, which names the type in a file. Newer types
-/// have no storage class. Their tensors are written by _rebuild_tensor_v3, which names the dtype.
+/// A type of elements. Older types have a storage class in PyTorch, and a file contains the name of this class. Newer
+/// types have none: a file contains a call of _rebuild_tensor_v3 with the name of the dtype.
 struct ElementType {
-    std::string_view storage, dtype, type;  ///< PyTorch's storage class and dtype; the name in safetensors
+    std::string_view storage, dtype, type;  ///< PyTorch's names; type: the name in safetensors
     std::size_t width;
     std::optional<Format> format;  ///< empty for integers, and for codes of an unnamed format
 };
@@ -48,7 +48,7 @@ const ElementType element_types[] = {
     {"", "torch.float8_e4m3fnuz", "F8_E4M3FNUZ", 1, e4m3fnuz},
     {"", "torch.float8_e5m2fnuz", "F8_E5M2FNUZ", 1, e5m2fnuz},
     {"", "torch.float8_e8m0fnu", "F8_E8M0", 1, e8m0fnu},
-    {"", "torch.float4_e2m1fn_x2", "F4_X2", 1, {}},  // two codes per byte, declared by `e2m1fn/packed`
+    {"", "torch.float4_e2m1fn_x2", "F4_X2", 1, {}},  // two codes per byte; the user declares `e2m1fn/packed`
     {"", "torch.bits8", "U8", 1, {}},
     {"", "torch.bits16", "U16", 2, {}},
     {"", "torch.uint16", "U16", 2, {}},
@@ -57,8 +57,8 @@ const ElementType element_types[] = {
 };
 
 /// Other names that torch.load accepts with weights_only=True. Values that are made with these names are parsed but not
-/// used. Pickles of protocol 2 call the module `builtins` `__builtin__`. Source: torch/_weights_only_unpickler.py
-/// (PyTorch 2.15).
+/// used. In pickles of protocol 2, the module `builtins` has the name `__builtin__`. Source:
+/// torch/_weights_only_unpickler.py (PyTorch 2.15).
 constexpr std::string_view inert_names[] = {
     "torch.Size",          "torch.device",        "torch.serialization._get_layout",
     "collections.Counter", "_codecs.encode",      "__builtin__.bytearray",
@@ -140,8 +140,8 @@ class TorchFile {
         const PickleValue& data = part(pickle_.at(value.parts[1]), 0, Kind::call);
         return is_call(data, rebuild) || is_call(data, rebuild_3) ? &data : nullptr;
     }
-    /// Returns the index of the first key among the parts of a dictionary. An OrderedDict is stored as a call, and the
-    /// first two parts of a call are the function and its arguments.
+    /// Returns the index, among the parts of a dictionary, of its first key. It is 2 for an OrderedDict: this is stored
+    /// as a call, whose first two parts are the function and its arguments.
     std::size_t first_item(const PickleValue& dictionary) const { return dictionary.kind == Kind::call ? 2 : 0; }
 
     /// Collects the tensors in a container and in its nested containers. The name of a nested tensor is joined from its

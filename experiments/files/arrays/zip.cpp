@@ -102,8 +102,8 @@ Entry read_entry(const Archive& archive, std::uint64_t& at) {
     const std::uint64_t name = archive.number(at + 28, 2), extra = archive.number(at + 30, 2),
                         comment = archive.number(at + 32, 2);
     entry.name = archive.part(at + 46, name);
-    // The extra field 1 contains the numbers that do not fit into 32 bits, in the order of the loop below. The field
-    // omits numbers that fit.
+    // The extra field with the id 1 (Zip64) contains 64-bit numbers: those of size, packed size and offset that do not
+    // fit into 32 bits, in this order.
     for (std::uint64_t field = at + 46 + name, end = field + extra; field + 4 <= end;) {
         const std::uint64_t bytes = archive.number(field + 2, 2);
         if (archive.number(field, 2) == 1) {
@@ -124,11 +124,12 @@ std::string inflate_member(const Archive& archive, std::string_view packed, cons
     // Deflate compresses at most 1032 bytes into one. If the archive claims a larger size, the claim is false, and no
     // memory is allocated for it.
     if (entry.size > packed.size() * 1032 + 64)
-        archive.fail(fmt::format("'{}' claims {} bytes, more than its packed bytes can hold", entry.name, entry.size));
+        archive.fail(
+            fmt::format("'{}' claims {} bytes, more than its compressed data can contain", entry.name, entry.size));
     std::string bytes(entry.size, '\0');
     z_stream stream{};
     if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) archive.fail("zlib cannot start", "free some memory");
-    // zlib counts in 32 bits, but a member may be larger.
+    // zlib counts bytes in 32 bits, but a member may have 2^32 bytes or more.
     constexpr std::uint64_t block = 1u << 30;
     std::uint64_t in = 0, out = 0;
     char nothing = 0;
@@ -148,7 +149,7 @@ std::string inflate_member(const Archive& archive, std::string_view packed, cons
     }
     inflateEnd(&stream);
     if (state != Z_STREAM_END || out != bytes.size())
-        archive.fail(fmt::format("the packed bytes of '{}' are damaged", entry.name));
+        archive.fail(fmt::format("the compressed data of '{}' is damaged", entry.name));
     return bytes;
 }
 
@@ -194,9 +195,10 @@ std::string ZipArchive::read(const Entry& entry) {
     if (entry.method == 8) {
         unpacked = inflate_member(archive, packed, entry);
     } else if (entry.method != 0) {
-        archive.fail(fmt::format("'{}' is packed with method {}", entry.name, entry.method), "store it or deflate it");
+        archive.fail(fmt::format("'{}' is compressed with the unsupported method {}", entry.name, entry.method),
+                     "use the method `store` or `deflate`");
     } else if (entry.size != entry.packed) {
-        archive.fail(fmt::format("'{}' has two different sizes", entry.name));
+        archive.fail(fmt::format("'{}' is not compressed, but its two recorded sizes differ", entry.name));
     } else {
         unpacked = packed;
     }

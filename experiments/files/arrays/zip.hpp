@@ -45,7 +45,7 @@ struct ZipMember {
     std::string name, bytes;
 };
 
-/// Reads all members in the archive's order. Errors: as ZipArchive.
+/// Reads all members in the archive's order. Errors: the same as those of ZipArchive.
 std::vector<ZipMember> read_zip(std::string_view archive, const std::string& where);
 
 /// Returns an archive of members that are not compressed. The same members give the same bytes, because every member

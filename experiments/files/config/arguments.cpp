@@ -108,8 +108,8 @@ bool is_option(const Word& word) {
     return word.text.size() > 1 && word.text.front() == '-' && !word.quoted && !config_text::number_of(word.text);
 }
 
-/// Returns a boolean or a number if the text looks like one, and otherwise a text. Only the framework's own parser
-/// knows the type of each key.
+/// Guesses the type of a value from its text: boolean, number or, if it looks like neither, text. The types that the
+/// framework gives to its keys are not known here.
 ConfigValue value_of(const Word& word, std::string_view text) {
     ConfigValue value;
     value.kind = ConfigValue::Kind::text;
@@ -126,7 +126,7 @@ ConfigValue value_of(const Word& word, std::string_view text) {
     return value;
 }
 
-/// An option and the words after it.
+/// An option and its values: the words between it and the next option.
 struct Argument {
     std::string key;
     ConfigPlace place;

@@ -14,10 +14,11 @@ namespace {
 
 struct Extent {
     std::size_t values = 1;
-    int depth = 0;  // levels of lists and maps
+    int depth = 0;  // levels of nested lists and maps
 };
 
-/// Returns the number of values in a value's tree, and the depth of the tree. A single alias may repeat a large tree.
+/// Returns the number of values in `value`, including itself and all nested values, and the depth of the nesting. The
+/// value may be a large tree, because an alias repeats the whole value that it names.
 Extent extent_of(const ConfigValue& value) {
     Extent all;
     const auto count = [&](const ConfigValue& inner) {
@@ -66,8 +67,9 @@ void ConfigBuilder::close() {
     put(std::move(frame.value));
 }
 
-/// Adds the entries of the maps that `<<` names to the map of `frame`. If a map has several `<<` keys, the last one has
-/// precedence, as for any repeated key. If the value of `<<` is a list of maps, earlier maps have precedence.
+/// Adds the entries of the maps that are values of `<<` keys to the map of `frame`. If a map has several `<<` keys, the
+/// last one has precedence, as for any repeated key. If the value of `<<` is a list of maps, earlier maps have
+/// precedence.
 void ConfigBuilder::join(Frame& frame) {
     const auto join_map = [&](const ConfigValue& map) {
         if (!map.is_map()) {

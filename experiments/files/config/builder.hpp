@@ -10,8 +10,9 @@
 
 namespace macheps::files {
 
-/// Stores keys and texts in visible characters only (core/text/shown.hpp), and each key as one line. This loses
-/// nothing: in the configs that macheps reads, no framework gives a meaning to other characters.
+/// Builds the tree of one config from calls that follow the order of its text. Invisible characters in keys and texts
+/// are replaced (core/text/shown.hpp), and each key becomes one line. This loses nothing: in the configs that macheps
+/// reads, no framework gives a meaning to invisible characters.
 class ConfigBuilder {
   public:
     void open(ConfigValue::Kind kind, const ConfigPlace& place);
@@ -25,7 +26,7 @@ class ConfigBuilder {
     bool in_map() const { return !open_.empty() && open_.back().value.is_map(); }
     /// Returns whether the next item of an open map is a key.
     bool wants_key() const { return in_map() && !open_.back().has_key; }
-    /// Returns the container that has just been closed, or the scalar that was added last.
+    /// Returns the value that was completed last: a scalar that was added, or a list or map that was closed.
     const ConfigValue& last() const { return *last_; }
     /// Returns the finished file. Call this only after every container is closed.
     ConfigFile take() { return std::move(file_); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads JSON and records the place of every value. The parser does not report places. However, each of its events
-// belongs to the next token of the text, so a cursor that moves one token per event finds the place.
+// Reads JSON and records the place of every value. The parser reports each token of the text as an event, but without
+// its place. Therefore a cursor moves through the text by one token per event and finds the place.
 #include "core/error.hpp"
 #include "experiments/files/config/builder.hpp"
 #include "experiments/files/config/text.hpp"

@@ -34,7 +34,7 @@ std::size_t string_end(std::string_view toml, std::size_t at) {
 }  // namespace
 
 std::optional<std::size_t> toml_nested_too_deep(std::string_view toml) {
-    std::vector<std::size_t> outside;            // for each open bracket, the number of dots of the key before it
+    std::vector<std::size_t> outside;            // for each open bracket, the number of dots in the key before it
     std::size_t levels = 0, dots = 0, line = 1;  // levels: depth of the open brackets; dots: number in the current key
     for (std::size_t i = 0; i < toml.size(); ++i) {
         switch (toml[i]) {

@@ -7,9 +7,9 @@ namespace macheps::files {
 
 namespace {
 
-/// Decides whether a quote begins a string. TOML allows a string only at some positions of a line. A quote at any other
-/// position is part of a malformed number or name, and the parser treats the characters after the quote in the same
-/// way.
+/// Decides whether a quote begins a string. TOML allows a string only at some positions of a line. At any other
+/// position, a quote is an error, such as a part of a malformed number. The parser begins no string there, so this
+/// class does not begin one there or on the rest of the line.
 class Place {
   public:
     /// Returns whether `quote` begins a string here. A multi-line string can only be a value, after the `=` of its key.
@@ -25,8 +25,8 @@ class Place {
         if (c == '"' || c == '\'') is_broken_ = true;
         before_ = c;
     }
-    /// Marks the rest of the text as unreadable: no later quote begins a string. Called for a multi-line string at a
-    /// wrong position, because the end of such a string is unknown.
+    /// After this call, no quote begins a string. Called for the quotes of a multi-line string at a position where TOML
+    /// does not allow one, because it is then unknown where the string ends.
     void lose() { is_lost_ = true; }
     void pass_string() { before_ = '"'; }
 

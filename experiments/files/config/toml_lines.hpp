@@ -17,8 +17,8 @@ struct TomlLines {
     std::string text{};           ///< the original, with line ends instead of semicolons outside strings and comments
     std::vector<Start> starts{};  ///< where each line of `text` begins in the original
     /// Place of the first non-ASCII character outside strings and comments, where TOML does not allow one. Callers must
-    /// reject the text if there is such a character. The parser's tables of non-ASCII characters are not reliable: some
-    /// characters lead to code that its authors mark as unreachable.
+    /// reject the text if there is such a character. The parser does not reject all of them reliably: for some
+    /// characters, its tables lead to code that its authors mark as unreachable.
     std::optional<Start> stray{};
 };
 

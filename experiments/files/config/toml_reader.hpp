@@ -29,8 +29,9 @@ inline SourcePlace place_of(const toml::node& node) { return place_of(node.sourc
 
 class TomlReader {
   public:
-    /// `source` is the name of the file in errors: a path, or `preset NAME`. `starts` maps each line of `text` to its
-    /// place in the user's file. It may be empty if `text` is that file unchanged.
+    /// `source` is the name of the file in errors: a path, or `preset NAME`. `starts` contains, for each line of
+    /// `text`, the place where it begins in the user's file. It may be empty if `text` is the unchanged text of the
+    /// file.
     TomlReader(std::string_view text, std::string source, std::vector<TomlLines::Start> starts = {})
         : text_(text), source_(std::move(source)), starts_(std::move(starts)) {}
 
@@ -98,8 +99,8 @@ class TomlReader {
                      .where = where(node, key),
                      .fix = fmt::format("give {} to {}", least, most)});
     }
-    /// Returns the index in `names` of the name that the node contains. `what` is the kind of name for errors, for
-    /// example `machine`.
+    /// Returns the index in `names` of the name that the node contains. Throws Error for any other name. The error
+    /// calls the name an unknown `what`, for example an unknown machine.
     std::size_t one_of(const Names& names, const toml::node& node, std::string_view key, std::string_view what) const {
         const std::string name = text(node, key);
         const auto found = std::find(names.begin(), names.end(), name);

@@ -116,8 +116,8 @@ namespace {
 
 enum class Language : std::uint8_t { json, yaml, arguments };
 
-/// Returns the language of a file. The extension of the file name decides. If the extension is unknown, the beginning
-/// of the text decides.
+/// Returns the language of a file. The extension of the file name determines it. If the extension is unknown, the first
+/// characters of the text determine it.
 Language language_of(const std::filesystem::path& path, std::string_view text) {
     const std::string ending = path.extension().string();
     if (ending == ".json") return Language::json;

@@ -87,8 +87,8 @@ struct ConfigFile {
     std::vector<IgnoredRule> ignored_rules;
 };
 
-/// Limits for the size in bytes, the nesting depth and the number of values of a config. The number of values has its
-/// own limit because YAML aliases can turn a small file into many values.
+/// Limits for the size in bytes, the nesting depth and the number of values of a config. A limit on the size alone
+/// would not suffice, because YAML aliases can turn a small file into many values.
 inline constexpr std::size_t config_size_limit = std::size_t{1} << 20;
 inline constexpr int config_depth_limit = 256;
 inline constexpr std::size_t config_value_limit = 20'000;
@@ -108,8 +108,8 @@ ConfigValue yaml_scalar(std::string_view written, ConfigPlace place);
 /// Applies one override of a dotted path: `fp16.loss_scale=128`. The value is read as YAML, except that `1e-5` is a
 /// number, because no framework reads its command line with YAML 1.1.
 void apply_override(ConfigValue& root, std::string_view override_text, const std::string& name);
-/// Reads a file as JSON, YAML or command-line arguments. The extension of the file name decides which. If the extension
-/// is unknown, the first characters of the text decide.
+/// Reads a file as JSON, YAML or command-line arguments. The extension of the file name determines the language. If the
+/// extension is unknown, the first characters of the text determine it.
 ConfigFile read_config_file(const std::string& path);
 
 /// Merges `over` into `base`. Maps are merged key by key. Any other value in `over` replaces the value in `base`.

@@ -136,7 +136,7 @@ std::optional<double> plain_number(std::string_view written) {
 std::string reason_of(const std::string& parser_says) {
     constexpr std::pair<std::string_view, std::string_view> rows[] = {
         {"end of map not found", "this belongs to no key: a text that begins with [ or { needs quotes"},
-        {"illegal map value", "a colon is where no key can be: a text that contains ': ' needs quotes"},
+        {"illegal map value", "this colon does not follow a key: a text that contains ': ' needs quotes"},
         {"unknown token", "no value can begin with this character: put the value in quotes"},
         {"end of map flow not found", "a { is not closed"},
         {"end of sequence flow not found", "a [ is not closed"},
@@ -147,7 +147,7 @@ std::string reason_of(const std::string& parser_says) {
     return parser_says;
 }
 
-/// Turns the parser's events into values.
+/// Receives the events of the YAML parser and builds the tree of values from them.
 class YamlEvents : public YAML::EventHandler {
   public:
     YamlEvents(std::string_view text, std::string name) : text_(text), name_(std::move(name)) {}
@@ -195,13 +195,13 @@ class YamlEvents : public YAML::EventHandler {
     void OnMapEnd() override { close(); }
 
   private:
-    /// Converts a place of the parser, which counts lines and columns from 0.
+    /// Converts a place in the parser's form, in which lines and columns count from 0.
     ConfigPlace place(const YAML::Mark& mark) const {
         return {name_, static_cast<std::uint32_t>(mark.line + 1), static_cast<std::uint32_t>(mark.column + 1)};
     }
 
     [[noreturn]] static void refuse_key(const ConfigPlace& at) {
-        throw Error({.what = "a list, a map or an alias is where a key is expected",
+        throw Error({.what = "a list, a map or an alias cannot be a key",
                      .where = to_string(at),
                      .fix = "write a word before each colon, and close every bracket"});
     }

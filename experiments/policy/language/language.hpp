@@ -14,7 +14,7 @@ struct PolicyKey {
 inline constexpr PolicyKey file_keys[] = {
     {"name", "name of the policy in reports; default: the name of the file"},
     {"description", "description in one line"},
-    {"extends", "the preset or file whose rules come first"},
+    {"extends", "the preset or file that this policy extends; its rules come first"},
     {"rule", "[[rule]]: settings for some sites or parameters; later rules win, slot by slot"},
     {"loss_scaler", "[loss_scaler]: how the loss is scaled"},
     {"reduce", "[reduce]: how data-parallel ranks combine their gradients"},
@@ -44,7 +44,7 @@ inline constexpr PolicyKey site_rule_keys[] = {
     {"multiple_of", "linears whose sides are not multiples of this number are left unchanged"},
     {"filter", "a framework's layer filter: linears that it keeps in high precision are left unchanged"},
     {"all_gather",
-     "fp8: FSDP gathers the weights of these linears as codes, cast from the shards with one scale for all shards"},
+     "fp8: FSDP gathers the weights of these linears as fp8 codes, cast from the shards with one scale for all shards"},
     {"skip_first_blocks", "number of first blocks whose linears are left unchanged"},
     {"skip_last_blocks", "number of last blocks whose linears are left unchanged"},
     {"model", "the rule applies only to this kind of model"},
@@ -66,13 +66,13 @@ inline constexpr PolicyKey cast_keys[] = {
     {"scale_rule", "how a scale is computed from the largest magnitude; each scaling has a default"},
     {"random_bits",
      "random bits of a stochastic rounding, 1 to 32; default: 32; in a string: bf16:stochastic:random_bits=8"},
-    {"history", "scale rules with a history only: number of amaxes in it; default: 1024"},
+    {"history", "scale rules with a history only: number of amaxes in the history; default: 1024"},
     {"margin", "scale rules with a history only: powers of two left free above amax; default: 0"},
     {"algorithm", "scale rules with a history only: which of the amaxes is used; default: max"},
     {"via", "a format that the values are rounded to before they are scaled, with the same rounding mode"},
     {"hadamard",
-     "true: every 16 terms of the contraction are first mixed by a Hadamard matrix with signs, rounded to bf16; both "
-     "operands of the matmul must have it; in a string: e2m1fn/nvfp4:hadamard"},
+     "true: every 16 terms of the contraction are first multiplied by a signed Hadamard matrix and rounded to bf16; "
+     "required for both operands of the matmul or for neither; in a string: e2m1fn/nvfp4:hadamard"},
 };
 
 }  // namespace macheps::policy

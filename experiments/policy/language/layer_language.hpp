@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the keys of a policy rule that select linears which the rule does not change.
+// Reads the keys of a policy rule that exclude linears from the rule.
 #pragma once
 #include "experiments/files/config/toml_reader.hpp"
 #include "experiments/policy/layer_filter.hpp"
@@ -8,8 +8,8 @@
 
 namespace macheps::policy {
 
-/// Reads the value of one key of a rule into `choice`. Returns false if the key does not select linears. Throws Error
-/// if the value is not valid for the key.
+/// Reads the key into `choice` if it is a key of LayerChoice: `filter`, `multiple_of`, `skip_first_blocks` or
+/// `skip_last_blocks`. Returns false for all other keys. Throws Error if the value is not valid for the key.
 bool read_layer_key(const files::TomlReader& toml, std::string_view key, const toml::node& node, LayerChoice& choice);
 
 }  // namespace macheps::policy

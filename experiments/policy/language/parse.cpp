@@ -27,8 +27,9 @@ using Sources = std::span<const PolicySource>;
 
 constexpr std::uint64_t max_policy_bytes = 1 << 20;
 
-/// Reads one preset or policy file. Errors name `source`, which is a path or the name of a preset. If the policy
-/// extends another policy, `recorded` is searched for the text of that policy first.
+/// Reads one preset or policy file. Errors name `source`, which is a path or the name of a preset. `recorded` contains
+/// recorded texts of policies (Policy::sources). If the policy extends another policy, the text of that policy is taken
+/// from `recorded` if it is there, and otherwise from the preset or file.
 class Reader {
   public:
     Reader(std::string_view text, std::string source, bool from_preset, Sources recorded)
@@ -173,7 +174,8 @@ void Reader::read_rules(const toml::node& node, Policy& policy) const {
     }
 }
 
-/// Returns a rule that has its place and its kind (sites or parameters), but no patterns and no settings yet.
+/// Returns a rule with its source position and its kind (for sites or for parameters), but without patterns and
+/// settings. Throws Error if the table has an unknown key.
 Policy::Rule Reader::begin_rule(const toml::table& table, int number) const {
     Policy::Rule rule;
     rule.source = source_;
@@ -188,8 +190,8 @@ Policy::Rule Reader::begin_rule(const toml::table& table, int number) const {
                      .fix = "give one of them, or write two rules"});
     }
     rule.about_parameters = params != nullptr;
-    // Errors list the known keys in this order. The groups of slots of a site come after `sites`, and the slots of a
-    // parameter come before `cast`.
+    // Errors list the keys in the order of `known`. The groups of slots are inserted after the key `sites`, and the
+    // slots of a parameter are inserted before the key `cast`.
     files::Names known = rule.about_parameters ? names_of(parameter_rule_keys) : names_of(site_rule_keys);
     const files::Names slots = rule.about_parameters ? names_of(parameter_slots) : slot_groups();
     known.insert(rule.about_parameters ? known.end() - 1 : known.begin() + 1, slots.begin(), slots.end());
@@ -295,8 +297,8 @@ void Reader::read_group(std::string_view group, const toml::node& node, Policy::
     if (!setting.keys.empty()) rule.matmuls.push_back(std::move(setting));
 }
 
-/// Adds the slots and keys of a recipe to a rule, as if the rule contained them. Words after the name of the recipe are
-/// added to each of its casts that has a scale.
+/// Adds the slots and keys of a recipe to a rule, as if the rule contained them. The value of `recipe` may continue
+/// after the name, as in "te-block:stochastic". These words are added to each cast of the recipe that has a scale.
 void Reader::read_recipe(const toml::node& node, Policy::Rule& rule) const {
     const std::string text = toml_.text(node, "recipe"), at = toml_.where(node, "recipe");
     const std::size_t colon = std::min(text.find(':'), text.size());

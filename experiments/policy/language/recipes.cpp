@@ -14,10 +14,10 @@ namespace macheps::policy {
 
 namespace {
 
-// If a recipe has no cast for a slot, the slot keeps the cast of the surrounding policy. That policy therefore decides
-// how activations and gradients are rounded before they reach the recipe's casts, and how most outputs are rounded.
-// Weight gradients are fp32 in the recipes of Transformer Engine, because it adds them to an fp32 buffer. torchao
-// returns weight gradients in the type of the incoming gradient.
+// If a recipe has no cast for a slot, the slot keeps the cast of the surrounding policy. It is therefore this policy,
+// and not the recipe, that decides how activations and gradients are rounded before the recipe's casts are applied, and
+// how most outputs are rounded. Weight gradients are fp32 in the recipes of Transformer Engine, because Transformer
+// Engine adds them to an fp32 buffer. torchao returns weight gradients in the type of the incoming gradient.
 constexpr Recipe recipes[] = {
     {.name = "te-delayed",
      .multiple_of = 16,

@@ -13,7 +13,7 @@ namespace macheps::policy {
 
 struct Recipe {
     std::string_view name;  ///< `te-block`; te_block is also accepted
-    int multiple_of = 0;    ///< linears with a side that is not a multiple of this are not changed; 0: any side
+    int multiple_of = 0;    ///< a linear with a side that is not a multiple of this stays unchanged; 0: any side
     std::string_view rule;  ///< tables of a rule for sites, in the policy language: `forward = { ... }`
     std::string_view source, summary;
 };

@@ -171,20 +171,21 @@ std::vector<PolicyWordGroup> policy_words() {
         {"matmul_names", "values of the keys of a matmul", matmul_name_words()},
         {"cast_keys", "in a cast that is written as a table: { format = \"bf16\", round = \"stochastic\" }",
          key_words(cast_keys)},
-        {"formats", "the first word of a cast, and [optimizer] arithmetic", format_words()}};
-    groups.push_back(
-        {"scalings", "after the slash of a cast, or its `scaling`: which elements share a scale", granularity_words()});
+        {"formats", "the first word of a cast, and the value of [optimizer] arithmetic", format_words()}};
+    groups.push_back({"scalings", "after the slash of a cast, or in its key `scaling`: which elements share a scale",
+                      granularity_words()});
     groups.push_back(
         {"scale_rules",
-         "after a colon of a cast, or its `scale_rule`: how a scale is computed from the largest magnitude",
+         "after a colon of a cast, or in its key `scale_rule`: how a scale is computed from the largest magnitude",
          row_words(scale_rules)});
-    groups.push_back({"amax_algorithms", "after a colon of a cast whose scale rule has a history, or its `algorithm`",
+    groups.push_back({"amax_algorithms",
+                      "after a colon of a cast whose scale rule has a history, or in its key `algorithm`",
                       named_words(amax_choices)});
     groups.push_back({"recipes", "the `recipe` of a [[rule]] for sites", row_words(all_recipes())});
     groups.push_back(
         {"layer_filters", "the `filter` of a rule: which linears a framework converts", row_words(layer_filters())});
-    groups.push_back({"roundings", "after a colon of a cast, or its `round`", named_words(round_names)});
-    groups.push_back({"overflows", "after a colon of a cast, or its `overflow`", named_words(overflow_names)});
+    groups.push_back({"roundings", "after a colon of a cast, or in its key `round`", named_words(round_names)});
+    groups.push_back({"overflows", "after a colon of a cast, or in its key `overflow`", named_words(overflow_names)});
     groups.push_back({"reduce_keys", "in [reduce]", key_words(reduce_keys())});
     groups.push_back({"reduce_orders", "the `order` of [reduce]", row_words(reduce_orders)});
     groups.push_back({"reduce_averages", "the `average` of [reduce]", row_words(averagings)});

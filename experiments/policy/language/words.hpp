@@ -9,7 +9,7 @@
 namespace macheps::policy {
 
 struct PolicyWord {
-    std::string of;  ///< owner of the word, if its group has several: a kind of site, a loss scaler, a key
+    std::string of;  ///< kind of site, loss scaler or key to which the word belongs; empty if its group has only one
     std::string name;
     std::string initial{};  ///< default value of the key; empty if the word has no default
     std::string source{}, summary{};

@@ -65,8 +65,8 @@ extern const ScalerKind apex_scaler{
         return std::make_unique<ApexScaler>(config);
     },
     .line =
-        "apex, from {init_scale}; x2 after {growth_interval} clean steps up to {max_scale}, x0.5 and a skipped step on "
-        "Inf or NaN, floor {min_scale}",
+        "apex, from {init_scale}; x2 after {growth_interval} clean steps, up to {max_scale}; on Inf or NaN, x0.5 (not "
+        "below {min_scale}) and the step is skipped",
     .source = "apex apex/amp/scaler.py (e13873de, the last tree that has amp)",
     .summary = "LossScaler of Apex amp, O1 and O2: the scale has an upper limit"};
 

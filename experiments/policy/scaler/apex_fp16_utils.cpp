@@ -65,8 +65,8 @@ extern const ScalerKind apex_fp16_utils_scaler{
         return std::make_unique<Fp16UtilsScaler>(config);
     },
     .line =
-        "apex-fp16-utils, from {init_scale}; x{growth_factor} after {growth_interval} clean steps, /{growth_factor} "
-        "and a skipped step on Inf or NaN, not below 1",
+        "apex-fp16-utils, from {init_scale}; x{growth_factor} after {growth_interval} clean steps; on Inf or NaN, "
+        "/{growth_factor} (not below 1) and the step is skipped",
     .source = "apex apex/fp16_utils/loss_scaler.py (e13873de)",
     .summary = "DynamicLossScaler of Apex's old FP16_Optimizer: from 2^32, not below 1"};
 

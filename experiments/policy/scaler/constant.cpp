@@ -25,7 +25,8 @@ class ConstantScaler final : public LossScaler {
     bool skips_, divides_;
 };
 
-// A policy may turn a dynamic scaler off by changing only `kind`. The keys of the previous kind are therefore accepted.
+// A policy may turn a dynamic scaler off by changing only `kind`. The keys of the dynamic scaler are then still in the
+// table, so they are accepted here, without effect.
 constexpr ScalerKey dynamic_keys[] = {scaler_key::init_scale, scaler_key::growth_factor, scaler_key::backoff_factor,
                                       scaler_key::growth_interval};
 constexpr ScalerKey static_keys[] = {

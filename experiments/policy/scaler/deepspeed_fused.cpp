@@ -75,8 +75,8 @@ extern const ScalerKind deepspeed_fused_scaler{
         return std::make_unique<FusedScaler>(config);
     },
     .line =
-        "ds-fused {version}, from {init_scale}; x2 after {growth_interval} clean steps, x0.5 and a skipped step on Inf "
-        "or NaN, not below {min_scale}",
+        "ds-fused {version}, from {init_scale}; x2 after {growth_interval} clean steps; on Inf or NaN, x0.5 (not below "
+        "{min_scale}) and the step is skipped",
     .source = "DeepSpeed deepspeed/runtime/fp16/fused_optimizer.py, unfused_optimizer.py",
     .summary =
         "FP16_Optimizer of DeepSpeed without ZeRO: no hysteresis, and an overflow at the lowest scale does not end the "

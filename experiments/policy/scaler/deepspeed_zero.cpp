@@ -52,8 +52,8 @@ class ZeroScaler final : public LossScaler {
     }
 
   private:
-    /// Handles a step with an Inf or NaN. Like DeepSpeed, tests whether the hysteresis equals 1. If the hysteresis
-    /// starts at 0, it becomes negative and the scale never backs off. Only clean steps refill the hysteresis.
+    /// Handles a step with an Inf or NaN. The hysteresis is tested for equality with 1, as in DeepSpeed. If it starts
+    /// at 0, it therefore becomes negative, and the scale never backs off. Only clean steps refill the hysteresis.
     void overflow() {
         if (delayed_shift_ != 1 && hysteresis_ != 1) {
             --hysteresis_;
@@ -62,7 +62,7 @@ class ZeroScaler final : public LossScaler {
                                                     "DeepSpeed ends the run",
                                                     min_scale_),
                                 .where = "loss scaler ds-zero",
-                                .fix = "lower min_scale, if the loss itself is finite",
+                                .fix = "if the loss itself is finite, lower min_scale",
                                 .exit = Exit::check_failed});
         } else {
             scale_ = std::max(scale_ / 2, min_scale_);
@@ -90,7 +90,8 @@ constexpr ScalerKey hysteresis_from_zero() {
     ScalerKey key = scaler_key::hysteresis;
     key.is_good = scaler_key::is_count_or_zero;
     key.wanted = "0 to 2147483647";
-    key.summary = "number of Infs or NaNs until the scale backs off, including the last one; with 0 it never backs off";
+    key.summary =
+        "number of steps with Inf or NaN until the scale backs off: with 1, at the first such step; with 0, never";
     return key;
 }
 
@@ -117,8 +118,8 @@ extern const ScalerKind deepspeed_zero_scaler{
         return std::make_unique<ZeroScaler>(config);
     },
     .line =
-        "ds-zero {version}, from {init_scale}; x2 after {growth_interval} clean steps; a skipped step on Inf or NaN, "
-        "x0.5 at number {hysteresis}, an error at {min_scale}",
+        "ds-zero {version}, from {init_scale}; x2 after {growth_interval} clean steps; on Inf or NaN, the step is "
+        "skipped; x0.5 from overflow {hysteresis} on; an overflow at scale {min_scale} ends the run",
     .source = "DeepSpeed deepspeed/runtime/fp16/loss_scaler.py",
     .summary =
         "DynamicLossScaler of DeepSpeed's ZeRO 1 to 3: hysteresis, and an overflow at the lowest scale ends the run"};

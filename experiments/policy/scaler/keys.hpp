@@ -55,7 +55,7 @@ inline constexpr ScalerKey hysteresis{
     .initial = 2,
     .is_good = is_count,
     .wanted = "1 to 2147483647",
-    .summary = "number of Infs or NaNs until the scale backs off, including the last one"};
+    .summary = "number of steps with Inf or NaN until the scale backs off: with 1, at the first such step"};
 inline constexpr ScalerKey unscale_by_division{
     .name = "unscale_by_division",
     .type = ScalerValue::flag,

@@ -82,8 +82,8 @@ extern const ScalerKind megatron_scaler{
         return fmt::format("min_scale {} is above init_scale {}", config.at("min_scale"), config.at("init_scale"));
     },
     .line =
-        "megatron, from {init_scale}; x{growth_factor} after {growth_interval} clean steps; a skipped step on Inf or "
-        "NaN, x{backoff_factor} from number {hysteresis} on, not below {min_scale}",
+        "megatron, from {init_scale}; x{growth_factor} after {growth_interval} clean steps; on Inf or NaN, the step is "
+        "skipped; x{backoff_factor} from overflow {hysteresis} on, not below {min_scale}",
     .source = "Megatron-LM megatron/core/optimizer/grad_scaler.py",
     .summary = "DynamicGradScaler of Megatron-LM: hysteresis, fp32 factors, growth to Inf"};
 

@@ -21,7 +21,7 @@ std::size_t index_of(const ScalerKind& kind, std::string_view key) {
     throw Error({.what = fmt::format("the loss scaler '{}' has no '{}'", kind.name, key), .where = "loss_scaler"});
 }
 
-/// Upper bound (exclusive) of each part of a version, so that the parts fit into one number.
+/// Upper bound (exclusive) of each part of a version such as 0.16.5. With this bound, one number can hold all parts.
 constexpr std::int64_t version_step = 1000;
 
 /// Parses a number. Returns nothing if the text contains anything else.

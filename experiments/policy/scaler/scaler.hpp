@@ -28,14 +28,14 @@ enum class ScalerValue : std::uint8_t {
     number,   ///< an fp64 number
     count,    ///< a whole number
     flag,     ///< true or false
-    version,  ///< version of the framework: "0.16.5" is kept as 16005, see version_number()
+    version,  ///< version of the framework: "0.16.5" is stored as 16005, see version_number()
 };
 
 /// A key of [loss_scaler] other than `kind`.
 struct ScalerKey {
     std::string_view name;
     ScalerValue type = ScalerValue::number;
-    std::optional<double> initial{};    ///< value unless a policy sets another; none: no value
+    std::optional<double> initial{};    ///< value if no policy sets another; empty: no value
     bool (*is_good)(double) = nullptr;  ///< accepts the values that a policy may set; null: any
     std::string_view wanted{};          ///< such as `more than 1`: describes what is_good accepts, for errors
     std::string_view summary{};
@@ -68,7 +68,7 @@ struct LossScalerConfig {
     std::vector<std::optional<double>> settings;  ///< values of kind->keys, in the same order
 
     LossScalerConfig() = default;
-    /// Creates the kind with its initial settings, except those in `given`.
+    /// Creates the configuration of a kind. Every setting has its initial value, except for the settings in `given`.
     explicit LossScalerConfig(const ScalerKind& of_kind,
                               std::initializer_list<std::pair<std::string_view, double>> given = {});
 
@@ -82,7 +82,7 @@ struct LossScalerConfig {
     bool operator==(const LossScalerConfig&) const = default;
 };
 
-/// Returns a text such as "65536", "true" or "0.16.5", or "none" without a value.
+/// Returns the value as text, such as "65536", "true" or "0.16.5". Returns "none" for an absent value.
 std::string to_string(const ScalerKey& key, std::optional<double> value);
 /// Returns ScalerKind::line with the values of the keys filled in, such as "static 1024, skip true".
 std::string to_string(const LossScalerConfig& config);
@@ -105,18 +105,21 @@ struct Unscaling {
     /// Gradients are first copied to fp32 and stay fp32, like those of fp32 master weights. Otherwise each product is
     /// rounded to the gradient's own format.
     bool widens = false;
-    /// The scale that the factor removes, in the type of `scale()`. It is used if one product both unscales and clips.
+    /// The loss scale that the factor removes, with the precision of LossScaler::scale(). It is used by clip formulas
+    /// that unscale and clip with a single product.
     double scale = 1;
 };
 
-/// Thrown if the framework would end the run. Some frameworks end it when the scale would fall below its lower limit.
+/// Thrown in a step in which the framework ends the run with an error. Some frameworks do so when a gradient overflows
+/// while the scale is at its lower limit.
 class ScalerRaised : public Error {
   public:
     using Error::Error;
 };
 
-/// The loss scaler of one optimiser. A step multiplies the loss by scale(), checks the gradients, unscales them as
-/// unscaling() says, skips the update if a gradient was not finite and skips() is true, and ends with update().
+/// The loss scaler of one optimiser. A step multiplies the loss by scale(), checks the gradients, and unscales them
+/// with the result of unscaling(). If skips() is true and a gradient is not finite, the step does not update the
+/// weights. The step ends with update().
 class LossScaler {
   public:
     virtual ~LossScaler() = default;
@@ -131,19 +134,20 @@ class LossScaler {
     virtual bool checks_sums() const { return false; }
     /// Returns whether a non-finite gradient skips the step (false for `none`).
     virtual bool skips() const { return true; }
-    /// Ends the step. Throws ScalerRaised if the framework would raise, and then keeps the state of the previous step.
+    /// Ends the step. Throws ScalerRaised if the framework raises an error in this step. The state of the previous step
+    /// is then kept.
     virtual void update(bool found_inf) = 0;
     /// Returns the number of clean steps since the scale last changed, for the log. If the framework counts from the
     /// last Inf or NaN instead, so does this function. Returns 0 if the scaler does not count clean steps.
     virtual std::int64_t growth_tracker() const { return 0; }
-    /// Returns the number of Infs or NaNs until the scale backs off, including the one that backs off. Returns nothing
-    /// if the first one always backs off.
+    /// Returns the number of steps with an Inf or NaN until the scale backs off, including the step in which it backs
+    /// off. Returns nothing if the scaler does not delay its backoff in this way.
     virtual std::optional<std::int64_t> hysteresis() const { return {}; }
     /// Returns everything that unscaling() and update() change, for a checkpoint. fp64 represents these numbers
     /// exactly. Empty if the state never changes.
     virtual std::vector<double> state() const { return {}; }
-    /// Restores what state() returned. Returns false and changes nothing if the state belongs to another kind of
-    /// scaler.
+    /// Restores a state that state() returned. Returns false and changes nothing if the state belongs to another kind
+    /// of scaler.
     [[nodiscard]] virtual bool load(std::span<const double> state) { return state.empty(); }
 };
 

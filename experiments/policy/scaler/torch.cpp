@@ -93,7 +93,7 @@ void GradScaler::unscale(OptimizerId optimizer, std::span<const Gradient> gradie
     PerOptimizer& state = optimizers_[optimizer];
     if (state.stage == Stage::unscaled)
         misuse("unscale was already called for this optimiser", "call it once per step");
-    if (state.stage == Stage::stepped) misuse("unscale is called after step", "call it before step");
+    if (state.stage == Stage::stepped) misuse("unscale was called after step", "call it before step");
     const bool found = any_nonfinite(gradients);
     if (!gradients.empty()) state.found_inf = found;
     const float inverse = inverse_scale(scale_);
@@ -225,8 +225,8 @@ extern const ScalerKind torch_scaler{
         return std::make_unique<TorchScaler>(config);
     },
     .line =
-        "torch, from {init_scale}; x{growth_factor} after {growth_interval} clean steps, x{backoff_factor} and a "
-        "skipped step on Inf or NaN",
+        "torch, from {init_scale}; x{growth_factor} after {growth_interval} clean steps; on Inf or NaN, "
+        "x{backoff_factor} and the step is skipped",
     .source = "pytorch torch/amp/grad_scaler.py, aten/src/ATen/native/cuda/AmpKernels.cu",
     .summary = "GradScaler: after an Inf or NaN the step is skipped and the scale backs off; later it grows again"};
 

@@ -37,13 +37,15 @@ float inverse_scale(double scale);
 /// the result can differ from a product with inverse_scale().
 float fused_unscale(float gradient, float scale);
 
-/// Returns how GradScaler unscales gradients. With `divides`, returns how a fused optimiser unscales them instead.
+/// Returns how GradScaler unscales gradients: by a product with inverse_scale() or, if `divides`, by a division, as in
+/// a fused optimiser.
 Unscaling torch_unscaling(float scale, bool divides);
 
 class GradScaler {
   public:
     enum class Device { cpu, cuda };
-    /// FSDP's ShardedGradScaler accepts fp16 gradients and returns a loss in the format of its input.
+    /// `fsdp` selects FSDP's ShardedGradScaler. Unlike GradScaler, it accepts fp16 gradients, and it returns the scaled
+    /// loss in the format of the loss.
     enum class Sharding { none, fsdp };
     /// Some gradients of one optimiser. The values are numbers of `format`, the format of the parameters.
     struct Gradient {

@@ -70,8 +70,8 @@ extern const ScalerKind torch_sharded_scaler{
         return std::make_unique<ShardedScaler>(config);
     },
     .line =
-        "torch-sharded, from {init_scale}; x{growth_factor} after {growth_interval} clean steps, x{backoff_factor} and "
-        "a skipped step on Inf or NaN",
+        "torch-sharded, from {init_scale}; x{growth_factor} after {growth_interval} clean steps; on Inf or NaN, "
+        "x{backoff_factor} and the step is skipped",
     .source = "pytorch torch/distributed/fsdp/sharded_grad_scaler.py",
     .summary = "ShardedGradScaler of FSDP 1: like torch, but it also accepts fp16 gradients"};
 

@@ -20,8 +20,8 @@ struct ScalerStep {
     std::int64_t tracker = 0;                  ///< LossScaler::growth_tracker() after the step
     std::optional<std::int64_t> hysteresis{};  ///< LossScaler::hysteresis() after the step
     bool raised = false;                       ///< the framework ended the run here
-    Unscaling unscaling{};                     ///< valid if not raised
-    std::string error{};                       ///< valid if raised
+    Unscaling unscaling{};                     ///< valid if `raised` is false
+    std::string error{};                       ///< valid if `raised` is true
 };
 
 /// Runs steps 1 to `steps`. The gradients of the steps in `overflow_at` contain an Inf. Ends with the first step that

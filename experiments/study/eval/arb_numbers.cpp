@@ -13,8 +13,8 @@ struct End {
     bool is_open = false;
 };
 
-/// Returns the product of two ends of spans, rounded outwards. The product of zero and an infinite end is zero, because
-/// zero times any number of the other span is zero.
+/// Returns the product of an end of one span and an end of another, rounded outwards. The product of zero and an
+/// infinite end is zero, because zero times any finite number is zero.
 End corner(const Arf& x, bool is_x_open, const Arf& y, bool is_y_open, arf_rnd_t outwards, slong bits) {
     End out;
     if (x.is_zero() || y.is_zero()) {
@@ -101,14 +101,15 @@ Span product_of(const Span& a, const Span& b, slong bits) {
 
 Span quotient_of(const Span& a, const Span& b, slong bits) {
     if (b.is_negative()) return quotient_of(negated(a), negated(b), bits);
-    // With a positive divisor, each end of the dividend is divided by the end of the divisor that moves it farther out.
+    // The divisor is positive here. Each end of the quotient is an end of the dividend, divided by one end of the
+    // divisor: the end that makes the span wider.
     const auto end = [&](const Arf& x, bool is_x_open, bool takes_greatest, arf_rnd_t outwards) {
         const Arf& y = takes_greatest ? b.hi : b.lo;
         const bool is_y_open = takes_greatest ? b.is_hi_open : b.is_lo_open;
         End out;
         if (x.is_zero()) {
             out.is_open = is_x_open;
-        } else if (y.is_zero()) {  // the end is open, so the quotient is unbounded
+        } else if (y.is_zero()) {  // 0 is an open end of the divisor, so the quotient is unbounded
             x.sign() > 0 ? arf_pos_inf(out.at.get()) : arf_neg_inf(out.at.get());
         } else if (!y.is_finite()) {
             out.is_open = true;

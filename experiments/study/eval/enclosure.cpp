@@ -44,7 +44,7 @@ Magnitude magnitude_of(const Arf& x) {
 slong floor_log2(const Magnitude& x, bool& is_power) {
     const fmpz *above = x.value.above(), *below = x.value.below();
     slong top = static_cast<slong>(fmpz_bits(above)) - static_cast<slong>(fmpz_bits(below));
-    Integer left, right;  // above and below * 2^top, to be compared
+    Integer left, right;  // left / right = x.value / 2^top
     fmpz_mul_2exp(left.get(), above, static_cast<flint_bitcnt_t>(top < 0 ? -top : 0));
     fmpz_mul_2exp(right.get(), below, static_cast<flint_bitcnt_t>(top > 0 ? top : 0));
     const int order = fmpz_cmp(left.get(), right.get());
@@ -52,9 +52,9 @@ slong floor_log2(const Magnitude& x, bool& is_power) {
     return top - (order < 0 ? 1 : 0) + x.exponent;
 }
 
-/// Rounds `x` to the format. With `nudge` 1 or -1, rounds a number whose magnitude is larger or smaller than `x` by an
-/// arbitrarily small amount. round_shift receives the last kept bit, which decides ties, the 33 bits after it, and one
-/// bit that is set if any lower bit is set.
+/// Rounds `x` to the format. If `nudge` is 1 or -1, rounds a number whose magnitude is larger (1) or smaller (-1) than
+/// `x` by an arbitrarily small amount. round_shift receives the last kept bit, which decides ties, the next 33 bits,
+/// and a bit that is set if any lower bit is set.
 double rounded(const Format& f, Magnitude x, int nudge, bool is_negative, Round mode, RandomBits random) {
     const auto coded = [&](const Unpacked& value) {
         return decode64(f, detail::encode_unpacked(f, value, mode, Overflow::nonsaturate, random) << f.padding);
@@ -120,7 +120,7 @@ std::optional<double> settled(const Real& x, const Format& f, Round mode, Random
     }
     const double lo = rounded(f, x.span.lo, x.span.is_lo_open ? 1 : 0, mode, random),
                  hi = rounded(f, x.span.hi, x.span.is_hi_open ? -1 : 0, mode, random);
-    if (lo != lo && hi != hi && x.sign() != 0) return lo;  // in formats whose overflow gives NaN
+    if (lo != lo && hi != hi && x.sign() != 0) return lo;  // all values overflow, and the format's overflow gives NaN
     if (lo != hi) return std::nullopt;
     return lo == 0 && std::signbit(lo) != std::signbit(hi) ? 0.0 : lo;
 }
@@ -188,7 +188,7 @@ void require_enclosures() {}
 std::optional<FormulaReference> reference_value(const Expression& expression, const Format& format, Round mode,
                                                 const std::vector<double>& inputs) {
     const std::vector<Real> numbers = reals(inputs);
-    std::optional<FormulaReference> wide;  // its rounded value is known, but `near` is not
+    std::optional<FormulaReference> wide;  // a result whose `rounded` is known, but whose `near` is uncertain
     const auto settle = [&](RealSystem& system) -> std::optional<FormulaReference> {
         const Real value = Walk(system, expression).value(numbers);
         const std::optional<double> number = settled(value, format, mode, {});

@@ -25,7 +25,8 @@ struct FormulaReference {
 };
 
 /// Returns the maximum number of bits of an enclosure: eight times the exponent range of the format, and at least 2048.
-/// In a difference of two numbers of the format, or of two squares, at most four times that range of bits cancels.
+/// This suffices for x - y and x^2 - y^2, where x and y are numbers of the format: there, the number of bits that
+/// cancel is at most four times the exponent range.
 constexpr int max_enclosure_bits(const Format& f) {
     const int bits = 8 << f.exponent_bits();
     return bits < 2048 ? 2048 : bits;

@@ -125,8 +125,9 @@ double number_at(const Format& f, const std::vector<Run>& runs, std::uint64_t in
 }
 
 /// Returns all numbers of each input if every combination of them is evaluated, or nothing if inputs are drawn. Every
-/// combination is evaluated if there is only one. If no number of points was requested, this is also done for up to
-/// `usual_points` combinations, and for formulas with at most one input in formats of up to 16 bits.
+/// combination is evaluated in three cases: there is only one combination; or no number of points was requested and
+/// there are at most `usual_points` combinations; or no number of points was requested, the formula has at most one
+/// input, and the format has up to 16 bits.
 std::optional<std::vector<std::vector<Run>>> all_inputs(const EvalGrid& grid, const Expression& expression,
                                                         const Format& f) {
     std::vector<std::vector<Run>> out;

@@ -140,7 +140,7 @@ bool ExactNumber::is_near() const { return special_ || (std::isfinite(near()) &&
 
 ExactNumber::Distance ExactNumber::distance_of(Format f, double value) const {
     if (special_ || !std::isfinite(value)) {
-        const double x = special_.value_or(value_ < 0 ? -1 : 1);  // only the sign of a finite number matters here
+        const double x = special_.value_or(value_ < 0 ? -1 : 1);  // of a finite number, only the sign matters here
         if (value == x || (std::isnan(value) && std::isnan(x))) return {};
         const double error = value - x;
         return {error, error / std::fabs(x), ulp_error(f, value, x)};

@@ -80,11 +80,13 @@ double FormatSystem::apply(Op op, const std::vector<double>& x) {
         return decode64(format_,
                         encode64(format_, done_in(fp64, Round::to_odd, {}), mode_, Overflow::nonsaturate, next()));
     };
-    // For results that need no rounding if the operand has this format. Operands of other formats are rounded.
+    // Used for operations whose result is one of their operands, possibly with another sign. The result is rounded only
+    // if the operand may have another format.
     const auto exact = [&](double value) { return is_mixed_ ? cast(value) : value; };
     const auto coded = [&](double value) {
         const double same = decode64(format_, code_of(format_, value));
-        // An operand that is rounded up to an integer may leave the format: 16 if the largest number is 15.5.
+        // An integer above the operand may not fit the format. For example, 15.5 becomes 16 in a format whose largest
+        // number is 15.5.
         return is_mixed_ || (std::isfinite(value) && same != value) ? cast(value) : same;
     };
     const double a = x[0];

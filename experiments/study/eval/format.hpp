@@ -45,7 +45,7 @@ class FormatSystem {
 
     Format format_;
     Round mode_, literal_mode_ = Round::nearest_even;
-    std::vector<Surroundings> outside_{};  ///< settings outside each context that was entered
+    std::vector<Surroundings> outside_{};  ///< settings to restore when each entered context is left, innermost last
     bool is_mixed_ = false;                ///< a context was entered, so operands may have several formats
     Functions functions_;
     bool flushes_;

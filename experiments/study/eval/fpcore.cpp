@@ -146,7 +146,7 @@ class CoreReader {
             if (!gives_truth(out_.precondition.front())) forms_.fail(":pre is not a comparison", precondition->line);
         }
         out_.body = node(core.items[at]);
-        if (gives_truth(out_.body)) throw LeftOut{"its result is a truth value"};
+        if (gives_truth(out_.body)) throw LeftOut{"the result is a truth value, not a number"};
         out_.slots = next_;
         out_.text = fpcore_text(out_);
         return std::move(out_);

@@ -75,7 +75,7 @@ class InfixReader {
     }
     Node sum(int level) {
         Node left = product(level);
-        // A long sum makes a deep tree, so each term counts as a level.
+        // A sum of n terms is a tree of n - 1 nested additions, so each term counts as one level.
         for (int terms = 0;; ++terms) {
             const bool adds = takes("+");
             if (!adds && !takes("-")) return left;
@@ -149,7 +149,7 @@ class InfixReader {
             do {
                 arguments.push_back(comparison(level + 1));
             } while (takes(","));
-            if (!takes(")")) fail(fmt::format("the arguments of {} are not closed", name));
+            if (!takes(")")) fail(fmt::format("the closing parenthesis of {}(...) is missing", name));
         }
         if (name == "if") {
             if (arguments.size() != 3 || !gives_truth(arguments[0]) || gives_truth(arguments[1]) ||

@@ -98,8 +98,8 @@ Span at_expm1(const Arf& x, slong bits) {
     return sum_of(at_exp(x, bits), one, bits);
 }
 
-/// Returns an enclosure of e^x / 2 plus a number between `least` and `greatest`: from -1 to 0 for sinh, from 0 to 1 for
-/// cosh.
+/// Returns an enclosure of e^x / 2 + d for all d between `least` and `greatest`, for x >= 0. For sinh, d = -e^-x / 2
+/// lies between -1 and 0. For cosh, d = e^-x / 2 lies between 0 and 1.
 Span half_exp(const Arf& x, slong bits, double least, double greatest) {
     Span out = sum_of(at_exp(x, bits), {Arf(2 * least), Arf(2 * greatest), true, true}, bits);
     arf_mul_2exp_si(out.lo.get(), out.lo.get(), -1);
@@ -188,7 +188,7 @@ Span over_ball(void (*function)(arb_t, const arb_t, slong), const Span& x, slong
 
 Span over_cosh(const Span& x, slong bits, bool is_exact) {
     Span out = over_ends(at_cosh, false, magnitude_of(x), bits);
-    clamp(out, 1, unbounded, is_exact);  // cosh reaches 1 only at zero, which special_result() handles
+    clamp(out, 1, unbounded, is_exact);  // if `is_exact`, x is not 0 (see special_result()), so cosh x > 1
     return out;
 }
 

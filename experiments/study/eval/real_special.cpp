@@ -26,7 +26,7 @@ double binary(Doubles x) {
     return f(x[0], x[1]);
 }
 double log_gamma(double x) {
-    int sign = 0;  // std::lgamma writes it to a global variable
+    int sign = 0;  // std::lgamma would write the sign to a global variable, which all threads share
     return lgamma_r(x, &sign);
 }
 
@@ -70,8 +70,9 @@ constexpr LibraryRow library[] = {{Op::add, [](Doubles x) { return x[0] + x[1]; 
 
 bool is_one(const Real& x) { return x.is_exact() && x.exact.is_whole() && fmpz_is_pm1(x.exact.above()) != 0; }
 
-/// Returns a double with the properties of `x` that decide special results: its sign, whether it is 0, 1 or infinite,
-/// and, for the exponent of a power, whether it is an integer and odd.
+/// Returns a double that represents `x` in a call of the C library. It has the properties of `x` that decide special
+/// results: its sign, whether it is 0 or infinite, and whether |x| is below, equal to or above 1. If `is_exponent` is
+/// true, the last property is replaced by whether x is an odd integer, an even integer or no integer.
 double stand_in(const Real& x, bool is_exponent, bool needs_sign) {
     if (x.kind == Real::Kind::nan) return std::numeric_limits<double>::quiet_NaN();
     if (x.kind == Real::Kind::infinite) return x.is_negative ? -HUGE_VAL : HUGE_VAL;
@@ -90,7 +91,7 @@ double stand_in(const Real& x, bool is_exponent, bool needs_sign) {
         if (is_surely_less(span, one)) {
             size = 0.5;
         } else if (!is_surely_less(one, span)) {
-            return std::numeric_limits<double>::signaling_NaN();  // size unknown, see special_result
+            return std::numeric_limits<double>::signaling_NaN();  // |x| may be below or above 1, see special_result
         }
     }
     return sign < 0 ? -size : size;

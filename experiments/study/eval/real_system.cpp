@@ -55,7 +55,8 @@ Arf whole_of(Op op, const Arf& x, int nudge) {
     if (arf_cmpabs_2exp_si(x.get(), 70) >= 0 && arf_is_int(x.get()) != 0) return x;
     Fraction value;
     if (!x.is_zero() && arf_cmpabs_2exp_si(x.get(), -8) < 0) {
-        // These functions are constant between 0 and 1/2, so 1/256 has the same result as any tiny number.
+        // Each of these functions has the same result for all numbers of one sign with magnitudes between 0 and 1/2, so
+        // x can be replaced by 1/256 with the sign of x.
         fmpq_set_si(value.get(), x.sign(), 256);
     } else {
         arf_get_fmpq(value.get(), x.get());
@@ -107,14 +108,14 @@ void RealSystem::spend(const std::vector<Real>& x, bool is_function) {
     for (const Real& each : x) {
         if (each.is_exact()) most = std::max(most, each.exact.bits());
     }
-    // The time of a function grows faster than the number of digits.
+    // The time that a function takes grows faster than the number of digits.
     const auto words = static_cast<std::uint64_t>(most / 64);
     work_ += is_function ? words * (16 + words / 8) : words;
     if (work_ > max_work) throw Exhausted{};
 }
 
-/// Returns the span as a Real. If it contains only one number, and this number is not too large or small, returns an
-/// exact fraction.
+/// Returns the span as a Real. If the span contains only one number, and the numerator and denominator of this number
+/// are not too long, the Real is an exact fraction.
 Real RealSystem::settled(Span x) const {
     if (!x.is_point() || arf_bits(x.lo.get()) > max_fraction_bits / 2 ||
         arf_cmpabs_2exp_si(x.lo.get(), max_fraction_bits / 2) > 0 ||
@@ -239,12 +240,12 @@ Real RealSystem::power(const Real& a, const Real& b) {
     if (a.sign() < 0) {
         if (!b.is_exact()) throw Undecided{};
         if (!is_whole) return {};
-        Real out = apply(Op::pow, {magnitude(a), b});  // the power may be rational
+        Real out = apply(Op::pow, {magnitude(a), b});  // apply() also finds powers that are rational
         return fmpz_is_odd(b.exact.above()) != 0 ? negative(std::move(out)) : out;
     }
     Span base = span(a);
     bool is_odd = false;
-    if (a.sign() == 0) {  // a span that contains zero
+    if (a.sign() == 0) {  // the span of `a` contains zero
         if (!b.is_exact() || b.exact.sign() < 0 || (!is_whole && base.lo.sign() < 0)) throw Undecided{};
         is_odd = is_whole && fmpz_is_odd(b.exact.above()) != 0;
         if (base.lo.sign() < 0 && is_odd) {

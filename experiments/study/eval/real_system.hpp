@@ -38,8 +38,8 @@ Real exact_real(Fraction x, bool is_negative_zero = false);
 /// Computes a result at NaN, infinities, zeros, ones or poles, as Annex F of the C standard prescribes. Enclosures
 /// cannot give these results. Returns false if no operand has such a value.
 bool special_result(Op op, const std::vector<Real>& x, slong bits, Real& out);
-/// Computes a root, power, logarithm or gamma function that is rational. Returns false if it is not known to be
-/// rational.
+/// Computes the exact value of a root, power, logarithm or gamma function if this value is rational. Returns false if
+/// it is not known to be rational.
 bool rational_result(Op op, const std::vector<Real>& x, Real& out);
 
 /// Returns an enclosure of a function whose operand lies in the span `x`. `is_exact` means that the operand is a single

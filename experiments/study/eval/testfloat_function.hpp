@@ -51,11 +51,12 @@ TestFloatFunction parse_testfloat_function(std::string_view name);
 Rounded evaluate(const TestFloatFunction& function, const TestFloatOptions& options,
                  const std::array<std::uint64_t, 3>& operands);
 
-/// Compares as testfloat_ver does: any NaN equals any NaN, and if both raise only invalid, any two integers are equal.
+/// Compares like testfloat_ver. The flags must be equal. Any two NaNs count as equal. If invalid is the only flag that
+/// is raised, any two integers count as equal.
 bool agrees(const TestFloatFunction& function, const TestFloatCase& expected, Rounded ours);
 
-/// Parses a line of testfloat_gen. Empty if the number of columns or digits is wrong, or if a bit is set that the type
-/// or the flags do not have.
+/// Parses a line of testfloat_gen. Returns nothing if the number of columns or digits is wrong, or if a bit is set that
+/// does not belong to the type or to the flags.
 std::optional<TestFloatCase> parse_testfloat_line(const TestFloatFunction& function, std::string_view line);
 std::string testfloat_line(const TestFloatFunction& function, const std::array<std::uint64_t, 3>& operands,
                            Rounded result);

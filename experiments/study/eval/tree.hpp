@@ -33,7 +33,8 @@ enum class Op : std::uint8_t {
     trunc,
     round,
     nearbyint,
-    // Elementary functions, up to `remainder`. Each is either correctly rounded or computed by core/math.hpp.
+    // The operators from here to `remainder` are elementary functions. Each is either correctly rounded or computed by
+    // core/math.hpp.
     exp,
     exp2,
     expm1,
@@ -91,7 +92,8 @@ struct OpRow {
 std::span<const OpRow> op_rows();
 
 struct Node {
-    /// `context` sets the format and rounding of its child (see Expression::contexts). `cast` rounds its child again.
+    /// `context` sets the format and rounding of its child (see Expression::contexts). `cast` rounds the value of its
+    /// child again.
     enum class Kind : std::uint8_t { number, constant, variable, call, choice, let, loop, context, cast };
     Kind kind = Kind::number;
     Op op = Op::add;
@@ -100,7 +102,7 @@ struct Node {
     std::string text{};          ///< digits of a number, or name of a constant or variable
     std::vector<int> slots{};    ///< slots of the bindings
     std::vector<Node>
-        children{};  ///< let: values, body; loop: condition, first values, updates, result; choice: if, then, else
+        children{};  ///< let: values, body; loop: condition, first values, updates, result; choice: test, then, else
 };
 
 /// Values of FPCore's `:precision` and `:round`. An absent value is inherited from the surrounding context.
@@ -131,8 +133,8 @@ struct Cores {
     std::vector<Expression> expressions{};
     std::vector<SkippedCore> skipped{};  ///< FPCores with unsupported features, such as arrays
 };
-/// Parses all FPCores of a text. `where` names the text in errors. With `keeps_precision`, contexts and casts are kept,
-/// otherwise they are dropped. Errors: throws Error (bad_input) with the line.
+/// Parses all FPCores of a text. `where` names the text in errors. Contexts and casts are kept if `keeps_precision` is
+/// true, and dropped otherwise. Errors: throws Error (bad_input) with the line.
 Cores parse_cores(std::string_view text, const std::string& where, bool keeps_precision = false);
 
 /// Returns the formula as an FPCore.

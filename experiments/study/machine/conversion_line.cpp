@@ -45,8 +45,9 @@ std::optional<ConversionLine> parse_conversion_line(const Json& line, std::strin
     }
     const Json* list = line.find("a");
     const Json* d = line.find("d");
-    if (list == nullptr || !list->is_array() || list->size() != 1 || d == nullptr) {
-        throw Error({.what = "\"a\" is not a list of one code, or \"d\" is missing",
+    const bool has_code = list != nullptr && list->is_array() && list->size() == 1;
+    if (!has_code || d == nullptr) {
+        throw Error({.what = has_code ? "\"d\" is missing" : "\"a\" is not a list of one code",
                      .where = std::string(where),
                      .fix = "write arch, instr, qual, a and d for a conversion"});
     }

@@ -20,8 +20,9 @@ struct ConversionLine {
 };
 
 /// Parses the line of a conversion instruction. Returns nothing if the line has another instruction. The key `qual` is
-/// "k1", the format of d and the format of a, joined by dots. For vcvtps2ph, the rounding (`rne`, `down`, `up`, `zero`)
-/// follows. Errors: throws Error that names `where`, the key and the expected value.
+/// `k1.D.A`, where D is the format of d and A is the format of a, such as `k1.bf16.f32`. For vcvtps2ph, the rounding
+/// (`rne`, `down`, `up` or `zero`) is added as a fourth part: `k1.f16.f32.rne`. Errors: throws Error that names
+/// `where`, the key and the expected value.
 std::optional<ConversionLine> parse_conversion_line(const Json& line, std::string_view where);
 
 /// Returns the text `arch instr qual` if the instruction of the line adds integers, which no machine emulates. Returns

@@ -71,7 +71,8 @@ void MachineEvaluation::add(std::size_t number, const MachineLine& line, std::si
         bool agreed = true;
         for (const std::uint64_t d : engines[e]->run(line.instruction, line.operands)) {
             const auto match = line.matches(d);
-            // All engines must match the same entry of the line.
+            // A result agrees only if it matches the same entry of the line (`d` or an alternative) as all results
+            // before it.
             if (match && (took.empty() || *match == took)) {
                 took = *match;
                 continue;

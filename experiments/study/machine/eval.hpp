@@ -57,7 +57,7 @@ struct InstructionCount {
     std::string instruction;
     std::string machine;  ///< name of the machine; for a conversion the profile: `codec x86.vcvtps2ph`
     std::size_t lines = 0, agree = 0, alternative = 0;
-    std::vector<std::size_t> ran{}, agreed{};  ///< one number for each engine
+    std::vector<std::size_t> ran{}, agreed{};  ///< for each engine: numbers of lines that it evaluated and that agreed
 };
 
 struct MachineEvaluation {
@@ -71,7 +71,8 @@ struct MachineEvaluation {
 
     /// Evaluates the line with every engine that supports its instruction. Keeps at most `most` mismatches.
     void add(std::size_t number, const MachineLine& line, std::size_t most);
-    /// Compares the recorded result with the result of the codec profile. Only the engine `scalar` supports it.
+    /// Compares the recorded result of a conversion with the result of its codec profile. The comparison counts only
+    /// for the engine `scalar`, because the other engines have no conversions.
     void add(std::size_t number, const ConversionLine& line, std::size_t most);
     void refuse(const std::string& instruction, std::string_view reason);
 

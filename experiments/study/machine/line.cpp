@@ -140,7 +140,8 @@ MachineLine machine_line_of(const Json& line, std::string_view where) {
         if (!alt->is_object()) bad("\"alt\" is not an object", where, "write {\"name\": \"bits\", ...}");
         for (const auto& [name, value] : alt->items())
             out.alternatives.push_back({name, expected(value, machine.result, "alt." + name, where)});
-        // The first match is reported. Sorting by name makes it independent of the order in the line.
+        // If a result matches several alternatives, the first of them is reported. The alternatives are sorted by name,
+        // so the order in the line does not matter.
         std::sort(out.alternatives.begin(), out.alternatives.end(),
                   [](const auto& a, const auto& b) { return a.name < b.name; });
     }

@@ -14,8 +14,9 @@ double parts(std::int64_t k, std::int64_t each) { return static_cast<double>((k 
 /// rounded to nearest.
 double half_min(const Format& format) { return Format::power_of_two(format.emin() - format.precision); }
 
-/// Adds the errors of a sum that the rule splits into blocks of k. These are the errors of the longest chain, and one
-/// addition for each further block, for each further lane, and for a bias that is added first.
+/// Adds the errors of a sum whose k terms the rule splits into blocks. These are the errors of the longest chain, and
+/// those of the additions that join the chains: one for each block and each lane after the first, and one for a bias
+/// that is added first.
 void add_blocks(ErrorBound& bound, const MatmulRule& rule, std::int64_t k) {
     std::int64_t longest = 0, blocks = 0;
     for (std::int64_t p = 0; p < k; ++blocks) {
@@ -29,8 +30,8 @@ void add_blocks(ErrorBound& bound, const MatmulRule& rule, std::int64_t k) {
     bound.add({joins, fp32.unit_roundoff()});
 }
 
-/// Adds the errors of one slice: the errors of its chains, and of promotion if the rule has it. Underflows are counted
-/// for all `slices` slices.
+/// Adds the errors of one slice of k terms: the errors of its chains and, if the rule promotes partial sums, of the
+/// promotion. Errors caused by underflow are counted for all `slices` slices.
 void add_slice(ErrorBound& bound, const MatmulRule& rule, std::int64_t k, double slices) {
     if (rule.has_blocks()) return add_blocks(bound, rule, k);
     const Machine& machine = *rule.machine;
@@ -69,8 +70,8 @@ void add_join(ErrorBound& bound, const MatmulRule& rule, const Format& output) {
     }
 }
 
-/// Adds the errors of turning a sum in format `before` into the output: `factors` multiplications in fp32, and a
-/// rounding to the output format.
+/// Adds the errors that occur when a sum in format `before` becomes an output: those of `factors` multiplications in
+/// fp32, and that of a rounding to the output format.
 void add_output(ErrorBound& bound, const Format& before, const Format& output, int factors) {
     if (factors > 0) {
         bound.add({static_cast<double>(factors), fp32.unit_roundoff()});

@@ -18,7 +18,7 @@ struct OutputSize {
     /// units to which products are truncated.
     double lifted = 0;
     double flushed = 0;  ///< sum of |a||b| over products with a subnormal factor
-    double factor = 1;   ///< largest scale by which a sum of the machine, with its underflow errors, is multiplied
+    double factor = 1;   ///< largest scale that multiplies a sum of the machine, and with it the sum's underflow error
 };
 
 /// Local errors that are relative to the same magnitude. Stores three sums over these errors: their bounds (the worst
@@ -70,8 +70,10 @@ class ErrorBound {
 /// rounded to a format D, with a relative error of at most u(D). To nearest, u(D) is 2^-24 for fp32, 2^-11 for fp16 and
 /// 2^-8 for bf16. Toward zero, it is 2^-23 for fp32 and 2^-13 for E8M13. Relative to S, the bounds by model are:
 /// - fma_chain: k u (Jeannerod and Rump, SIAM J. Matrix Anal. Appl. 34, 2013: without second-order terms).
-/// - pairwise: (1 + ceil(log2 k)) u to first order; the 1 is for the product. exact: u. kahan: 4 u + (4 k + 12) u^2,
-///   for the roundings of the product, of its sum with the correction, of the last sum, and of the difference t - s.
+/// - pairwise: (1 + ceil(log2 k)) u to first order, where 1 u is the error of a product.
+/// - exact: u.
+/// - kahan: 4 u + (4 k + 12) u^2. 4 u covers the roundings of the product, of its sum with the correction, of the last
+///   sum, and of the difference t - s.
 /// - truncated: a step truncates its terms to the unit 2^(emax - F), where emax is the largest exponent of the step.
 ///   Each term except one with exponent emax loses less than this unit. For normal factors, 2^emax is at most the
 ///   largest |product| or |addend|. Because sums are truncated toward zero, no addend exceeds the sum of the magnitudes
@@ -87,7 +89,8 @@ class ErrorBound {
 /// - flushed_pairs: errors of products and pairs are relative to their step, which gives (1 + log2 L) u. The steps add
 ///   T u.
 /// - floored: products and addend lose less than (L + 1) 2^-F of the step's largest product. In each step, adding the
-///   addend loses 2^-32, the floor to 31 bits 2^-31, and the rounding 2^-24. floored_even_odd: two more truncations.
+///   addend loses 2^-32, the floor to 31 bits 2^-31, and the rounding 2^-24.
+/// - floored_even_odd: the same errors, and those of two more truncations.
 /// - Promotion every P terms: the errors of a block are relative to the block's part of S. All blocks together
 ///   therefore have the relative errors of one chain with k = P. Then ceil(k / P) additions to nearest in fp32 follow.
 ///   Slices are treated in the same way, with the roundings of adding the slices. The errors of one stage are relative

@@ -16,7 +16,8 @@ ExactAccumulator::Parts ExactAccumulator::split(float x) {
 }
 
 WideValue fixed_point_value(std::span<std::int64_t> digits, int lowest) {
-    // Carries first. Then every digit except the top digit lies in [0, 2^32), and the top digit has the sign.
+    // Carries are propagated first. After that, every digit except the top digit lies in [0, 2^32), and the sign of the
+    // top digit is the sign of the number.
     const int words = static_cast<int>(digits.size());
     std::int64_t* const d = digits.data();
     const auto carry = [&] {
@@ -39,9 +40,9 @@ WideValue fixed_point_value(std::span<std::int64_t> digits, int lowest) {
     const auto bit = [&](int i) {
         return i < 0 || i > leading ? 0u : static_cast<unsigned>((d[i / 32] >> (i % 32)) & 1);
     };
-    // `last` is the lowest bit that fp64 can hold at this magnitude. The number is rounded at this bit with integers,
-    // because adding two fp64 parts could underflow. `rest` has the next 53 bits. Its last bit is also set if any lower
-    // bit is set.
+    // `last` is the position of the lowest bit that fp64 can hold at this magnitude. `bits` has the bits from the
+    // leading one down to `last`, and `rest` has the next 53 bits. The last bit of `rest` is also set if any lower bit
+    // is set. These integers are used for the rounding, because adding two fp64 parts could underflow.
     const int last = std::max(leading - 52, -1074 - lowest);
     std::uint64_t bits = 0, rest = 0;
     for (int i = leading; i >= last; --i) bits = bits << 1 | bit(i);
@@ -61,7 +62,8 @@ WideValue ExactAccumulator::value() const {
 }
 
 WideValue sum(const WideValue& x, const WideValue& y) {
-    // Knuth's two-sum. Its error is added to the low parts, and the result is normalised again.
+    // Knuth's two-sum of the high parts. Its error is added to the low parts. Then `high` and `low` are normalised
+    // again.
     const double high = x.high + y.high, back = high - x.high;
     const double low = (x.high - (high - back)) + (y.high - back) + (x.low + y.low);
     const double top = high + low;

@@ -37,7 +37,8 @@ class ExactAccumulator {
         const std::int64_t product = std::int64_t{a.significand} * b.significand;
         const auto place = static_cast<unsigned>(a.exponent + b.exponent + 298);
         const unsigned word = place / 32, shift = place % 32;
-        // 48 bits shifted by at most 31 cover three words of 32 bits. Each is added with the sign of the product.
+        // The product has 48 bits and is shifted by at most 31, so it covers three words of 32 bits. Each of these
+        // words is added with the sign of the product.
         const std::int64_t sign = product < 0 ? -1 : 1;
         const std::uint64_t magnitude = static_cast<std::uint64_t>(product * sign);
         const std::uint64_t low = (magnitude & 0xffffffffu) << shift, high = (magnitude >> 32) << shift;
@@ -59,8 +60,9 @@ struct ExactOutput {
     double magnitudes = 0;  ///< sum of |a||b|, fp64
 };
 
-/// Factors that change along k. The terms [block * i, block * (i + 1)) have the factors a[row * blocks + i] and
-/// b[column * blocks + i], blocks = ceil(k / block). If `block` is 0, there are no factors.
+/// Factors that change along k. In the output (row, column), the terms with indices in [block * i, block * (i + 1)) are
+/// multiplied by a[row * blocks + i] and b[column * blocks + i], where blocks = ceil(k / block). If `block` is 0,
+/// nothing is multiplied.
 struct BlockFactors {
     std::int64_t block = 0;
     std::vector<float> a{}, b{};

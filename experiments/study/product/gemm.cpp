@@ -55,10 +55,10 @@ Prepared prepare(Backend& backend, ThreadPool& pool, const GemmData& data) {
 /// Outputs of a machine or of an order of summation.
 struct Outputs {
     std::vector<float> values{};
-    std::vector<unsigned char> saturated{};  ///< 1: finite, although a sum or cast overflowed
-    bool is_judged = true;  ///< false: a partial sum may have saturated unseen, so that no bound is certain
+    std::vector<unsigned char> saturated{};  ///< 1: the value is finite, although a sum or a cast overflowed
+    bool is_judged = true;  ///< false: no bound is certain, because saturation of partial sums cannot be detected
 
-    /// Returns whether an output is finite and has no hidden overflow. Only such outputs count in the figures.
+    /// Returns whether output i enters the statistics: it must be finite, and no overflow may be hidden by saturation.
     bool counts(std::size_t i) const { return std::isfinite(values[i]) && saturated[i] == 0; }
 };
 
@@ -70,7 +70,7 @@ void compare(reports::GemmRow& row, const Outputs& outputs, const Prepared& oper
     if (!outputs.is_judged) return;
     const std::vector<float>& out = outputs.values;
     double largest = 0, largest_probable = 0;
-    if (row.outputs == row.saturated) {  // all overflowed: use the value for normal operands
+    if (row.outputs == row.saturated) {  // all outputs overflowed: report the bounds for operands without subnormals
         const OutputSize one{.magnitudes = 1, .lifted = 1};
         largest = bound.certain(one);
         largest_probable = bound.probable(one, lambda);

@@ -60,7 +60,7 @@ bool takes(const MatmulRule& rule, const FormatPair& formats, OperandScaling sca
     const Machine& machine = *rule.machine;
     const bool scales_partial_sums = rule.promotion == Promotion::fma_joint || rule.promotion == Promotion::fma_left;
     if (!takes(machine, formats)) return false;
-    if (machine.reads_values && scaling != OperandScaling::none) return false;  // scaled operands are codes with scales
+    if (machine.reads_values && scaling != OperandScaling::none) return false;  // scaled operands are codes, not values
     const ScaleLayout scales = scale_layout(*recipe_of(scaling).a);
     if (scales.kind == ScaleLayout::Kind::outer) return !machine.has_scales();
     if (scales.kind != ScaleLayout::Kind::blocks) return true;

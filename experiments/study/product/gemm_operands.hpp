@@ -45,8 +45,8 @@ struct GemmData {
     std::int64_t seed = 0, m = 16, n = 16, k = 4096;
 };
 
-/// Returns whether the machine accepts operands of these formats and can add to its own result. An order of summation
-/// accepts every format except fp64.
+/// Returns whether the machine accepts operands of these formats, and also accepts its own result as an addend. An
+/// order of summation accepts operands of every format except fp64.
 bool takes(const Machine& machine, const FormatPair& formats);
 /// Returns whether the rule's machine accepts the formats, and the machine or the promotion can apply the scales.
 bool takes(const MatmulRule& rule, const FormatPair& formats, OperandScaling scaling);
@@ -57,7 +57,7 @@ MatmulUse use_of(const FormatPair& formats, OperandScaling scaling, const Format
 struct RoundedOperand {
     Tensor tensor{}, scale_memory{};
     std::vector<float> host{};     ///< the values of `tensor`
-    OperandScales scales{};        ///< decode scales of rows, columns or blocks, in scale_memory
+    OperandScales scales{};        ///< decode scales of rows, columns or blocks, stored in scale_memory
     TensorScale scale{};           ///< decode scale of the whole operand
     std::int64_t k_block = 0;      ///< number of terms that share a scale of `scales`; 0: no such scales
     std::vector<float> factors{};  ///< the values of `scales`, [outer, blocks]

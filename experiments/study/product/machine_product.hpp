@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes narrow matrix products on an emulated machine. A wide product is made from them (narrow_product.hpp). For
+// Computes narrow matrix products on an emulated machine. narrow_product.hpp combines them into a wide product. For
 // integer matrices, counts the elements that differ from the exact integers.
 #pragma once
 #include "experiments/study/product/narrow_product.hpp"

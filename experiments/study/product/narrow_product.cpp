@@ -34,8 +34,8 @@ constexpr int max_integer_bits = 7;  ///< a digit of 8 bits can be 128, which in
 
 int log2_up(std::int64_t k) { return std::bit_width(static_cast<std::uint64_t>(k) - 1); }
 
-/// One operand, split into slices of integer digits. Element (outer, p) is the sum over t of slices[t]
-/// 2^(exponents[outer] - (bits - 1) - bits t).
+/// One operand, split into slices of integer digits. An element (outer, p) of the operand is, up to a remainder, the
+/// sum over t of its digit in slices[t], multiplied by 2^(exponents[outer] - (bits - 1) - bits t).
 struct Digits {
     std::vector<int> exponents{};
     std::vector<std::vector<float>> slices{};  ///< each in the layout of the operand
@@ -91,8 +91,8 @@ class Combination {
     std::vector<Exact> exact_;
 };
 
-/// Returns the number of binades between the largest and the median magnitude of a row, for the row where this number
-/// is largest. Such a row needs that many bits in addition to 55.
+/// Counts, for each row, the binades between the largest and the median magnitude. Returns the largest of these counts.
+/// The digits of an operand need that many bits in addition to 55.
 template <class At>
 int widest_row(std::int64_t outer, std::int64_t k, const At& at, std::span<const double> x) {
     int widest = 0;
@@ -264,10 +264,10 @@ NarrowProduct narrow_product(Backend& backend, const ViaPlan& plan, const WideOp
     const Format wanted = plan.via.part.value_or(digit_format(machine));
     if (!has_integers &&
         (plan.machine.order || !machine.operands.contains(wanted) || machine.has_scales() || wanted.precision == 0)) {
-        throw Error({.what = fmt::format("this machine cannot multiply {} operands here",
+        throw Error({.what = fmt::format("this machine cannot multiply {} operands without block scales",
                                          wanted.precision == 0 ? "narrow" : format_name(wanted)),
                      .where = plan.machine.name,
-                     .fix = "use a matrix unit without block scales that can, from `macheps machine list`",
+                     .fix = "use a matrix unit that can: see `macheps machine list`",
                      .exit = Exit::usage});
     }
     if (!plan.via.is_ozaki()) return product_by_parts(backend, plan, x);

@@ -21,7 +21,7 @@ namespace macheps::study {
 struct Via {
     std::string name{};            ///< name, as the user wrote it
     std::optional<Format> part{};  ///< format of the parts; absent for Ozaki's schemes
-    int slices = 0;                ///< number of slices, parts or moduli; 0: chosen from the operands (ozaki1:auto)
+    int slices = 0;                ///< number of slices, parts or moduli; 0 for ozaki1:auto: chosen from the operands
     int products = 0;              ///< number of narrow products, if the method uses parts
     bool has_residues = false;     ///< Ozaki's second scheme, with `slices` moduli
 
@@ -58,7 +58,7 @@ struct NarrowProduct {
     std::vector<double> out{};
     int digit_bits = 0, slices = 0;  ///< ozaki2: bits of the integers, and number of moduli
     std::int64_t products = 0;
-    std::optional<std::uint64_t> inexact{};  ///< Ozaki: elements of narrow products that are not exact
+    std::optional<std::uint64_t> inexact{};  ///< Ozaki's schemes: number of inexact elements in all narrow products
 };
 
 /// Integer matrix unit of GPUs and CPUs: multiplies 8-bit integers and adds the products in 32 bits, modulo 2^32. It is

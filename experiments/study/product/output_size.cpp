@@ -14,7 +14,7 @@ double lifted(double x, double min_normal) { return x == 0 ? 0 : std::max(std::f
 /// Magnitudes of the elements of one operand, [outer, k].
 struct Magnitudes {
     std::vector<float> values{};
-    std::vector<double> factors{};  ///< block scales, [outer, blocks]; subnormal scales are lifted as well
+    std::vector<double> factors{};  ///< block scales, [outer, blocks]; a subnormal one becomes the smallest normal one
     double min_normal = 0;
     bool has_subnormals = false;
 };

@@ -90,7 +90,8 @@ int residue_integer_bits(int moduli, std::int64_t k) {
 
 bool has_exact_residues(const SpelledRule& machine, std::int64_t k) {
     if (is_integer_unit(*machine.rule.machine)) return k < 1 << (31 - 2 * residue_bits);
-    // Residues are exact if digits of 8 bits are, because the magnitudes of both are at most 2^7.
+    // Sums of products of residues are exact if sums of products of 8-bit digits are exact, because residues and such
+    // digits have magnitudes of at most 2^7.
     return exact_digit_bits(machine, k) >= residue_bits + 1;
 }
 

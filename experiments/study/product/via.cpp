@@ -93,8 +93,9 @@ std::string beyond_exactness(const ViaGrid& grid) {
             }
             const int most = exact_digit_bits(machine, k);
             if (grid.digit_bits <= most) continue;
-            text += fmt::format("{}: digits of {} bits are not exact over {} terms; digits of {} bits are\n",
-                                machine.name, grid.digit_bits, k, most);
+            text += fmt::format(
+                "{}: digits of {} bits are too wide for exact sums of {} terms; digits of {} bits are not\n",
+                machine.name, grid.digit_bits, k, most);
         }
     }
     return text;

@@ -30,7 +30,7 @@ Format element_format(const ScaleQuestion& question, bool is_nvfp4) {
     if (row == nullptr) unknown("format", "format", question.format, format_names());
     if (!row->format.has_zero() || row->format == fp64) {
         throw FieldError("format", fmt::format("'{}' cannot be the format of scaled elements", question.format),
-                         "use a format with a zero and a sign that fits in fp32, such as e4m3fn");
+                         "use a signed format that has a zero and fits in fp32, such as e4m3fn");
     }
     if (is_nvfp4 && row->format != e2m1fn) {
         throw FieldError("format", fmt::format("'{}' scales only e2m1fn elements", question.rule),

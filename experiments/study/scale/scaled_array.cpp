@@ -47,8 +47,10 @@ const ScaleRule& rule_named(std::string_view name, const Granularity& granularit
             "use another rule; macheps scale traces this one");
     }
     if (!fits(*rule, granularity)) {
-        throw FieldError("scale_rule", fmt::format("'{}' cannot make scales for '{}'", name, granularity.name),
-                         fmt::format("use one of {}", fmt::join(fitting, ", ")));
+        throw FieldError(
+            "scale_rule",
+            fmt::format("the rule '{}' cannot make scales for the granularity '{}'", name, granularity.name),
+            fmt::format("use one of {}", fmt::join(fitting, ", ")));
     }
     return *rule;
 }
@@ -56,7 +58,7 @@ const ScaleRule& rule_named(std::string_view name, const Granularity& granularit
 void check_format(const Format& format, const Granularity& granularity) {
     if (format == fp64 || !format.has_zero()) {
         throw FieldError("to", fmt::format("'{}' cannot be the format of scaled elements", format_name(format)),
-                         "use a format with a zero and a sign that fits in fp32, such as e4m3fn");
+                         "use a signed format that has a zero and fits in fp32, such as e4m3fn");
     }
     if (granularity.kind != ScaleKind::nvfp4 || format == e2m1fn) return;
     throw FieldError("to", fmt::format("NVFP4 scales cannot be used with {}", format_name(format)),

@@ -17,7 +17,7 @@ namespace macheps::study {
 struct ScaledArrayChoice {
     Format format{};
     std::string granularity, scale_rule{};  ///< `scale_rule` empty: the usual rule of the granularity
-    std::optional<int> axis{};              ///< axis along which blocks run: 1, the last, or 0, the first
+    std::optional<int> axis{};              ///< axis along which blocks run, 0 or 1; absent: 0 for `column`, else 1
     Round round = Round::nearest_even;
     RngKey key = RngKey::none();  ///< for stochastic rounding
 };
@@ -25,7 +25,7 @@ struct ScaledArrayChoice {
 struct ScaledArray {
     std::vector<std::uint32_t> codes;  ///< one code per element, in the shape of the matrix
     ScaleGrid grid{};
-    std::vector<float> scales;                ///< decode scales of the groups, without the tensor's scale
+    std::vector<float> scales;                ///< decode scale of each group, not multiplied by tensor_scale
     std::vector<std::uint8_t> scale_codes{};  ///< codes of the scales, if they are bytes (e8m0, e4m3)
     std::optional<float> tensor_scale{};      ///< decode scale of an NVFP4 tensor
     std::vector<float> decoded;               ///< fl32(fl32(value(code) scale) tensor_scale)

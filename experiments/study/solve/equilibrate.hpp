@@ -38,8 +38,8 @@ struct Equilibration {
     int column(std::int64_t j) const { return columns.empty() ? 0 : columns[static_cast<std::size_t>(j)]; }
 };
 
-/// Returns whether matrices are scaled for the format. A format whose largest number is 10^6 or more has enough range
-/// and needs no scaling.
+/// Returns whether a matrix is scaled before it is rounded to the format. If the largest number of the format is 10^6
+/// or more, its range is wide enough without scaling.
 bool is_scaled(const Format& format);
 Equilibration equilibrate(const Matrix& a, const Format& format, Scale scale);
 

@@ -202,7 +202,7 @@ MatrixChoice parse_matrix(std::string_view text, std::optional<double> condition
     }
     const auto count = static_cast<int>(choice.numbers.size());
     if (count < row->min_numbers || count > row->max_numbers) {
-        throw bad_matrix(text, fmt::format("the name is followed by {} numbers, which is not the right count", count),
+        throw bad_matrix(text, fmt::format("the name is followed by the wrong number of parameters: {}", count),
                          std::string(row->words));
     }
     if (choice.name == "randsvd") {

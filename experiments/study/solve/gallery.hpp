@@ -42,16 +42,16 @@ MatrixChoice parse_matrix(std::string_view text, std::optional<double> condition
 Matrix make_matrix(const MatrixChoice& choice, std::int64_t n, std::uint64_t seed);
 inline constexpr std::int64_t max_stored_size = 4096;
 
-/// Returns a random number in [0, 1) with 53 bits for element (outer, p) of an operand. It equals the element of
-/// Distribution::positive with scale 1 (operands.hpp), before that is rounded to fp32.
+/// Returns a random number in [0, 1) with 53 bits for element (outer, p) of an operand. It is the number that
+/// Distribution::positive (operands.hpp) gives this element at scale 1, before that number is rounded to fp32.
 double unit_draw(Operand operand, std::uint64_t seed, std::int64_t outer, std::int64_t p);
 
 /// Returns b with b_i = 2 unit_draw(b, seed, 0, i) - 1.
 std::vector<double> right_hand_side(std::int64_t n, std::uint64_t seed);
 
 /// Returns a random matrix with singular values from 1 to 1 / condition: the product of an orthogonal, a diagonal and
-/// another orthogonal matrix. `mode` selects the distribution of the singular values: 1, one large; 2, one small; 3,
-/// geometric; 4, arithmetic.
+/// another orthogonal matrix. `mode` selects their distribution: only one is large (1), only one is small (2), a
+/// geometric sequence (3) or an arithmetic sequence (4).
 Matrix random_singular_values(std::int64_t n, std::uint64_t seed, double condition, int mode);
 
 }  // namespace macheps::study

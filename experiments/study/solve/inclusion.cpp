@@ -42,7 +42,7 @@ std::vector<double> weights_of(const Matrix& a) {
 /// Number of columns of Y, and of the computed F = I - A Y, that are processed together.
 constexpr std::int64_t block_width = 16;
 
-/// Contribution of the columns of one block to |Y| v (`reached`) and to |F| v (`left`).
+/// Sums over the columns of one block: the block's part of |Y| v (`reached`) and of |F| v (`left`).
 struct BlockSums {
     std::vector<double> reached{}, left{};
 };

@@ -21,9 +21,9 @@ using Oct = boost::multiprecision::cpp_bin_float_oct;
 
 /// Bounds for a matrix A that are computed from an approximate inverse Y.
 struct Contraction {
-    double alpha = std::numeric_limits<double>::infinity();  ///< |I - A Y| v <= alpha v
-    double reach = std::numeric_limits<double>::infinity();  ///< max (|Y| v)
-    std::vector<double> weights{};                           ///< v
+    double alpha = std::numeric_limits<double>::infinity();  ///< with it, |I - A Y| v <= alpha v
+    double reach = std::numeric_limits<double>::infinity();  ///< bound on the largest element of |Y| v
+    std::vector<double> weights{};                           ///< the vector v
 
     /// Returns whether the bounds prove that A is regular. If not, A may still be regular.
     bool holds() const { return alpha < 1 && reach < std::numeric_limits<double>::infinity(); }

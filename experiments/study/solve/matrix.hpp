@@ -43,7 +43,8 @@ inline double row_sum_norm(const Matrix& a) {
 }
 
 inline bool all_finite(std::span<const double> x) {
-    // The exponent bits of Inf and NaN are all ones. Adding one to the exponent carries into the sign bit.
+    // The exponent bits of Inf and NaN are all ones, so adding one to the exponent carries into the sign bit. For
+    // finite numbers, it does not.
     constexpr std::uint64_t exponent = 0x7ff0000000000000, one = 0x0010000000000000;
     std::uint64_t carried = 0;
     for (const double each : x) carried |= (std::bit_cast<std::uint64_t>(each) & exponent) + one;

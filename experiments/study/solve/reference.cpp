@@ -57,7 +57,7 @@ QuadFactors factor_in_quad(const Matrix& a, ThreadPool& pool) {
 
 std::vector<Quad> solve_in_quad(const QuadFactors& f, const std::vector<Quad>& z) {
     std::vector<Quad> y(static_cast<std::size_t>(f.n));
-    std::int64_t first = f.n;  // y[0, first) is zero; columns of the inverse have many zeros
+    std::int64_t first = f.n;  // y[0, first) is zero and is skipped, which saves time for an inverse
     for (std::int64_t i = 0; i < f.n; ++i) {
         Quad s = z[static_cast<std::size_t>(f.rows[static_cast<std::size_t>(i)])];
         for (std::int64_t j = first; j < i; ++j) s -= f.at(i, j) * y[static_cast<std::size_t>(j)];
@@ -249,7 +249,7 @@ void certify(const Matrix& a, std::span<const double> b, const std::vector<Oct>&
              std::string_view word, ThreadPool& pool, Reference& reference) {
     double size = 0;
     for (const Oct& each : x) size = std::max(size, magnitude_above(each));
-    const double bound = error_bound(a, b, x, known, pool) + size * 0x1p-112;  // x is rounded to 113 digits
+    const double bound = error_bound(a, b, x, known, pool) + size * 0x1p-112;  // covers rounding x to 113 digits
     const double least = size * (1 - 0x1p-50) - 2 * bound;  // lower bound of the exact solution's largest element
     const bool is_zero = size == 0 && std::all_of(b.begin(), b.end(), [](double each) { return each == 0; });
     const double relative = is_zero ? 0 : bound / least * (1 + 0x1p-50);

@@ -19,14 +19,14 @@ struct Reference {
     std::optional<double> kappa{};           ///< norm(A) norm(inverse); the norm is the largest row sum
     std::string kappa_kind{};                ///< `inverse` or `estimate`
     std::optional<double> cond{}, cond_x{};  ///< norm(|inverse| |A|), norm(|inverse| |A| |x|) / norm(x)
-    std::string quality{};                   ///< fp128: factors of 113 digits; refined: fp64 factors; uncertain: no x
+    std::string quality{};                   ///< fp128 (113-digit factors), refined (fp64 factors) or uncertain (no x)
     std::optional<double> error_bound{};     ///< proven upper bound on norm(x - exact) / norm(exact)
 };
 
 inline constexpr std::int64_t max_quad_size = 512, max_inverse_size = 256;
 
-/// Largest error_bound for which x is accepted as a reference. Forward errors of fp64 solutions are at least 2^-53, so
-/// they are known to 14 decimal digits.
+/// Largest error_bound for which x is accepted as a reference. Forward errors of fp64 solutions are usually 2^-53 or
+/// larger. A reference within this limit determines them to 14 decimal digits.
 inline constexpr double max_reference_error = 0x1p-100;
 
 /// Solves A x = b by LU. The factors have 113 digits up to max_quad_size rows, and are in fp64 for larger systems. x is

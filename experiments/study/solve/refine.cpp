@@ -223,7 +223,7 @@ Refined refine(const Matrix& a, std::span<const double> b, const Factors& factor
         next.correction = add_correction(refined.x, d, exponent, plan.work);
         now = next;
     }
-    // Stop::oracle needs the forward error, which is unknown here.
+    // If the reference is uncertain, the forward error is unknown, so Stop::oracle cannot decide.
     if (plan.stop == Stop::oracle && !refined.errors.forward) refined.verdict = Verdict::no_reference;
     return refined;
 }

@@ -18,7 +18,7 @@ namespace macheps::study {
 
 namespace {
 
-/// Settings of one factorisation. Each refinement method that uses it adds one row to the results.
+/// Settings of one factorisation. Each refinement method of the grid uses its factors and adds one row to the results.
 struct Cell {
     Format factor{};
     Factorisation kind{};
@@ -60,8 +60,8 @@ std::vector<Cell> cells_of(const SolveGrid& grid) {
     return cells;
 }
 
-/// Returns the operand format in which the machine reads the factors. It is the factors' format if the machine accepts
-/// that, else the operand format with the most digits.
+/// Returns the operand format in which the machine reads the factors: the format of the factors if the machine accepts
+/// it, and otherwise the accepted operand format with the most digits.
 Format machine_operands(const Machine& machine, const Format& factor) {
     if (machine.operands.contains(factor)) return factor;
     Format best = factor;

@@ -30,7 +30,7 @@ struct SolveGrid {
     std::optional<Format> residual{}, gmres{}, precond{};
     std::int64_t block = 0;  ///< columns per panel; 0: right-looking
     std::optional<Format> operands{},
-        accumulator{};  ///< for blocked updates; `accumulator` absent: fp32, or fp64 if the factors are fp64
+        accumulator{};  ///< formats of blocked updates; `accumulator` absent: fp64 if the factors are fp64, else fp32
     bool pivots = true, fused = false;
     double shift = 0;  ///< for Cholesky: multiplies diagonal elements by 1 + shift u (u: unit roundoff of the factors)
     Stop stop = Stop::residual;
@@ -50,7 +50,7 @@ void require_possible(const SolveGrid& grid);
 
 struct SolveCost {
     std::size_t rows = 0;
-    double flops = 0;  ///< in the formats of the factors
+    double flops = 0;  ///< operations of all factorisations, in the formats of the factors
     double bytes = 0;  ///< for the largest system
 };
 SolveCost cost_of(const SolveGrid& grid, int threads);

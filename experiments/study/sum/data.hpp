@@ -17,7 +17,7 @@ struct SumData {
     enum class Kind : std::uint8_t { drawn, harmonic, cancel };
     Kind kind = Kind::drawn;
     Distribution distribution = Distribution::positive;
-    std::int64_t c = -1;  ///< for cancel: the exact result is 2.25 2^-c; negative: not set yet
+    std::int64_t c = -1;  ///< for `cancel`: the exact result is 2.25 * 2^-c; negative: c is not set yet
     std::string name{};   ///< name in rows: `cancel:16`
 };
 
@@ -35,9 +35,9 @@ struct SumVectors {
 SumVectors sum_vectors(const SumData& data, const Format& format, std::uint64_t seed, std::int64_t n, bool is_dot);
 
 /// Counts of products x_i y_i that may underflow. `fine` counts products that may not be multiples of the format's
-/// smallest positive number. `below` counts those of them that may also be below the smallest normal number. If such a
-/// product, or its rounding error, is rounded, the error can be half of the smallest positive number, however small the
-/// product is.
+/// smallest positive number. `below` counts the products in `fine` that may also be below the smallest normal number.
+/// Rounding such a product, or its rounding error, can cause an error of half the smallest positive number, however
+/// small the product is.
 struct ProductUnderflows {
     std::int64_t fine = 0, below = 0;
 };

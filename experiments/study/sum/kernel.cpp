@@ -13,7 +13,8 @@ namespace macheps::study {
 
 namespace {
 
-/// The orders of summation that docs/sums.md defines. Each call of a function of `r` is one rounded operation.
+/// The orders of summation that docs/sums.md defines. `r` computes every addition, product and fma, and rounds each
+/// result once.
 class LaneOrders {
   public:
     LaneOrders(LaneArithmetic& arithmetic, const SumTerms& terms) : r(arithmetic), terms_(terms) {}
@@ -53,8 +54,9 @@ class LaneOrders {
         return depth == 0 ? LanePack{} : waiting[0];
     }
 
-    /// Sums by the lane rule of emulation/reduce.hpp: computes 32 partial sums and folds them in halves. If there are
-    /// more than 1024 terms, first sums chunks of terms in this way, and then the sums of the chunks.
+    /// Sums by the lane rule of emulation/reduce.hpp: computes 32 partial sums, and then repeatedly adds the upper half
+    /// of them to the lower half. If there are more than 1024 terms, first sums chunks of terms in this way, and then
+    /// the sums of the chunks.
     LanePack lane_rule(std::int64_t first, std::int64_t n) {
         std::int64_t width = 1;
         while ((n + width - 1) / width > chunk) width *= chunk;
@@ -182,7 +184,7 @@ class LaneOrders {
             return r.add_run(terms_.x + first * (terms_.is_shared ? 1 : sum_lanes), terms_.is_shared, end - first, s,
                              moved);
         }
-        // Each product is added before the next product is computed, and random words are used in this order as well.
+        // Each product is added before the next one is computed, so products and additions take random words in turn.
         for (std::int64_t i = first; i < end; ++i) {
             LaneSteps step{};
             r.add_run(term(i).lane, false, 1, s, step);

@@ -23,8 +23,9 @@ std::int64_t block_height(std::int64_t n, std::int64_t size) {
     return std::min(size, n) - 1 + quotient_up(n, size) - 1;
 }
 std::int64_t slice_height(std::int64_t n, std::int64_t slices) { return block_height(n, quotient_up(n, slices)); }
-/// Returns the height of the lane rule, that is, the number of additions on the longest path: those in the fullest
-/// lane, plus five folds. The first addition in a lane does not count, because adding to +0 is exact.
+/// Returns the height of the lane rule, that is, the number of additions on the longest path: the additions in the
+/// fullest lane, plus five additions that combine the 32 lanes. The first addition in a lane does not count, because
+/// adding to +0 is exact.
 std::int64_t lane_height(std::int64_t n, std::int64_t parameter) {
     constexpr std::int64_t lanes = 32, chunk = 1024;
     if (n <= chunk) return quotient_up(n, lanes) - 1 + 5;
@@ -32,9 +33,9 @@ std::int64_t lane_height(std::int64_t n, std::int64_t parameter) {
     while (quotient_up(n, width) > chunk) width *= chunk;
     return lane_height(width, parameter) + quotient_up(quotient_up(n, width), lanes) - 1 + 5;
 }
-/// Returns the height of torch.sum: the number of additions in the levels (without the first addition to +0 in each
-/// level), plus those that add the levels, the left-over vectors, the accumulators, the left-over numbers, and the
-/// eight lanes.
+/// Returns the height of torch.sum: the number of additions in the levels, plus the additions that combine the levels,
+/// the left-over vectors, the accumulators, the left-over numbers and the eight lanes. The first addition in each level
+/// does not count, because it adds to +0.
 std::int64_t torch_height(std::int64_t n, std::int64_t) {
     const std::int64_t rows = n / 32, left = n / 8 % 4;
     const int power =
@@ -64,7 +65,7 @@ std::optional<double> kahan_bound(const SumSetting& s) {
     if (!s.is_nearest || nu > 0.1) return std::nullopt;
     return 2 + 6 * nu + nu * s.unit;
 }
-/// Returns the bound u |s| + gamma_m^2 S on the error, divided by u S (Ogita, Rump, Oishi 2005). m = `terms` is n - 1
+/// Returns the error bound u |s| + gamma_m^2 S (Ogita, Rump, Oishi 2005), divided by u S. `terms` is m, which is n - 1
 /// for Sum2 and n for Dot2.
 std::optional<double> second_order(const SumSetting& s, double terms) {
     const std::optional<double> g = gamma(terms, s.unit);
@@ -85,7 +86,10 @@ std::optional<double> sum_k_bound(const SumSetting& s) {
 }
 
 constexpr SumMethodRow method_rows[] = {
-    {.name = "recursive", .words = "s = s + x, ascending", .method = SumMethod::recursive, .height = chain_height},
+    {.name = "recursive",
+     .words = "s = s + x, in the given order",
+     .method = SumMethod::recursive,
+     .height = chain_height},
     {.name = "ascending",
      .words = "like recursive, but sorted by ascending magnitude",
      .method = SumMethod::recursive,
@@ -107,7 +111,8 @@ constexpr SumMethodRow method_rows[] = {
      .method = SumMethod::blocked,
      .height = block_height},
     {.name = "lanes32",
-     .words = "32 lanes that are folded by halves, in chunks of 1024, as in a warp",
+     .words = "chunks of 1024 terms in 32 lanes, as in a warp; the upper half of the lanes is added to the lower half "
+              "until one lane is left",
      .method = SumMethod::lanes,
      .height = lane_height},
     {.name = "torch",
@@ -144,7 +149,10 @@ constexpr SumMethodRow method_rows[] = {
      .method = SumMethod::dot2,
      .sums = false,
      .bound = dot2_bound},
-    {.name = "machine", .parameter = "NAME", .words = "a matrix unit; in sums, y = 1", .method = SumMethod::machine},
+    {.name = "machine",
+     .parameter = "NAME",
+     .words = "a matrix unit; in sums, every y is 1",
+     .method = SumMethod::machine},
     {.name = "exact", .words = "the exact sum, rounded once", .method = SumMethod::exact, .height = no_height},
 };
 

@@ -17,7 +17,7 @@ namespace macheps::study {
 struct SumSetting {
     std::int64_t n = 0, parameter = 0;
     double unit = 0;   ///< u = 2^-p
-    double off = 1;    ///< each rounding has a relative error of at most `off` u: 1 to nearest, else 2
+    double off = 1;    ///< a rounding has a relative error of at most off * u; 1 for rounding to nearest, else 2
     double share = 1;  ///< |s| / S
     bool is_nearest = true;
 };
@@ -31,7 +31,8 @@ struct SumMethodRow {
     bool sorts = false, descends = false;  ///< recursive sum after a stable sort by magnitude
     /// Returns the number of additions on the longest path. Null if the error bound does not follow from this number.
     std::int64_t (*height)(std::int64_t n, std::int64_t parameter) = nullptr;
-    /// For methods without a height: returns a certain bound on |error| / (u S), or nothing if no bound is certain.
+    /// Set for methods without `height`. Returns an upper bound on |error| / (u S) that always holds, or nothing if no
+    /// such bound is known.
     std::optional<double> (*bound)(const SumSetting& setting) = nullptr;
 };
 std::span<const SumMethodRow> sum_methods();

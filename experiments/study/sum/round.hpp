@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rounds the exact sum of two doubles to a format, in every mode. There are no branches, so that the compiler can
-// vectorise the code. The results have the same bits as those of op() in core/arithmetic.hpp.
+// Rounds the exact sum of two doubles to a format, in every mode. The code has no branches, so the compiler can
+// vectorise it. The results have the same bits as those of op() in core/arithmetic.hpp.
 #pragma once
 #include "core/codec.hpp"
 #include "core/rounding.hpp"
@@ -32,9 +32,9 @@ struct ExactPair {
     return is_short && std::fabs(x.sum) <= 0x1p1000 ? odd : x.sum;
 }
 
-/// Rounds to formats with up to 25 digits whose exponents fp32 can hold. Supports every rounding mode, whereas Rounder
-/// only rounds to nearest even. Truncates the magnitude of the sum to the format, which gives `kept`. The mode then
-/// selects `kept` or the next larger number.
+/// Rounds to formats that have up to 25 digits and exponents within the range of fp32. Supports every rounding mode,
+/// whereas Rounder only rounds to nearest even. First truncates the magnitude of the sum to the format, which gives
+/// `kept`. The rounding mode then selects `kept` or the next larger number of the format.
 class ModeRounder {
   public:
     explicit ModeRounder(const Format& f, Round mode, Beyond beyond = Beyond::as_format)
@@ -56,15 +56,15 @@ class ModeRounder {
     /// `word` is a number that consists of 32 random bits. Only stochastic rounding uses it.
     [[gnu::always_inline]] double operator()(const ExactPair& x, double word) const {
         const double magnitude = std::fabs(x.sum), rest = x.sum < 0 ? -x.rest : x.rest;
-        // If the rest points toward zero, the exact sum is smaller than `magnitude`. The truncation then starts from
-        // the next smaller double.
+        // If `rest` is negative, the magnitude of the exact sum is smaller than `magnitude`. The truncation then starts
+        // from the next smaller double.
         const double inner = rest < 0 ? bit_cast<double>(bit_cast<std::uint64_t>(magnitude) - 1) : magnitude;
         double place = binade(inner);
         place = place < least_ ? least_ : place;
         place = place > most_ ? most_ : place;
         const double shift = place * lift_, quantum = place * last_place_;
         const double near = (inner + shift) - shift, kept = near > inner ? near - quantum : near;
-        const double cut = magnitude - kept;  // exact; the mode decides from `cut` and `rest`
+        const double cut = magnitude - kept;  // exact; the mode decides from cut + rest, the part that was cut off
         const bool is_inexact = cut != 0 || rest != 0;
         const double beside_half = (cut - quantum / 2) + rest;  // the sign of this sum of two doubles is exact
         const bool is_odd = (kept + 2 * shift) - 2 * shift != kept;

@@ -12,7 +12,8 @@ namespace macheps::study {
 
 namespace {
 
-// Each of these classes is the arithmetic of one lane. `word` is the random word for the operation.
+// Each of the following classes defines the additions, products and fmas of one lane. The last parameter of each
+// function is the random word for the operation.
 
 /// Rounds to nearest even. Sums and products computed in fp64 and then rounded are correct by Figueroa's theorem
 /// (rounder.hpp). An fma first rounds to odd in fp64.
@@ -37,7 +38,8 @@ class ModeLane {
         : round_(format, mode, beyond), is_down_(mode == Round::down) {}
     [[gnu::always_inline]] double add(double a, double b, double word) const {
         ExactPair x = two_sum(a, b);
-        // If two numbers of unlike signs add to exactly zero, the sum is -0 when rounding down, and +0 otherwise.
+        // If numbers of opposite signs add to exactly zero, the sum is -0 in the mode `down`, and +0 in all other
+        // modes.
         const bool is_signed = std::copysign(1.0, a) + std::copysign(1.0, b) < 2;
         x.sum = (is_down_ & is_signed & (x.sum == 0)) ? -0.0 : x.sum;
         return round_(x, word);
@@ -107,8 +109,9 @@ struct LaneLoops {
         const Lane lane = *static_cast<const Lane*>(rounder);
         for (int l = 0; l < sum_lanes; ++l) out.lane[l] = lane.fma(a.lane[l], b.lane[l], c.lane[l], word.lane[l]);
     }
-    /// Adds a run of terms, without random words. Each addition has to wait for the previous one, so all of them are
-    /// done in one call.
+    /// Adds n terms to the sum of each lane, one after the other, without random words. Each addition has to wait for
+    /// the previous one, and a call for each addition would lengthen the wait. All of them are therefore done in one
+    /// call.
     [[gnu::always_inline]] static void add_run(const void* rounder, const double* x, bool is_shared, std::int64_t n,
                                                LanePack& sums, LaneSteps& moved) {
         const Lane lane = *static_cast<const Lane*>(rounder);

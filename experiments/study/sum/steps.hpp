@@ -32,7 +32,8 @@ struct LaneWords {
 /// An index or a count for each lane.
 using LaneSteps = std::array<std::int64_t, sum_lanes>;
 
-/// The functions for one format, rounding mode and instruction set. Each function knows the actual type of `rounder`.
+/// The functions for one format, rounding mode and instruction set. Each function casts `rounder` to the lane class for
+/// which the function was compiled.
 struct LaneKernels {
     using Two = void (*)(const void* rounder, const LanePack& a, const LanePack& b, const LanePack& word,
                          LanePack& out);

@@ -21,7 +21,8 @@ namespace macheps::study {
 
 namespace {
 
-/// One data set in one format for all seeds, and its results, with the indices [seed][method][round][trial].
+/// One data set in one format for all seeds, and its results. `results` has the indices [seed][method][round], and the
+/// values of a Result have the index [trial].
 struct SumBatch {
     const SumGrid& grid;
     const SumData& data;
@@ -30,7 +31,7 @@ struct SumBatch {
     std::vector<SumSeed> seeds{};
 
     struct Result {
-        std::vector<double> values{};            ///< one for each trial that can differ
+        std::vector<double> values{};            ///< one for each trial; only one if all trials give the same
         std::vector<unsigned char> saturated{};  ///< 1: the value is finite although an operation overflowed
         std::optional<std::int64_t> stagnated_at{};
     };
@@ -255,9 +256,9 @@ void put_bounds(reports::SumRow& row, const SumBatch& batch, const SumChoice& ch
             batch.grid.is_dot && choice.row->method != SumMethod::chain && choice.row->method != SumMethod::exact;
         row.height = choice.row->height(batch.n, choice.parameter) + (rounds_products ? 1 : 0);
         const auto h = static_cast<double>(*row.height), u = batch.format.unit_roundoff() * off;
-        // With rounding to nearest or toward zero, the bound of a sum has no second-order term. In other modes, a sum
-        // can grow with each rounding. In dot products, the errors of rounded products can grow. In these cases the
-        // bound is (1 + u)^h - 1.
+        // With rounding to nearest or toward zero, the bound of a sum has no second-order term. In other modes, each
+        // rounding can increase the magnitude of the sum. In dot products, the roundings of the sums can increase the
+        // errors of the rounded products. In these two cases, the bound is (1 + u)^h - 1.
         const bool is_linear =
             !rounds_products && choice.row->method != SumMethod::chain && (is_nearest || round == Round::toward_zero);
         // The bound (1 + u)^h - 1 is useless if h u > 1.
@@ -325,7 +326,7 @@ reports::SumRow sum_row(SumBatch& batch, std::size_t at_seed, std::size_t at_met
         squares += e * e;
         total += e;
     }
-    // Trials that cannot differ were run only once.
+    // If all trials give the same value, only one was run.
     const auto finite = static_cast<double>(result.values.size() - row.nonfinite);
     if (finite > 0 && unit > 0) {
         row.rms_unit = std::sqrt(squares / finite);

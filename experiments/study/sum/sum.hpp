@@ -25,8 +25,8 @@ struct SumGrid {
 
 struct SumCost {
     std::size_t rows = 0;
-    double terms = 0;  ///< number of terms added, over all trials that differ
-    double bytes = 0;  ///< at the largest size
+    double terms = 0;  ///< number of terms added in all trials; trials that give the same sum count once
+    double bytes = 0;  ///< of memory needed at the largest size
 };
 SumCost cost_of(const SumGrid& grid);
 

@@ -99,7 +99,8 @@ Format Attention::scale_scores(Rounder& rounder, const Slot& slot, ConstView in,
         backend_.scale(in, scale_, out);
         return rounder.apply_in_place(slot, out, fp32);
     }
-    // A cast with a scale multiplies before it rounds. This computes the same two roundings in one pass.
+    // A cast with a scale multiplies its input by the scale before it rounds. One such cast therefore computes the
+    // product in fp32 and rounds it as the slot specifies, with the same results as two passes.
     Cast cast = rounder.cast_for(slot);
     cast.encode_scale = scale_;
     backend_.cast(in, out, cast);
@@ -107,7 +108,7 @@ Format Attention::scale_scores(Rounder& rounder, const Slot& slot, ConstView in,
 }
 
 /// Returns `triangle` if the engine may rely on the zeros of the causal mask, else Triangle::none. This requires that
-/// query heads do not share key heads, and that the slots `on_the_way` keep zeros.
+/// query heads do not share key heads, and that every slot between the mask and the matmul (`on_the_way`) keeps zeros.
 Triangle Attention::promise(Triangle triangle, std::initializer_list<const Slot*> on_the_way) const {
     return key_heads_ == heads_ && all_keep_zero(on_the_way) ? triangle : Triangle::none;
 }
@@ -123,7 +124,7 @@ Value Attention::group_sum(Rounder& rounder, const Slot& slot, Value per_head, T
 
 namespace {
 
-/// Returns a view of the same memory with `heads` heads. Each head then has correspondingly more or fewer rows.
+/// Returns a view of the same memory in which the rows of each sample are divided among `heads` heads.
 template <class Viewed>
 Viewed regrouped(Viewed x, std::int64_t heads) {
     const Shape& s = x.shape;

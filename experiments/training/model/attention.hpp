@@ -30,7 +30,7 @@ class Attention {
     struct ProductSlots {
         ProductSlots(const policy::ResolvedPolicy& policy, const std::string& site, bool grouped);
         Slot forward_a, forward_b, forward_out, grad_in, grad_a_a, grad_a_b, grad_a_out, grad_b_a, grad_b_b, grad_b_out;
-        Slot grad_b_sum;  ///< only for grouped products
+        Slot grad_b_sum;  ///< rounds the sum over query heads that share a key head; unused if none do
         policy::MatmulChoice forward, grad_a, grad_b;
     };
 

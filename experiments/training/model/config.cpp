@@ -145,10 +145,10 @@ policy::SiteList model_sites(const ModelConfig& c) {
         // Queries and keys are rotated by their positions. Autograd keeps the rotated queries and keys.
         const std::int64_t turned = c.context * (c.heads + c.key_heads()) * c.head_width();
         if (llama) site(block + "attn.rope", policy::SiteKind::rope, turned);
-        product(block + "attn.scores", 0).scaled = true;  // not saved: softmax's gradient needs only its output
+        product(block + "attn.scores", 0).scaled = true;  // not saved: softmax's backward reads softmax's output
         site(block + "attn.softmax", policy::SiteKind::elementwise, scores);
         product(block + "attn.mix", wide);
-        linear(block + "attn.proj", c.width, c.width, 0);  // not saved: the gradient of a sum needs no term
+        linear(block + "attn.proj", c.width, c.width, 0);  // not saved: the gradient of a sum does not need its terms
         site(block + "residual1", policy::SiteKind::elementwise, wide);
         norm(block + "norm2");
         if (llama) linear(block + "mlp.gate", c.width, c.hidden_width(), hidden);

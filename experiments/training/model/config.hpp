@@ -11,9 +11,9 @@
 
 namespace macheps::training {
 
-/// gpt2:  pre-LayerNorm, GELU, learned positions, biases (nanoGPT's form).
-/// llama: pre-RMSNorm, SwiGLU, rotary positions, grouped queries, no biases (the form of Hugging Face transformers, but
-///        with q, k and v as one linear).
+/// gpt2:  pre-LayerNorm, GELU, learned positions, biases (the architecture of nanoGPT).
+/// llama: pre-RMSNorm, SwiGLU, rotary positions, grouped queries, no biases (the architecture in Hugging Face
+///        transformers, but with q, k and v as one linear).
 /// Both kinds use causal attention with an explicit softmax.
 enum class ModelKind : std::uint8_t { gpt2, llama };
 
@@ -21,7 +21,7 @@ std::string_view to_string(ModelKind kind);
 /// Throws Error (usage) that suggests the nearest name if the kind is unknown.
 ModelKind parse_model_kind(std::string_view name);
 
-/// An activation function for mlp.act of a gpt2, with its name in --gelu and in manifests.
+/// An activation function that mlp.act of a gpt2 can use. `name` is its name in --gelu and in manifests.
 struct Activation {
     std::string_view name;
     elementwise::Unary f;

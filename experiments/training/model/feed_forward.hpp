@@ -35,7 +35,7 @@ class FeedForward {
         Value out;
         Tensor activated, dactivated, dup, dx;
     };
-    /// Factors for the input channels of `down`, and the inverse factors for the columns of its weight.
+    /// Factors for the input channels of `down`, and the inverse factors for the columns of the weight of `down`.
     struct Outliers {
         Tensor factors, inverses;
         Tensor dact{};

@@ -11,7 +11,7 @@ namespace {
 
 AmaxHistory history_of(const policy::CastRule& rule) { return {*rule.scale_rule, rule.format, rule.delayed}; }
 
-/// Number of values that AmaxHistories::state() appends to the state of a history: the two counts of its Age.
+/// AmaxHistories::state() appends this number of values to the state of a history: the two counts of its Age.
 constexpr std::size_t of_age = 2;
 
 }  // namespace

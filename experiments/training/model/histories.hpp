@@ -25,12 +25,12 @@ class AmaxHistories {
     /// Number of updates for which the scale of a slot has not changed.
     struct Age {
         std::int64_t steps = 0;   ///< updates since the last change, or since the beginning
-        std::int64_t frozen = 0;  ///< number of latest consecutive updates whose amax was 0, Inf or NaN
+        std::int64_t frozen = 0;  ///< latest updates in a row that kept the scale, with amax 0, Inf or NaN
     };
     Age age(const std::string& slot, const policy::CastRule& rule) { return entry(slot, rule).age; }
-    /// Adds the amaxes of one micro-batch, which the casts of all ranks recorded, to the histories. Call it after the
-    /// backward pass of the last rank. TransformerEngine updates the histories of the forward slots before the backward
-    /// pass. The results are the same, because forward slots cast nothing new during the backward pass.
+    /// Adds the amaxes of one micro-batch to the histories. The casts of all ranks have recorded these amaxes. Call it
+    /// after the backward pass of the last rank. TransformerEngine updates the histories of the forward slots before
+    /// the backward pass. The results are the same, because forward slots cast nothing new during the backward pass.
     void update();
 
     /// Returns the name of each slot and the state of its history, sorted by name.

@@ -14,7 +14,8 @@ struct NormalPair {
 
     NormalPair(std::uint64_t seed, std::uint32_t stream, std::uint64_t pair) {
         const PhiloxBlock block = random_block({.seed = seed, .step = 0, .site = stream}, pair);
-        // Makes uniform random numbers of 53 bits: in (0, 1] with an offset of 0.5, and in [0, 1) with an offset of 0.
+        // Returns a uniform random number of 53 bits. It lies in (0, 1] if `offset` is 0.5, and in [0, 1) if `offset`
+        // is 0.
         const auto uniform = [](std::uint32_t high, std::uint32_t low, double offset) {
             return (static_cast<double>((std::uint64_t{high} << 32 | low) >> 11) + offset) * 0x1p-53;
         };

@@ -12,8 +12,8 @@ namespace {
 
 constexpr float norm_eps = 1e-5f;
 
-/// Returns true if `slot` can reuse the tensor that was cast for `other`, although the two matmuls sum along different
-/// axes.
+/// Returns true if a matmul with the slot `slot` can reuse the tensor that was cast for the slot `other` of another
+/// matmul, although the two matmuls sum along different axes.
 bool serves_both_ways(const Slot& slot, const Slot& other) {
     return slot.rule == other.rule && slot.rule.granularity->is_axis_free();
 }

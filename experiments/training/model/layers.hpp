@@ -15,13 +15,14 @@ struct ParameterState {
     std::string name;
     Shape shape;
     Tensor value, grad;     ///< `grad`: sum over micro-batches, read by the optimiser
-    bool has_grad = false;  ///< the next accumulate() adds to an earlier gradient
+    bool has_grad = false;  ///< true: an earlier gradient exists, to which the next accumulate() adds
     Slot value_slot, grad_slot;
 
     ParameterState(Backend& backend, const policy::ResolvedPolicy& policy, std::string name, Shape shape);
     Value as_value() const { return {value.view(), value_slot.rule.has_scale() ? fp32 : value_slot.rule.format}; }
-    /// Returns the buffer for a new gradient. For the first gradient, this is the buffer into which accumulate() would
-    /// copy, which saves the copy. For a gradient that is added to an earlier one, it is `scratch`.
+    /// Returns the buffer for a new gradient. The first gradient is written directly to the tensor that accumulate()
+    /// updates, so accumulate() does not have to copy it. A gradient that is added to an earlier one is written to
+    /// `scratch`.
     View first_target(Backend& backend, Tensor& scratch);
     /// Adds `g` to the gradient and rounds the sum as slot `grad` specifies. `g` may be the buffer from first_target().
     /// `held` is the format on whose grid the values of `g` lie.
@@ -116,8 +117,8 @@ inline Format common_grid(Format a, Format b) { return a == b ? a : fp32; }
 
 /// Returns the matmul operand for `x`, a matrix with rows of `ld` elements that `slot` has rounded.
 inline MatmulOperand operand(const Value& x, const Slot& slot, std::int64_t ld, bool transposed = false) {
-    // If the slot has a scale, the data are codes, which lie on the grid of the slot's format. `x.held` is about the
-    // decoded values. It is then fp32, because they lie on no known grid.
+    // If the slot has a scale, the data are codes, which lie on the grid of the slot's format. `x.held` is fp32 in this
+    // case, because it describes the decoded values, which lie on no known grid.
     return {.data = x.view.data,
             .ld = ld,
             .transposed = transposed,

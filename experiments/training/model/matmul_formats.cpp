@@ -15,8 +15,9 @@ std::string matmul_formats(const ModelConfig& model, const policy::SiteList& sit
                            const policy::ResolvedPolicy& policy) {
     std::vector<std::pair<std::string, std::int64_t>> counts;
     for (const policy::Site& site : sites.sites) {
-        // Multiply-adds for one token: a linear layer maps `in` features to `out` features, and an attention product
-        // combines the token with all tokens, over all heads.
+        // Number of multiply-adds for one token. A linear layer multiplies `in` features by a matrix with `out` rows.
+        // An attention product combines the token with each of the `context` tokens; over all heads, each of these
+        // pairs takes `width` multiply-adds.
         const std::int64_t features = site.kind.has_weight ? site.in * site.out : model.context * model.width;
         for (const std::string_view matmul : site.kind.matmuls) {
             const auto format_of = [&](const char* operand) {

@@ -32,8 +32,8 @@ MemoryEstimate estimate_memory(const policy::SiteList& sites, const policy::Reso
 }
 
 double min_memory(const ModelConfig& config, std::int64_t batch, int moments, bool compares_gradients) {
-    // Bytes that each layer takes for names, rules, and small tensors (each takes a whole block of memory). Measured on
-    // models with many thin layers.
+    // Bytes that each layer takes for names, rules and small tensors. Even a small tensor takes a whole block of
+    // memory. Measured on models with many thin layers.
     constexpr double beside_a_layer = 250e3;
     constexpr double value_bytes = sizeof(float);
     // Number of passes whose values are held: forward, backward, and the forward pass of the fp32 evaluation. The
@@ -52,7 +52,8 @@ double min_memory(const ModelConfig& config, std::int64_t batch, int moments, bo
         for (const policy::Site& site : sites.sites) counts.saved += static_cast<double>(site.saved);
         return counts;
     };
-    // All layers have the same size, so each further layer adds the difference between two layers and one.
+    // All layers have the same size, so each further layer adds the difference between a model of two layers and a
+    // model of one.
     const Counts one = counts_of(1), two = counts_of(2);
     const auto layers = static_cast<double>(config.layers);
     const double parameters = one.parameters + (layers - 1) * (two.parameters - one.parameters);

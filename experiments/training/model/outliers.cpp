@@ -9,7 +9,7 @@
 namespace macheps::training {
 
 std::vector<float> outlier_factors(const ModelConfig& config, double outliers) {
-    constexpr double plain_reach = 0x1p5, deviation = 0.02;  // deviation of initial weights, see initialise.hpp
+    constexpr double plain_reach = 0x1p5, deviation = 0.02;  // `deviation`: of the initial weights (initialise.hpp)
     // The output of a norm has an rms of 1. A linear layer that reads it has an output with an rms of deviation *
     // sqrt(width). Near zero, GELU and SiLU halve their input. In a llama, the result is then multiplied by the output
     // of `mlp.up`.

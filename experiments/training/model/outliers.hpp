@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Outliers: gives a few channels of a model values as large as in pretrained models. The function that the model
-// computes does not change.
+// Outliers: makes the values of a few channels of a model as large as the outliers in pretrained models. The function
+// that the model computes does not change.
 #pragma once
 #include "experiments/training/model/config.hpp"
 
@@ -15,8 +15,8 @@ namespace macheps::training {
 /// differently.
 ///
 /// `outliers` sets the size of the two channels: with the initial weights, their rms is at least `outliers` times 2^5.
-/// In a small model without stress, all forward values are below 2^5. 2^11 is the smallest power of two at which the
-/// channels exceed the range of fp16, because 2^11 times 2^5 is 2^16.
+/// In a small model without outlier factors, all forward values are below 2^5. The smallest power of two at which the
+/// two channels exceed the range of fp16 is 2^11, because 2^11 times 2^5 is 2^16.
 std::vector<float> outlier_factors(const ModelConfig& config, double outliers);
 
 }  // namespace macheps::training

@@ -12,8 +12,8 @@
 
 namespace macheps::training {
 
-/// An observer that requests the same values as another observer and ignores them. The replay then computes the same
-/// values in full as the first pass.
+/// An observer that requests the same values as the observer `like` and ignores them. The replay therefore computes
+/// every value that the first pass computed, also those that only an observer needs.
 class SilentObserver final : public Observer {
   public:
     explicit SilentObserver(const Observer& like) : like_(like) {}
@@ -25,7 +25,7 @@ class SilentObserver final : public Observer {
     const Observer& like_;
 };
 
-/// During its lifetime, the rounder continues from the counts `met`, and observers are not notified. Its destructor
+/// While a Replay exists, the rounder continues from the counts `met`, and observers are not notified. The destructor
 /// restores the rounder.
 class Replay {
   public:

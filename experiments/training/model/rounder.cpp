@@ -143,8 +143,8 @@ Value Rounder::round(const Slot& slot, Value in, Tensor& buffer, Contraction con
 float Rounder::largest(ConstView x, bool ignores_nan) {
     const float amax = backend_->amax(x);
     if (amax == amax || !ignores_nan) return amax;
-    // With this rule, the decode scale of a tensor is its largest magnitude. The rule ignores NaNs, so a scaled cast
-    // finds the largest magnitude of all other values.
+    // A scaled cast with the following rule computes the largest magnitude among the values that are not NaN: the rule
+    // ignores NaNs, and it makes the decode scale equal to the largest magnitude.
     static constexpr ScaleRule magnitude{.name = "magnitude",
                                          .ignores_nan = true,
                                          .group =
@@ -181,13 +181,13 @@ ConstView Rounder::prepared(const Slot& slot, ConstView x, Contraction contracti
     return out;
 }
 
-/// Multiplies every 16 terms of x along the contraction by the matrix (1/4) diag(signs) H, and writes the products,
-/// rounded to bf16, to `out`. H is Sylvester's Hadamard matrix. The multiplied matrix is orthogonal, so transforming
-/// both operands of a matmul leaves their exact product unchanged.
+/// Multiplies each group of 16 terms of x along the contraction by the matrix (1/4) diag(signs) H, where H is
+/// Sylvester's Hadamard matrix. Rounds the products to bf16 and writes them to `out`. The matrix is orthogonal, so
+/// transforming both operands of a matmul leaves their exact product unchanged.
 void Rounder::mix(ConstView x, Contraction contraction, View out) {
     constexpr std::int64_t size = 16;
-    // Source: NVIDIA/TransformerEngine pytorch/tensor/nvfp4_tensor.py. It uses one vector of signs for all layers and
-    // the whole run.
+    // Source: NVIDIA/TransformerEngine pytorch/tensor/nvfp4_tensor.py. TransformerEngine uses one vector of signs for
+    // all layers and the whole run.
     constexpr int signs[size] = {1, 1, 1, -1, 1, -1, -1, -1, -1, -1, -1, 1, -1, 1, -1, -1};
     if (mixer_.empty()) {
         std::vector<float> r;

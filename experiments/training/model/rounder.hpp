@@ -27,8 +27,8 @@ struct Slot {
     Slot(const policy::ResolvedPolicy& policy, std::string slot_name);
 };
 
-/// Returns `slot` with stochastic rounding replaced by rounding to nearest even. This is the slot for values that are
-/// cast once, before the first step: a framework casts a model in the same way.
+/// Returns `slot` with stochastic rounding replaced by rounding to nearest even. The result is used for values that are
+/// cast once, before the first step. Frameworks also cast a model to nearest.
 Slot drawn_to_nearest(Slot slot);
 
 /// The axis of a tensor along which a matmul sums. It determines the groups of elements that share a scale.
@@ -46,17 +46,17 @@ struct Value {
 /// Relation between the results y of a cast and its inputs x.
 struct Decoding {
     float factor = 1;        ///< y * factor has the units of x
-    float min = 1, max = 1;  ///< smallest and largest decode scale of the tensor
-    /// The results before decoding. Set only while sampling, and only if each group has a scale, because y is then
-    /// already decoded.
+    float min = 1, max = 1;  ///< smallest and largest of the decode scales
+    /// The results before decoding. Set only while sampling, and only if each group has a scale. In this case, y holds
+    /// the decoded results.
     ConstView codes{};
     Contraction contraction = Contraction::last;  ///< axis along which the groups lie
-    /// Decode scales of the groups, without the factor `tensor`, which is the decode scale of the whole tensor. Set
-    /// only while sampling, and only if each group has a scale.
+    /// Decode scales of the groups. They do not include the decode scale of the whole tensor (`tensor`), by which the
+    /// results are also multiplied. Set only while sampling, and only if each group has a scale.
     ConstView scales{};
     float tensor = 1;
     /// For a delayed scale: the number of updates since the scale changed, and the number of latest consecutive updates
-    /// whose amax was 0, Inf or NaN. See AmaxHistories::Age.
+    /// that kept the scale and whose amax was 0, Inf or NaN. See AmaxHistories::Age.
     std::optional<std::int64_t> scale_age{}, scale_frozen_steps{};
 };
 
@@ -97,8 +97,8 @@ class Rounder {
 
     Rounder(Backend& backend, std::uint64_t seed) : backend_(&backend), seed_(seed) {}
 
-    /// Selects the random streams of the casts that follow. Each micro-batch of a step has separate streams, and so
-    /// does each batch of the evaluation before that step.
+    /// Selects the random streams of the casts that follow. Each micro-batch of a step and each batch of an evaluation
+    /// has separate streams. `step` of an evaluation is the step that follows it.
     void begin(std::uint32_t step, std::uint32_t batch, Pass pass = Pass::training);
     void observe(Observer* observer) { observer_ = observer; }
     /// Returns the amax histories of the slots that have one. Training passes record the amaxes of their casts. The
@@ -124,8 +124,8 @@ class Rounder {
     bool watching() const { return sampling() || capturing(); }
 
     /// Returns the cast of a slot without a scale, for a backend call that rounds its own results. Call this once for
-    /// each rounding. If a slot casts several times in a batch, as for the gradient of a tied weight, each call selects
-    /// the next random stream.
+    /// each rounding. A slot may cast several times in a batch; for example, a tied weight has two gradients. Each call
+    /// selects the next random stream of the slot.
     Cast cast_for(const Slot& slot);
     /// Rounds one number on the host as the slot specifies. The observer is not notified.
     float round_scalar(const Slot& slot, float x);
@@ -139,12 +139,12 @@ class Rounder {
         capture(slot, value);
         return value;
     }
-    /// Rounds `values` in place as the slot specifies. The slot must not have a scale; policies with a scale at such a
-    /// slot are rejected when they are resolved. Returns the format on whose grid the results lie.
+    /// Rounds `values` in place as the slot specifies. The slot must not have a scale. Resolving a policy ensures this:
+    /// it rejects a scale at a slot that is rounded in place. Returns the format on whose grid the results lie.
     Format apply_in_place(const Slot& slot, View values, Format held);
 
-    /// Runs the matmul `args` and rounds its output as the slot specifies, with counting and sampling. `args.out` must
-    /// be contiguous. Returns the format on whose grid the output lies.
+    /// Runs the matmul `args`, rounds its output as the slot specifies, and notifies the observer. `args.out` must be
+    /// contiguous. Returns the format on whose grid the output lies.
     Format matmul(const Slot& out_slot, Matmul args, Shape out_shape);
 
   private:
@@ -156,8 +156,8 @@ class Rounder {
     /// Returns the largest magnitude. With `ignores_nan`, NaNs are skipped.
     float largest(ConstView x, bool ignores_nan);
     definition::GroupScale scale_of_tensor(const Slot& slot, ConstView x);
-    /// Applies the earlier rounding and the Hadamard transform that the slot's rule may ask for. Returns the tensor to
-    /// cast in place of `x`.
+    /// Prepares `x` for the cast. First rounds it to the rule's format `via`, then applies the Hadamard transform.
+    /// Leaves out each step that the rule does not request. Returns the tensor to cast.
     ConstView prepared(const Slot& slot, ConstView x, Contraction contraction);
     void mix(ConstView x, Contraction contraction, View out);
     void watch(const Slot& slot, ConstView values);
@@ -171,7 +171,7 @@ class Rounder {
     std::uint64_t seed_;
     std::uint32_t step_ = 0, batch_stream_ = 0;
     Pass pass_ = Pass::training;
-    Met met_;  ///< counts of the current batch so far
+    Met met_;  ///< number of stochastic casts so far in this batch, by slot
     Observer* observer_ = nullptr;
     const std::atomic<bool>* stop_ = nullptr;
     Tensor scratch_;
@@ -180,7 +180,7 @@ class Rounder {
     AmaxHistories histories_;
 };
 
-/// Makes the operations of a rounder throw Abandoned once `stop` is set, as long as this object exists.
+/// While this object exists, the operations of a rounder throw Abandoned once `stop` is set.
 class StopScope {
   public:
     StopScope(Rounder& rounder, const std::atomic<bool>* stop) : rounder_(rounder) { rounder.abandon_when(stop); }

@@ -52,8 +52,8 @@ struct Transformer::Block {
         return join(rounder, residual2_out, middle, feed_forward.forward(rounder, norm2.forward(rounder, middle)), x2);
     }
 
-    /// Returns the gradient of the block's input, given the gradient `d` of its output. `stream` is the buffer for
-    /// both.
+    /// Returns the gradient of the block's input, given the gradient `d` of the block's output. The result is in
+    /// `stream`, which may be the buffer that holds `d`.
     Value backward(Rounder& rounder, Value d, Tensor& stream) {
         Value outer = rounder.apply(residual2_grad_in, d, stream_in2);
         Value branch = norm2.backward(rounder, feed_forward.backward(rounder, outer, dbranch), dnorm);

@@ -25,13 +25,14 @@ class Transformer {
     Transformer(const Transformer&) = delete;
     Transformer& operator=(const Transformer&) = delete;
 
-    /// Initialises all parameters. Weights are drawn from N(0, 0.02), those of residual projections divided by sqrt(2
-    /// layers); biases are zero and norm weights are one. These values depend only on the seed and the parameter's
-    /// name, so every policy starts from the same numbers. They are then rounded as slot `value` specifies, but to
-    /// nearest even if its rounding is stochastic. A model is cast once, and only updates draw random words.
+    /// Initialises all parameters. Weights are normally distributed with standard deviation 0.02. The weights of
+    /// residual projections are also divided by sqrt(2 layers). Biases are zero and norm weights are one. These values
+    /// depend only on the seed and the parameter's name, so every policy starts from the same numbers. Then each value
+    /// is rounded as slot `value` specifies. If that rounding is stochastic, initialise() rounds to nearest even
+    /// instead, because only updates draw random words.
     void initialise(std::uint64_t seed);
 
-    /// Shapes: tokens, targets [batch, context].
+    /// Returns the loss of a batch. `tokens` and `targets` have the shape [batch, context].
     Loss forward(TokenView tokens, TokenView targets);
     /// Computes the gradients of `factor` times the loss of the last forward pass, and adds them to the gradients of
     /// earlier micro-batches. `factor` is the product of loss scale, token weight and 1 / micro-batches.

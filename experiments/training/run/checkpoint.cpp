@@ -166,7 +166,7 @@ void CheckpointFolder::remove_all_but(const std::vector<fs::path>& kept) const {
     std::vector<std::string> names;
     try {
         names = names_in(folder_);
-    } catch (const Error&) {  // the new checkpoint is complete; old checkpoints stay
+    } catch (const Error&) {  // the folder cannot be listed: old checkpoints stay
     }
     for (const std::string& name : names) {
         // Also removes unfinished checkpoints (.new) of earlier versions. Other files stay.

@@ -41,7 +41,7 @@ struct Checkpoint {
     std::vector<State> state;
 };
 
-/// Suffix in the name of a tensor that holds an amax history. It follows the name of the slot.
+/// Suffix in the names of tensors that hold amax histories. Such a name consists of the slot's name and this suffix.
 inline constexpr std::string_view history_ending = ".amax_history";
 
 std::string to_bytes(const Checkpoint& checkpoint);
@@ -74,8 +74,8 @@ class CheckpointFolder {
     void remove_all_but(const std::vector<std::filesystem::path>& kept) const;
 
     std::filesystem::path directory_, folder_;
-    std::vector<std::filesystem::path> good_;  // belongs to the background task while it runs
-    std::future<void> task_;                   // last, so destroyed first; its destructor waits for the task
+    std::vector<std::filesystem::path> good_;  // while `task_` runs, only `task_` uses this
+    std::future<void> task_;                   // declared last: the destructor waits for it first
 };
 
 }  // namespace macheps::training

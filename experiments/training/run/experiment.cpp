@@ -162,7 +162,7 @@ bool run_side_by_side(std::span<Backend* const> backends, const RunContext& work
                 begin(next);
                 continue;
             }
-            // If an engine would be idle until a baseline is finished, it starts with the baseline of another seed.
+            // An engine that would otherwise wait for a baseline trains the baseline of another seed.
             std::size_t ahead = next;
             while (ahead < plan.size() && (is_begun[ahead] || !plan[ahead].is_baseline)) ++ahead;
             if (ahead == plan.size() || !runs.is_idle()) break;
@@ -212,7 +212,7 @@ bool run_experiment(Backend& backend, const Experiment& experiment,
 
 int runs_side_by_side(const Experiment& experiment, int threads) {
     // A forward and a backward pass do three multiply-adds for each weight and token. An engine does about 10^10
-    // multiply-adds per second, so a run of 10^13 takes about a quarter of an hour.
+    // multiply-adds per second, so a run of 10^13 multiply-adds takes about a quarter of an hour.
     constexpr double short_run = 1e13;
     constexpr double max_bytes = 0x1p30;  // limit for one run, so that many runs fit into memory
     const TrainOptions& o = experiment.options;
@@ -245,11 +245,12 @@ std::filesystem::path next_run_directory() {
 NumberedDirectory::NumberedDirectory() {
     constexpr int max_tries = 100;
     for (int i = 1, tries = 0;;) {
-        std::error_code ignored;  // mkdir below reports a failure
+        std::error_code ignored;  // if this fails, mkdir below fails too and reports it
         if (std::filesystem::create_directories("runs", ignored)) made_runs_ = true;
         path_ = numbered_path(i);
         if (::mkdir(path_.c_str(), 0777) == 0) return;
-        // Another process may have removed the empty `runs` because its training was rejected.
+        // A process whose training is rejected removes the folder `runs` if it is empty. Such a process may have
+        // removed it just before mkdir.
         if (errno == ENOENT && ++tries < max_tries) continue;
         if (errno != EEXIST) throw_cannot_write(path_, errno, "make the run directory");
         ++i;

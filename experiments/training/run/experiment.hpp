@@ -19,7 +19,7 @@
 namespace macheps::training {
 
 struct Experiment {
-    std::vector<policy::Policy> policies;  ///< in the order of the report; each seed trains fp32 first
+    std::vector<policy::Policy> policies;  ///< in report order; each seed still trains fp32 first
     std::vector<std::int64_t> seeds{0};
     ModelConfig model;
     TrainOptions options;
@@ -78,18 +78,19 @@ void check_directory(const Experiment& experiment);
 bool run_experiment(Backend& backend, const Experiment& experiment,
                     const std::function<void(const Progress&)>& progress, const std::atomic<bool>& stop,
                     const std::atomic<bool>* stop_now = nullptr);
-/// Does the same with several engines. Each engine trains one run at a time, side by side with the others. The rows and
-/// their order are the same as with one engine. If a run is ahead of an earlier run, its rows are held in memory; they
-/// are lost if the experiment is stopped before the earlier run is over. `progress` is called by one thread at a time.
+/// Same as the function above, but trains on several engines. Each engine trains one run at a time, side by side with
+/// the others. The rows and their order are the same as with one engine. If a run is ahead of an earlier run, its rows
+/// are held in memory; they are lost if the experiment is stopped before the earlier run is over. `progress` is called
+/// by one thread at a time.
 bool run_experiment(std::span<Backend* const> backends, const Experiment& experiment,
                     const std::function<void(const Progress&)>& progress, const std::atomic<bool>& stop,
                     const std::atomic<bool>* stop_now = nullptr);
 /// Returns the number of runs to train side by side on `threads` threads. For short runs, this is the number of
-/// threads, but at most the number of runs. For long runs, it is one: this saves memory, and no run that is ahead of an
-/// earlier run can be lost if the experiment is stopped.
+/// threads, but at most the number of runs. For long runs, it is one. One run at a time needs less memory. It also
+/// never holds rows in memory until an earlier run is over, so no rows are lost if the experiment is stopped.
 int runs_side_by_side(const Experiment& experiment, int threads);
 
-/// Returns "cpu.avx512.8", or "8 x cpu.avx512.1" for several engines.
+/// Returns the name of the engines, such as `cpu.avx512.8` for one engine or `8 x cpu.avx512.1` for several.
 std::string engines_name(std::span<Backend* const> backends);
 
 /// Returns the first of runs/001, runs/002, ... that does not exist. Another process may create it at any time.

@@ -8,7 +8,7 @@
 //     RunDirectory directory(experiment, inputs, mine, backend.name());
 //     const RunContext work{backend, experiment, inputs, directory, {}, stop};
 //     for (std::size_t i = directory.completed(); i < mine.size(); ++i) run_one(work, mine, i, nullptr);
-// If the baseline of a run is trained on another computer, the rows of the run have no gap.
+// If the baseline of a run is trained on another computer, the column `gap` of its rows is empty.
 #pragma once
 #include "experiments/training/run/directory/run_directory.hpp"
 #include "experiments/training/run/directory/run_files.hpp"
@@ -35,7 +35,7 @@ struct SharedInputs {
     policy::SiteList sites;
     std::vector<policy::ResolvedPolicy> policies;         ///< in the order of the experiment
     policy::ResolvedPolicy fp32;                          ///< for evaluations; need not be among `policies`
-    std::vector<policy::ResolvedPolicy> stressed_fp32{};  ///< fp32 with each distinct stress of `policies`
+    std::vector<policy::ResolvedPolicy> stressed_fp32{};  ///< one fp32 policy for each distinct stress in `policies`
     /// Returns the reference for the values of `policy`, which must be one of `policies`: fp32 with the same stress.
     const policy::ResolvedPolicy& fp32_of(const policy::ResolvedPolicy& policy) const;
     std::unique_ptr<Data> data;
@@ -59,9 +59,9 @@ class RunDirectory {
   public:
     using Note = std::function<void(const std::string&)>;
 
-    /// Creates the directory and writes manifest.json. With Experiment::resume, finds the point where `plan` continues
-    /// instead. `device` is Backend::name(). `note`, which may be empty, is called for each checkpoint that is ignored.
-    /// Throws Error if this fails; if the input is bad, nothing has been written.
+    /// Creates the directory and writes manifest.json. With Experiment::resume, does not create anything, but finds the
+    /// point at which `plan` continues. `device` is Backend::name(). `note`, which may be empty, is called for each
+    /// checkpoint that is ignored. Throws Error if this fails; if the input is bad, nothing has been written.
     RunDirectory(const Experiment& experiment, const SharedInputs& inputs, std::span<const PlannedRun> plan,
                  const std::string& device, const Note& note = {});
 
@@ -95,8 +95,8 @@ struct RunContext {
     const std::atomic<bool>* stop_now = nullptr;    ///< ends a run at its next operation; may be null
 };
 
-/// A run of the plan while it is trained. The thread that owns the directory creates the jobs and finishes them in the
-/// order of the plan. Any thread may train them.
+/// A run of the plan while it is trained. The thread that owns the directory creates the jobs of all runs, and finishes
+/// them in the order of the plan. Any thread may call train().
 class RunJob {
   public:
     /// All arguments must outlive this object.

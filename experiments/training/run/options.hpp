@@ -27,13 +27,13 @@ struct TrainOptions {
     double beta1 = 0.9, beta2 = 0.95, eps = 1e-8, weight_decay = 0;  ///< weight decay applies to matrices only
     double momentum = 0.9;                                           ///< only for SGD
     double clip = 1.0;                                               ///< maximum gradient norm; 0: no clipping
-    /// In the backward pass, the loss of every token is multiplied by this factor. Before clipping, the gradients are
-    /// divided by this factor and by the loss scale. In the backward pass, gradients are therefore as small as with the
-    /// mean over a batch that is 1 / token_weight times as large.
+    /// The backward pass multiplies the loss of every token by this factor. Its gradients are therefore as small as
+    /// with a batch that is 1 / token_weight times as large. Before clipping, the gradients are divided by this factor
+    /// and by the loss scale.
     double token_weight = 1;
     std::int64_t eval_every = 50, eval_batches = 8;
-    std::int64_t probe_every = 25;       ///< interval of sampled steps; 0: casts are not even counted
-    std::int64_t histogram_every = 150;  ///< sampled steps at multiples of this keep exponents; 0: none do
+    std::int64_t probe_every = 25;       ///< steps between sampled steps; 0: casts are not even counted
+    std::int64_t histogram_every = 150;  ///< steps at multiples of this keep histograms if sampled; 0: none do
 
     bool operator==(const TrainOptions&) const = default;
 };
@@ -41,10 +41,10 @@ struct TrainOptions {
 /// Throws FieldError if an option is out of range.
 void validate(const TrainOptions& options);
 
-/// Returns the options of a run under a policy with this recipe. Settings of the policy replace options of the run. The
-/// number of samples in a step does not change. They are divided into the number of micro-batches that the policy asks
-/// for, or into the next smaller number that divides the samples of each rank. A run that itself asks for several
-/// micro-batches keeps them. If the policy sets the learning rate, `min_lr` changes by the same ratio.
+/// Returns the options of a run under the policy whose training settings are `recipe`. These settings replace the run's
+/// options. The number of samples in a step does not change. If the policy asks for micro-batches and the run has only
+/// one, the samples are divided into that number of micro-batches, or into the next smaller number that divides the
+/// samples of each rank. If the policy sets the learning rate, `min_lr` changes by the same ratio.
 TrainOptions options_under(const policy::TrainingRecipe& recipe, const TrainOptions& options);
 
 /// Returns the learning rate of a step: linear warm-up, then half a cosine down to min_lr at the last step. Computed in

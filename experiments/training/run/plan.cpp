@@ -31,8 +31,8 @@ std::int64_t bytes_of(const std::vector<Row>& rows) {
     return static_cast<std::int64_t>(text.size());
 }
 
-/// Returns the approximate size of one row of steps.csv in bytes. Uses the row of the step `last`, with the step and
-/// token counts of the end of a run.
+/// Returns the approximate size of one row of steps.csv in bytes. Measures the row of the step `last`, but with the
+/// step number and the token count of the end of a run, which have the most digits.
 std::int64_t step_row_bytes(const Step& step, const StepResult& last, const RunSetup& setup) {
     reports::StepRow row = step.row(last, last.loss);
     row.step = setup.options.steps;
@@ -48,8 +48,8 @@ std::int64_t times(std::int64_t steps, std::int64_t every) { return every > 0 ? 
 std::int64_t histogram_steps(const TrainOptions& o) {
     if (o.probe_every <= 0 || o.histogram_every <= 0) return 0;
     const std::int64_t factor = o.histogram_every / std::gcd(o.probe_every, o.histogram_every);
-    // Histograms are kept at multiples of the least common multiple of both intervals. If it is beyond the last step,
-    // only step 0 remains.
+    // Histograms are kept at multiples of the least common multiple of both intervals. If this multiple is beyond the
+    // last step, only step 0 keeps a histogram.
     return o.probe_every > o.steps / factor ? 1 : times(o.steps, o.probe_every * factor);
 }
 
@@ -65,12 +65,12 @@ double work(const ModelConfig& model, const TrainOptions& o) {
 /// The experiment that is timed: the given experiment, or a copy with fewer tokens and layers.
 struct Timing {
     Experiment experiment;
-    /// Share of a timed step's duration that grows with the number of tokens. The rest of the duration grows with the
-    /// number of weights: casts of weights and the optimiser.
+    /// Share of a timed step's duration that is proportional to the number of tokens. The rest of the duration (casts
+    /// of weights, and the optimiser) is proportional to the number of weights.
     double token_share = 1;
     bool is_scaled = false;
 
-    /// Returns the duration of a step or an evaluation of the real experiment, divided by the duration in the timed
+    /// Returns the ratio by which a step or an evaluation of the real experiment takes longer than that of the timed
     /// experiment.
     double factor(const TrainOptions& real, const ModelConfig& model, const TrainOptions& timed) const {
         const double weights =
@@ -82,8 +82,9 @@ struct Timing {
 struct Timed {
     std::int64_t steps = 0;
     double step = 0, sampled = 0, evaluation = 0;  ///< seconds
-    /// Bytes of the rows of one run with its real number of steps. `step_bytes` counts rows of steps and evaluations,
-    /// `site_bytes` counts rows of sites.
+    /// Bytes of the rows of one run with its real number of steps. `step_bytes` counts the rows of the run, its steps
+    /// and evaluations. `site_bytes` counts everything that sampled steps add: the rows of sites.csv and exponents.csv,
+    /// and the cells of steps.csv that compare gradients.
     std::int64_t step_bytes = 0, site_bytes = 0;
 };
 
@@ -165,7 +166,7 @@ Plan::PolicyPlan plan_of(const Experiment& experiment, const SharedInputs& input
 /// Returns the experiment itself if its steps are short enough to be timed. Otherwise returns a copy with fewer tokens
 /// and layers.
 Timing timing_of(const Experiment& experiment) {
-    constexpr double soon = 3e9;  // in units of work(): a few seconds for all policies together
+    constexpr double soon = 3e9;  // limit for work(), summed over the policies: a few seconds
     Timing timing{.experiment = experiment};
     const double most = soon / static_cast<double>(experiment.policies.size());
     ModelConfig& model = timing.experiment.model;
@@ -179,7 +180,7 @@ Timing timing_of(const Experiment& experiment) {
     try {
         const SharedInputs fits(timing.experiment);
     } catch (const Error&) {
-        model.layers = layers;  // a policy names a layer that the smaller model lacks
+        model.layers = layers;  // keep all layers: a policy names a layer that a smaller model lacks
     }
     return timing;
 }

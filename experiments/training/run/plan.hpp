@@ -18,7 +18,7 @@ namespace macheps::training {
 struct Plan {
     struct PolicyPlan {
         std::string policy;
-        MemoryEstimate memory;  ///< bytes in a framework, in the policy's formats
+        MemoryEstimate memory;  ///< needed by a framework that stores the policy's formats
         std::int64_t timed_steps = 0;
         /// Seconds of a plain step (mean of the timed steps), of a step whose casts are sampled (absent if no step is
         /// sampled), and of one held-out evaluation.
@@ -49,10 +49,12 @@ struct Plan {
 /// (at least 3, at most 32), one sampled step, and one held-out batch under the policy and in fp32.
 ///
 /// If that would take long, times a smaller copy of the experiment instead: two layers of the model and fewer tokens.
-/// The time that grows with the tokens is then scaled by the multiply-adds, and the rest by the number of weights. If
-/// there are several engines, on which runs train side by side, only the first one is timed.
+/// The part of the time that grows with the number of tokens is then multiplied by the ratio of the multiply-adds. The
+/// rest is multiplied by the ratio of the numbers of weights. Runs can train side by side on several engines. Even
+/// then, only the first engine is timed.
 ///
-/// Throws Error for problems that another directory would not solve, in policies, sizes, options and data.
+/// Throws Error if a policy, a size, an option or the data is invalid. Problems of the directory are returned in
+/// Plan::problems instead.
 Plan make_plan(std::span<Backend* const> backends, const Experiment& experiment);
 
 }  // namespace macheps::training

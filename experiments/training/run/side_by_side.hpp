@@ -37,11 +37,11 @@ class SideBySide {
     /// Returns true if another run may begin: an engine is free, and fewer than two runs for each engine are held in
     /// memory.
     bool has_room();
-    /// Returns true if fewer runs are held in memory than there are engines, so that an engine has nothing to do.
+    /// Returns true if fewer runs are held in memory than there are engines. At least one engine is then idle.
     bool is_idle();
     /// Opens the first run of the plan among those that were begun, and waits until it is over. Returns its result.
-    /// With `may_begin`, also stops waiting as soon as has_room() would be true, and then returns nothing. Rethrows an
-    /// exception from the training of this run.
+    /// With `may_begin`, also stops waiting when another run may begin (see has_room()), and then returns nothing.
+    /// Rethrows an exception that the training of the first run threw.
     std::optional<RunResult> wait(bool may_begin);
 
   private:

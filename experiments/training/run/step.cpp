@@ -50,8 +50,8 @@ void Step::release() {
     watchers_.pop_back();
 }
 
-/// Uploads and returns the samples of one micro-batch of one rank. `part` is the index of these micro-batches in the
-/// whole run.
+/// Uploads and returns the samples of one part. A part is the share of one rank in one micro-batch. `part` is the index
+/// of the part in the whole run.
 Batch Step::upload(std::int64_t part) {
     const std::int64_t drawn = setup_.draws(), parts = drawn / setup_.rank_batch();
     if (const std::int64_t draw = part / parts; draw != draw_) {
@@ -70,8 +70,8 @@ Batch Step::upload(std::int64_t part) {
 /// over the ranks, and sets the mean losses in `result`.
 void Step::accumulate_gradients(StepResult& result) {
     const StopScope scope(model_.rounder(), setup_.stop_now);
-    // The weights are cast again in every step, even if the last step was skipped and left them unchanged. Otherwise
-    // the casts would depend on whether there was an evaluation between the two steps.
+    // The weights are cast again in every step, even if the last step was skipped and left them unchanged. If they were
+    // not, the casts would depend on whether an evaluation took place between the last step and this step.
     model_.parameters_changed();
     const auto parts = static_cast<float>(setup_.options.micro_batches);
     // Follows torch, which divides the loss by the number of micro-batches and then scales it. In the backward pass,
@@ -92,8 +92,8 @@ void Step::accumulate_gradients(StepResult& result) {
             result.loss_rounded += loss.rounded / (parts * static_cast<float>(ranks));
             model_.backward(factor);
             model_.end_micro_batch();
-            // All ranks share one scale, computed from the largest amax of any rank (reduce_amax). It is therefore
-            // updated after the last rank.
+            // All ranks share one scale, computed from the largest amax of any rank (reduce_amax). The scale is
+            // therefore updated after the last rank.
             if (rank + 1 == ranks) model_.rounder().histories().update();
         }
         if (ranks > 1) {
@@ -113,7 +113,7 @@ StepResult Step::run(std::int64_t step, Sampling sampling) {
     try {
         accumulate_gradients(result);
     } catch (const Abandoned&) {
-        model_.rounder().histories() = before;  // the step will be run again
+        model_.rounder().histories() = before;  // when resumed, the step runs again from the start
         throw;
     }
     for (StepWatcher* watcher : watchers_) watcher->on_gradients(model_);

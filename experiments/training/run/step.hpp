@@ -44,19 +44,19 @@ struct RunSetup {
     }
 };
 
-/// How closely the casts of a step are measured.
+/// The data that a step records about its casts.
 enum class Sampling : std::uint8_t {
     counts,      ///< totals over all casts of the step
-    sites,       ///< also the figures of each site
-    histograms,  ///< also the figures of each site, and histograms of the exponents of its input
+    sites,       ///< totals, and the figures of each site
+    histograms,  ///< totals, and the figures and the exponent histogram of each site
 };
-/// Returns the sampling of step `step` in a run.
+/// Returns which data the step number `step` of a run records.
 Sampling sampling_of(const TrainOptions& options, std::int64_t step);
 
 struct StepResult {
     std::int64_t step = 0;
-    double loss = 0;         ///< Loss::exact, mean over the micro-batches of all ranks
-    float loss_rounded = 0;  ///< Loss::rounded, the same mean
+    double loss = 0;         ///< mean of Loss::exact over the micro-batches of all ranks
+    float loss_rounded = 0;  ///< mean of Loss::rounded over the micro-batches of all ranks
     float loss_scale = 1;    ///< of this step
     StepOutcome outcome{};
     double seconds = 0;
@@ -81,15 +81,15 @@ class Step {
     /// Returns the probe of the step that was run last.
     const Probe& probe() const { return probe_; }
 
-    /// Attaches an observer of all following steps. release() removes the watcher that was attached last.
+    /// Attaches a watcher, which observes all following steps. release() removes the watcher that was attached last.
     void attach(StepWatcher& watcher);
     void release();
     /// Returns the current observer of the casts, or null. A watcher that is attached next must forward all its calls
     /// to this observer.
     Observer* observer() { return model_.rounder().observer(); }
 
-    /// Returns the factor of the next step: the loss is multiplied by it before the backward pass, and the gradients
-    /// are divided by it afterwards.
+    /// Returns the factor by which the next step multiplies the loss before the backward pass. The gradients are
+    /// divided by the same factor afterwards.
     double gradient_factor() const { return static_cast<double>(scaler_->scale()) * setup_.options.token_weight; }
 
     Transformer& model() { return model_; }

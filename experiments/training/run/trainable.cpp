@@ -60,7 +60,8 @@ void check_batches(const policy::ResolvedPolicy& policy, const ModelConfig& mode
                          .where = where,
                          .fix = "use a `batch` whose number of tokens is a multiple of 16"});
         }
-        // Each scale depends on the amaxes of all ranks, but this process runs the ranks one after the other.
+        // Each scale depends on the amaxes of all ranks. This process runs the ranks one after the other, each with all
+        // its micro-batches, so these amaxes are not known before the second micro-batch.
         if (cast.has_history() && options.ranks > 1 && options.micro_batches > 1) {
             throw Error({.what = fmt::format(
                              "'{}' cannot be used on {} ranks with {} micro-batches each: the second micro-batch of a "

@@ -82,7 +82,7 @@ class Trainer {
     }
 
     void save(std::int64_t step) {
-        if (!rows_.is_open()) return;  // rows that are held in memory are not in the files, so no marks cover them
+        if (!rows_.is_open()) return;  // a checkpoint can only refer to rows that are in the files
         rows_.flush();
         save(step, ends());
     }
@@ -147,7 +147,7 @@ class Trainer {
         return std::isfinite(result.loss) || result.outcome.skipped;
     }
 
-    /// Adds the results that the dump does not collect as a watcher, and writes its file.
+    /// Adds the results that StepDump cannot collect while it watches the step, and writes the file of the dump.
     void write_dump(StepDump& dump, const StepResult& result) {
         dump.add_gradients(step_.model(), ".applied");
         dump.add_state(step_.optimizer(), ".after");

@@ -110,7 +110,7 @@ Attempt claim_attempt(const fs::path& out, const std::string& id, int number) {
 }
 
 enum class Life { alive, ended, unknown };
-/// The state of the owner of an attempt. If the attempt has ended, this object holds its lock.
+/// Says whether the owner of an attempt is alive. If `life` is `ended`, this object holds the lock of the attempt.
 struct AttemptHold {
     Life life = Life::unknown;
     Descriptor lock{};
@@ -164,7 +164,7 @@ bool rename_to_unit(const fs::path& out, const std::string& id, const fs::path& 
         const int error = errno;
         if (is_done(out, id)) return false;
         if (!is_taken(error) || i == max_tries) throw_cannot_write(unit, error, "publish the unit");
-        remove_folder(unit);  // without `done`, the folder is left over from a unit that was removed
+        remove_folder(unit);  // it has no `done`: the remains of a unit that was removed
     }
     std::error_code ignored;
     fs::remove(unit / attempt_file, ignored);
@@ -186,11 +186,11 @@ void check_same_rows(const fs::path& unit, const fs::path& attempt) {
     const Done first = read_done(unit), second = read_done(attempt);
     if (first.same_rows == second.same_rows || !has_marked_rows(attempt, second)) return;
     if (!has_marked_rows(unit, first)) {
-        throw Error(
-            {.what = fmt::format("unit {}: its rows have changed since it was finished", first.id),
-             .where = unit.string(),
-             .fix = "remove this folder and run its shard again: the second training of the unit then takes its place",
-             .exit = Exit::check_failed});
+        throw Error({.what = fmt::format("unit {}: its rows have changed since it was finished", first.id),
+                     .where = unit.string(),
+                     .fix = "remove this folder and run its shard again: the folder of the second training then "
+                            "becomes the unit's folder",
+                     .exit = Exit::check_failed});
     }
     throw Error(
         {.what =
@@ -283,7 +283,7 @@ Attempt take_attempt(const fs::path& out, const std::string& id, const std::stri
             attempt.has_rows = from && progress_in(attempt.folder) > UnitProgress{};
         }
     } catch (const Error&) {
-        remove_attempt(attempt.folder);  // otherwise it would count as an attempt without progress
+        remove_attempt(attempt.folder);  // if it stayed, it would count as an attempt without progress
         throw;
     }
     return attempt;
@@ -338,7 +338,7 @@ bool publish_leftover(const fs::path& out, const std::string& id) {
         const fs::path folder = attempt_folder(out, id, number);
         if (!is_finished(folder)) continue;
         const AttemptHold hold = hold_attempt(folder);
-        if (hold.life == Life::alive || !is_finished(folder)) continue;  // its owner publishes it
+        if (hold.life == Life::alive || !is_finished(folder)) continue;  // the owner publishes it, or has removed it
         rename_to_unit(out, id, folder);
         if (is_done(out, id)) return true;
     }

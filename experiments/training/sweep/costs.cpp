@@ -70,8 +70,8 @@ void Costs::measure(const Experiment& experiment, const std::vector<const SweepP
         one.policies = {experiment.policies[i]};
         one.seeds = {0};
         Backend* const engines[] = {backend.get()};
-        // The estimate is in wall-clock time, which is too long if other processes use the machine too. It is therefore
-        // multiplied by the share of processor time that this process got.
+        // The plan estimates wall-clock time. If other processes use the machine too, this estimate is too long. It is
+        // therefore multiplied by the processor time of this process divided by the elapsed time.
         const Times before = times_now();
         const Plan plan = make_plan(engines, one);
         const Times after = times_now();

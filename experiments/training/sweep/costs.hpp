@@ -16,7 +16,7 @@ namespace macheps::training {
 
 struct CostRow {
     std::string task{};            ///< the model and the amount of training, see cost_task()
-    std::string policy{}, text{};  ///< name of the policy, and checksum of its sources
+    std::string policy{}, text{};  ///< `text`: checksum of the policy's sources
     double seconds = 0;            ///< of one run, on one thread
     std::int64_t row_bytes = 0;    ///< of one run
     std::int64_t memory_bytes = 0;

@@ -22,7 +22,7 @@ struct SubmitRequest {
 };
 
 struct EngineScript {
-    std::string file{};  ///< path under OUT: `slurm/array.sh`
+    std::string file{};  ///< path in the sweep's folder, such as `slurm/array.sh`
     std::string text{};
 };
 

@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::size_t max_settings = 100000, max_runs = 10000000;
 
-/// Appends an option in the form that it has on a command line.
+/// Appends an option with its value, as one word of a command line. Appends nothing for a switch that is off.
 void append_words(const std::string& name, const PlanValue& value, std::vector<std::string>& words) {
     if (!value.is_switch) {
         words.push_back(fmt::format("--{}={}", name, value.text));
@@ -143,13 +143,14 @@ std::vector<std::size_t> left_policies(const std::vector<SweepPolicy>& policies,
     return left;
 }
 
-/// Returns the experiment of a setting with the policies `which`. Errors name the setting.
+/// Returns the experiment of a setting with those elements of `policies` whose indices are in `which`. Errors name the
+/// setting.
 Experiment experiment_of(const SweepSetting& setting, const std::vector<SweepPolicy>& policies,
                          const std::vector<std::size_t>& which, const PlanFile& plan, const TaskOf& task_of) {
     try {
         std::vector<std::string> options = setting.options;
-        options.push_back(
-            fmt::format("--policy={}", reports::baseline_policy));  // otherwise all policies of the demo would be read
+        // Without this option, all policies of the demo would be read. They are replaced below.
+        options.push_back(fmt::format("--policy={}", reports::baseline_policy));
         Experiment experiment = task_of(options);
         experiment.policies.clear();
         for (const std::size_t i : which) experiment.policies.push_back(policy::parse_policy(policies[i].sources));
@@ -184,8 +185,8 @@ struct CellGroup {
     }
 };
 
-/// Makes units for the policies of a cell that no unit trains yet. Divides the policies into units that each take about
-/// as long as the plan says.
+/// Makes units for those policies of a cell that are not yet in any unit. Divides the policies into units that each
+/// take about PlanFile::minutes.
 class CellUnits {
   public:
     CellUnits(const PlanFile& plan, Sweep& sweep) : plan_(plan), sweep_(sweep) {
@@ -232,7 +233,7 @@ class CellUnits {
         }
         sweep_.units.push_back(std::move(unit));
     }
-    /// Records a unit. Returns whether it is the first one of its name.
+    /// Records a unit. Returns whether it is the first unit with its name.
     bool adds(const SweepUnit& unit) {
         covered_[{unit.setting, unit.seed}].insert(unit.policies.begin(), unit.policies.end());
         return ids_.insert(unit.id).second;

@@ -11,7 +11,7 @@
 
 namespace macheps::training {
 
-/// Result of grow(). All policies of the plan exist, and each policy was checked with each model.
+/// Result of grow(). grow() has checked that every policy of the plan exists and that it can be used with every model.
 struct Grown {
     Sweep sweep{};
     std::size_t new_units = 0;

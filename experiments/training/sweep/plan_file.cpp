@@ -26,7 +26,7 @@ constexpr std::string_view own_options[] = {
     "config", "device",       "dry-run", "dump-step", "export-inputs", "force", "from",   "hash-sites", "jobs",
     "json",   "matrix-units", "memory",  "no-report", "out",           "quiet", "resume", "stress",     "threads"};
 
-/// Returns the members of a table in the order of the file. The parser sorts them by name.
+/// Returns the members of a table in the order in which the file lists them. `table` itself has them sorted by name.
 std::vector<std::pair<std::string, const toml::node*>> members_of(const toml::table& table) {
     std::vector<std::pair<std::string, const toml::node*>> members;
     for (auto&& [key, node] : table) members.emplace_back(std::string(key.str()), &node);

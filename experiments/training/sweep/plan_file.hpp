@@ -12,7 +12,7 @@ namespace macheps::training {
 /// A value of an option, as text.
 struct PlanValue {
     std::string text{};
-    bool is_switch = false;  ///< for an option without a value: the text `true` passes it, `false` omits it
+    bool is_switch = false;  ///< the option has no value: the text `true` passes it, `false` omits it
 
     bool operator==(const PlanValue&) const = default;
 };
@@ -49,15 +49,15 @@ struct PlanFile {
     std::filesystem::path beside(const std::filesystem::path& file) const { return path.parent_path() / file; }
 };
 
-/// Names of the two axes that are not part of a setting.
+/// Names of the two axes that do not belong to a setting: a setting combines the values of all other axes.
 inline constexpr const char *policy_axis = "policy", *seeds_axis = "seeds";
 
 /// Reads a plan. Errors: throws Error, Exit::bad_input, with file, line and column, if the plan is not valid, or if it
 /// sets an option of `macheps train` that the sweep sets itself.
 PlanFile read_plan_file(const std::filesystem::path& path);
 
-/// Parses a list of seeds, such as `0..4`, `3` or `0,2..5`. Returns nothing if the text does not have this form or
-/// names a seed twice.
+/// Parses a list of seeds, such as `0..4`, `3` or `0,2..5`. Returns nothing if the text is not such a list or names a
+/// seed twice.
 std::optional<std::vector<std::int64_t>> parse_seeds(std::string_view text);
 
 }  // namespace macheps::training

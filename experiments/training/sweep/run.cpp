@@ -140,7 +140,7 @@ class Runner {
             remove_attempts(out, unit.id);
             std::error_code ignored;
             fs::remove(failure_path(out, unit.id),
-                       ignored);  // an error of another process is obsolete once the unit is finished
+                       ignored);  // an error that another process recorded is obsolete now
             return UnitEnd::was_done;
         }
         if (const std::optional<Failure> before = read_failure(out, unit.id)) {

@@ -21,11 +21,10 @@ struct ShardRequest {
     std::string shard{};               ///< name of the shard in records, such as `3/64`
     std::vector<std::size_t> units{};  ///< indices into Sweep::units, in the order in which they are trained
     bool retry_failed = false;
-    std::filesystem::path
-        scratch{};         ///< where training writes, on a disk of this machine; empty: in the sweep's folder
+    std::filesystem::path scratch{};  ///< folder on a local disk in which to train; empty: the sweep's folder
     double patience = 60;  ///< seconds over which a transient error, such as a stale handle, is retried 3 times
     std::optional<std::int64_t> memory{};
-    std::optional<std::chrono::steady_clock::time_point> deadline{};  ///< time at which the shard stops, resumable
+    std::optional<std::chrono::steady_clock::time_point> deadline{};  ///< time at which the shard saves and stops
 };
 
 enum class UnitEnd { trained, was_done, failed, had_failed, stopped };

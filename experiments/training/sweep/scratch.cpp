@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 
 constexpr auto scratch_files = files_of(std::type_identity<reports::TrainingRows>{});
 
-/// Appends the bytes to `to` that it lacks. `to` must be a copy of the beginning of `from`.
+/// Completes the file `to`, a copy of the beginning of the file `from`, by appending the missing bytes.
 void append_tail(const fs::path& from, const fs::path& to) {
     std::error_code error;
     if (!fs::exists(from, error)) return;
@@ -44,8 +44,8 @@ void append_tail(const fs::path& from, const fs::path& to) {
     if (const int failed = target.sync()) throw_cannot_write(to, failed, "write onto the disk");
 }
 
-/// Creates a new folder and never uses an existing folder, which may belong to another process. It may also be left
-/// over from another sweep, from a killed process, or from another container with the same process number.
+/// Creates a new folder. Never uses an existing folder, because it may belong to another process, or be left over from
+/// another sweep, from a killed process, or from another container with the same process number.
 fs::path make_scratch(const fs::path& scratch, const Attempt& attempt) {
     make_folders(scratch);
     const std::string name = attempt.folder.filename().string();
@@ -74,7 +74,7 @@ void ScratchFolder::append_rows() const {
     for (const std::string_view file : scratch_files) append_tail(folder_ / file, home_ / file);
 }
 
-/// Publishes the manifest only once. To processes that copy this attempt, a replaced manifest means that rows were
+/// Publishes the manifest only once. Processes that copy this attempt conclude from a replaced manifest that rows were
 /// removed.
 void ScratchFolder::publish_manifest() const {
     std::error_code error;

@@ -28,8 +28,8 @@ struct Engine {
     const char* most = nullptr;
     /// Value of the variable `index` if the task is not part of an array.
     const char* no_array = nullptr;
-    /// The engine sets its variables in every process, even if there is no array. Task 0 of 1 therefore says nothing
-    /// about shards.
+    /// True if the engine sets its variables in every process, even if there is no array. Such an engine may report
+    /// task 0 of 1 in a job that has several shards.
     bool is_launcher = false;
 };
 
@@ -92,13 +92,13 @@ class Reader {
     std::string seen_;
 };
 
-/// Returns the shard that one engine gives; nothing if the engine did not start this process.
+/// Returns the shard that `engine` assigns to this process, or nothing if it does not assign a shard.
 std::optional<FoundShard> shard_of(const Engine& engine, const GetVariable& variable) {
     if (const char* index = variable(engine.index);
         index == nullptr || (engine.no_array != nullptr && index == std::string_view(engine.no_array))) {
         return std::nullopt;
     }
-    if (engine.is_launcher && variable(engine.count) == nullptr) return std::nullopt;  // a job script, outside srun
+    if (engine.is_launcher && variable(engine.count) == nullptr) return std::nullopt;  // a job script not run by srun
     Reader reader(variable);
     const int index = reader.number(engine.index, engine), count = reader.number(engine.count, engine);
     const int first = engine.least == nullptr ? engine.base : reader.number(engine.least, engine);
@@ -107,9 +107,11 @@ std::optional<FoundShard> shard_of(const Engine& engine, const GetVariable& vari
         if (last - first + 1 != count) {
             reader.refuse(
                 engine,
-                fmt::format("the array has {} of the tasks {} to {}, so its count is not the number of shards", count,
-                            first, last),
-                fmt::format("give the shard itself: --shard \"${}/64\", with the number of all shards", engine.index));
+                fmt::format(
+                    "the job array has {} tasks with numbers from {} to {}, so its size is not the number of shards",
+                    count, first, last),
+                fmt::format("give the shard itself: --shard \"${}/64\", with your number of shards instead of 64",
+                            engine.index));
         }
     }
     if (index < first || index - first >= count)
@@ -155,9 +157,9 @@ FoundShard shard_in(const GetVariable& variable) {
     }
     for (const FoundShard& other : found) {
         if (other.shard == found.front().shard) continue;
-        throw Error({.what = fmt::format("{} says {} ({}), and {} says {} ({})", found.front().engine,
-                                         to_string(found.front().shard), found.front().seen, other.engine,
-                                         to_string(other.shard), other.seen),
+        throw Error({.what = fmt::format("{} gives the shard {} ({}), but {} gives the shard {} ({})",
+                                         found.front().engine, to_string(found.front().shard), found.front().seen,
+                                         other.engine, to_string(other.shard), other.seen),
                      .where = "--shard auto",
                      .fix = "give the shard itself: --shard 3/64",
                      .exit = Exit::usage});

@@ -103,11 +103,11 @@ void read_runs(const Json& json, const Sweep& sweep, Runs& runs) {
     read_member(json, "setting", runs.setting);
     read_member(json, "seed", runs.seed);
     read_member(json, "policies", runs.policies);
-    require(runs.setting < sweep.settings.size(), "setting: there are not that many settings");
+    require(runs.setting < sweep.settings.size(), "setting: the index is past the end of the list of settings");
     require(runs.seed >= 0, "seed: it is negative");
     require(!runs.policies.empty(), "policies: the list is empty");
     for (const std::size_t policy : runs.policies)
-        require(policy < sweep.policies.size(), "policies: there are not that many policies");
+        require(policy < sweep.policies.size(), "policies: an index is past the end of the list of policies");
     const std::set<std::size_t> distinct(runs.policies.begin(), runs.policies.end());
     require(distinct.size() == runs.policies.size(), "policies: one appears twice");
 }
@@ -235,7 +235,8 @@ std::vector<SweepRun> runs_of(const Sweep& sweep) {
         for (const std::size_t policy : cell.policies) {
             if (const auto unit = unit_with(policy); unit != here.end()) runs.push_back({i, policy, *unit});
         }
-        // Every unit trains fp32. The run is taken from a unit that is needed for another policy anyway.
+        // Every unit trains fp32. The fp32 run is taken from a unit that another policy needs anyway, so that no unit
+        // is needed for fp32 alone.
         std::size_t least = sweep.units.size();
         for (std::size_t k = first + 1; k < runs.size(); ++k) least = std::min(least, runs[k].unit);
         if (first < runs.size() && runs[first].policy == cell.policies.front() && least < sweep.units.size())
@@ -253,7 +254,7 @@ Experiment unit_experiment(const Sweep& sweep, const SweepUnit& unit, const Task
     if (const std::string id = unit_id(experiment); id != unit.id) {
         const std::string now = fmt::format("macheps {} ({})", version(), git_revision()),
                           then = fmt::format("{} ({})", sweep.created_by, sweep.git);
-        throw Error({.what = fmt::format("the unit would now train {}, which is another recipe than was planned", id),
+        throw Error({.what = fmt::format("the unit would now train {}, which is not the recipe that was planned", id),
                      .where = fmt::format("unit {}", unit.id),
                      .fix = now == then ? "restore its data, which has changed, or plan again"
                                         : fmt::format("it was planned by {}, and this is {}: use that version, or "
@@ -306,7 +307,8 @@ void write_sweep(const Sweep& sweep, const fs::path& out) {
 
 bool create_sweep(const Sweep& sweep, const fs::path& out) {
     make_folders(out);
-    // Only one process can create the link. A rename could replace the sweep of another process.
+    // Creating a link fails if sweep.json exists, so only one process can succeed. A rename would replace the
+    // sweep.json of another process.
     const fs::path draft = out / fmt::format("{}.{}-{}", sweep_file, host_name(), ::getpid());
     publish(draft, text_of(sweep));
     const int error = ::link(draft.c_str(), (out / sweep_file).c_str()) == 0 ? 0 : errno;

@@ -21,7 +21,7 @@ using TaskOf = std::function<Experiment(const std::vector<std::string>& options)
 
 struct SweepPolicy {
     std::string name{};
-    std::vector<policy::PolicySource> sources{};  ///< files by their names in the folder `policies`
+    std::vector<policy::PolicySource> sources{};  ///< with the file names in the folder `policies`
     std::uint64_t checksum = 0;                   ///< of the sources, so an edited policy file is a different policy
 };
 
@@ -59,7 +59,7 @@ struct Sweep {
     std::string plan_checksum{};              ///< plan_checksum() of the current plan
     std::string plan_text{};
     std::vector<std::string> axes{};      ///< of the current plan, without policy and seeds
-    std::vector<SweepPolicy> policies{};  ///< of the current and earlier plans, as are settings and units
+    std::vector<SweepPolicy> policies{};  ///< like settings and units, also of earlier plans
     std::vector<SweepSetting> settings{};
     std::vector<SweepCell> cells{};  ///< of the current plan, in its order
     std::vector<SweepUnit> units{};

@@ -11,8 +11,8 @@ namespace macheps::reports {
 
 /// Describes the operands of a row without their sizes and seed: `e4m3fn x e5m2, normal, scaled per tensor`.
 std::string gemm_data_name(const GemmRow& row);
-/// Returns the name of each row's curve: its machine, or `exact -> bf16` if that machine has outputs in several formats
-/// for the same operands.
+/// Returns the name of each row's curve: its machine. If this machine has outputs in several formats for the same
+/// operands, the output format follows: `exact -> bf16`.
 std::vector<std::string> gemm_series_names(std::span<const GemmRow> rows);
 
 /// Returns the headings, and then one line for each machine, output format and kind of operands. The line shows the

@@ -18,8 +18,8 @@ namespace macheps::reports {
 
 namespace {
 
-/// Number of columns of a figure, each of which combines neighbouring numbers of the format, and maximum numbers of
-/// figures and of curves per figure.
+/// Number of columns of a figure, maximum number of figures, and maximum number of curves of a figure. A column
+/// combines neighbouring numbers of the format.
 constexpr std::size_t point_columns = 150, max_point_figures = 8, max_point_curves = 8;
 
 struct PointColumn {
@@ -43,7 +43,7 @@ std::optional<Format> format_of_points(const std::string& name) {
     try {
         return format_named(name, "format");
     } catch (const Error&) {
-        return std::nullopt;  // a format of a newer version
+        return std::nullopt;  // only a newer version of macheps knows this format
     }
 }
 

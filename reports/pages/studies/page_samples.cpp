@@ -20,7 +20,8 @@ constexpr std::array<Field, 6> fields{{{"underflow", [](const SiteRow& row) { re
                                        {"zero_in", [](const SiteRow& row) { return row.zero_in; }},
                                        {"not_finite", [](const SiteRow& row) { return row.nan_in + row.inf_in; }}}};
 
-/// One count for each cell of the heat map, summed over the rows in the cell.
+/// The values of one kind of count (such as underflows), one for each cell of the heat map. Each value is the sum over
+/// the rows that the cell combines.
 using Cells = std::vector<std::uint64_t>;
 
 /// Writes a rate in parts per million. If `sum` is not zero, writes at least 1.

@@ -73,14 +73,14 @@ class SumNames {
     std::map<std::string, std::size_t> colours_{};
 };
 
-/// Returns the factor that converts an error in units of u S into a fraction of the exact sum.
+/// Returns the factor that converts an error in units of u S (see SumRow) into an error relative to the exact sum.
 double relative_factor(const SumRow& row) {
     const NamedFormat* format = find_format(row.format);
     if (format == nullptr || !row.cond) return NAN;
     return format->format.unit_roundoff() * *row.cond / (row.dot.value_or(0) != 0 ? 2 : 1);
 }
 
-/// The largest value over several seeds at each x, in ascending order of x.
+/// Points (x, y) of several seeds. For each x, only the largest y is kept. The points are in ascending order of x.
 class LargestAt {
   public:
     void add(double x, const std::optional<double>& y) {

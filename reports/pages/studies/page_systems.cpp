@@ -41,7 +41,7 @@ std::string family_of_matrix(const SolveRow& row) {
     return comma == std::string::npos ? family : family + ", mode " + row.matrix.substr(comma + 1);
 }
 
-/// Describes a row by the properties in which rows differ, joined by spaces.
+/// Describes a row by some of its properties, joined by spaces. Leaves out a property that is equal in all rows.
 template <class Row>
 class DifferingWords {
   public:
@@ -66,7 +66,7 @@ class DifferingWords {
     std::vector<Word> words_{};
 };
 
-/// The results of all seeds of one system. The cell shows the worst verdict.
+/// A cell of the map of verdicts: the results of one system with all seeds. The cell shows the worst of their verdicts.
 struct MapCell {
     std::size_t rank = 0, count = 0, converged = 0;
     std::int64_t steps = 0;

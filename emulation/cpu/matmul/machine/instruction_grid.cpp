@@ -40,7 +40,7 @@ std::vector<std::uint64_t> instruction_grid(Simd level, const Instruction& instr
     // The k of the instruction may be smaller than the k of the machine.
     Machine machine = *instruction.machine;
     machine.k = instruction.k;
-    const bool halves = machine.sum.model == SumModel::through_fp16;  // two steps for every k
+    const bool halves = machine.sum.model == SumModel::through_fp16;  // always two steps, whatever k is
     machine.sum.terms = std::min(machine.sum.terms, halves ? machine.k / 2 : machine.k);
 
     std::vector<float> a, b, a_scale, b_scale, sums;
@@ -64,8 +64,8 @@ std::vector<std::uint64_t> instruction_grid(Simd level, const Instruction& instr
     args.b.scales = scales_of(b_scale, machine, instruction.scale_count());
     machine_chain(level, args, sums.data());
 
-    // The vector engines do not keep the payload of a NaN. If the payload comes from the operands, the scalar
-    // definition computes the NaN.
+    // The vector engines do not keep the payload of a NaN. If the machine takes the payload of its result from an
+    // operand, the scalar definition computes every result that is a NaN.
     const bool has_payload = machine.sum.nan == NanRule::first_operand;
     std::vector<std::uint64_t> bits;
     for (std::size_t at = 0; at < sums.size(); ++at) {

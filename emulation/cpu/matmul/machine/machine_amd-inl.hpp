@@ -30,7 +30,7 @@ HWY_INLINE Wide from_int(I32 x) {
     return {F64(hn::PromoteTo(DF64(), hn::LowerHalf(half, x.v))), F64(hn::PromoteTo(DF64(), hn::UpperHalf(half, x.v)))};
 }
 
-/// Integers below 2^40 in magnitude, 64 bits per lane. They hold the sums of floored steps.
+/// Integers below 2^40 in magnitude, 64 bits per lane. floored_row() keeps its sums in this type.
 #if HWY_TARGET == HWY_AVX3
 struct Whole {
     __m512i low, high;
@@ -110,8 +110,8 @@ HWY_INLINE Whole floor_scaled(F32 x, I32 exponent) {
 #endif
 
 /// Computes a step of TR-FDPA, or of GTR-FDPA if `groups` == 2. For GTR-FDPA, the even products come before the odd
-/// products. `largest` holds the largest exponents of each group in every column; the groups are `group_step` elements
-/// apart.
+/// products. For each group, `largest` holds the largest exponent of its products in every column; the groups are
+/// `group_step` elements apart.
 template <class E, int terms, int groups>
 HWY_INLINE void floored_row(const MachinePlan& plan, const StepOperands<E>& x, const E* largest,
                             std::int64_t group_step, float* c) {
@@ -124,8 +124,8 @@ HWY_INLINE void floored_row(const MachinePlan& plan, const StepOperands<E>& x, c
         for (int g = 0; g < groups; ++g) {
             const I32 stored = widened(largest + g * group_step + v * lanes);
             none[g] = stored < I32(0);
-            exponent[g] = stored + base;  // without products, below the exponent of every addend
-            // Without products, the scale has no effect, and any power of two is correct.
+            exponent[g] = stored + base;  // below the exponent of every addend if all products are 0
+            // If all products are 0, any power of two is a correct scale.
             const F32 scale = power_of_two(I32(fraction) - I32(hn::Max(exponent[g].v, I32(least - 20).v)));
             const float* b = x.b + g * each * machine_columns + v * lanes;
             I32 total;
@@ -153,12 +153,12 @@ HWY_INLINE void floored_row(const MachinePlan& plan, const StepOperands<E>& x, c
         F32 d = total.narrowed() * power_of_two(largest_exponent - I32(fraction + 8));
 
         M32 beyond = (largest_exponent < I32(least)) | (largest_exponent > I32(most));
-        // Products are cut at a unit relative to their largest exponent. If they are far below the addend, this unit is
-        // out of the fast range.
+        // The products of a group are cut at a unit that depends on the group's largest exponent. If the products are
+        // far below the addend, this unit can be out of the fast range.
         for (int g = 0; g < groups; ++g) beyond = beyond | (!none[g] & (exponent[g] < I32(least - 20)));
         if (HWY_UNLIKELY(any(beyond))) {
-            // A product beyond the range of fp32 counts as an infinity, so a non-finite addend determines the result
-            // alone only if the products are small enough.
+            // A product beyond the range of fp32 counts as an infinity. If no product can be that large, an addend that
+            // is an infinity or NaN determines the result alone.
             const M32 kept =
                 (groups == 2 ? none[0] & none[groups - 1] : none[0]) | (not_finite(addend) & (products < I32(126)));
             d = settle(plan, x, beyond, kept, v, c, d);

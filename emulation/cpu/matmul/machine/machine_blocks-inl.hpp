@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packed blocks of the operands of a matrix unit. A block of rows of a and a block of columns of b are packed once, and
-// every tile of their rectangle of outputs reads them. Included once per SIMD target.
+// Packed blocks of the operands of a matrix unit. A block of rows of a and a block of columns of b give a rectangle of
+// outputs. The blocks are packed once and then read by every tile of this rectangle. Included once per SIMD target.
 #include "emulation/cpu/matmul/machine/machine_pack-inl.hpp"
 #include "emulation/cpu/matmul/machine/machine_pairs-inl.hpp"
 
@@ -74,7 +74,7 @@ struct Range {
 /// machine_columns] with count = instructions * MachinePlan::scale_count.
 template <class E>
 struct PackedBlocks {
-    std::int64_t padded = 0, instructions = 0;  ///< numbers of terms (in whole instructions) and of instructions
+    std::int64_t padded = 0, instructions = 0;  ///< k padded to whole instructions; number of instructions
     const float *a = nullptr, *b = nullptr, *a_scale = nullptr, *b_scale = nullptr;
     const E *a_exponent = nullptr, *b_exponent = nullptr;
     const Spread<E>* a_spread = nullptr;  ///< copy of a_exponent that largest_exponents() reads
@@ -104,8 +104,8 @@ class BlockPacker {
         blocks_.padded = (k + step - 1) / step * step;
         blocks_.instructions = blocks_.padded / step;
     }
-    /// Returns how many rows or columns of a block fit in `bytes`: a multiple of `unit`, and at least `unit`. `more` is
-    /// the number of bytes per term that are needed in addition to values and exponents.
+    /// Returns how many rows or columns of a block fit in `bytes`: a multiple of `unit`, and at least `unit`. A term
+    /// takes `more` bytes in addition to its value and exponent.
     std::int64_t fitting(std::int64_t bytes, std::int64_t unit, std::size_t more = 0) const {
         const std::int64_t line =
             max_of(blocks_.padded, std::int64_t{1}) * static_cast<std::int64_t>((in_pairs_ ? 6 : 4) + sizeof(E) + more);

@@ -170,7 +170,8 @@ class Worker {
         }
     }
 
-    /// Returns output (i, j) for addend `start`. `flags` says which non-finite values are in row i and column j.
+    /// Returns the sum of output (i, j) over the terms of `tile`, with the addend `start`. `flags` combines the flags
+    /// has_nan and has_infinity of row i of a and column j of b.
     float special_output(const Range& tile, std::int64_t i, std::int64_t j, int flags, float start) const {
         constexpr float infinity = std::numeric_limits<float>::infinity();
         const float nan = std::numeric_limits<float>::quiet_NaN();
@@ -183,7 +184,8 @@ class Worker {
             if (!(std::fabs(u) == infinity) && !(std::fabs(v) == infinity)) continue;
             const Factor f = factor_of_value(args_.a.format, u), g = factor_of_value(args_.b.format, v);
             if (f.is_zero() || g.is_zero()) return nan;
-            // This model reads subnormal factors as zeros. The scalar definition below handles this.
+            // The model flushed_pairs reads a subnormal factor as a zero, and infinity times zero is NaN. The scalar
+            // definition below handles this.
             if (plan_.rule.model == SumModel::flushed_pairs) break;
             (f.negative != g.negative ? negative : positive) = true;
         }
@@ -206,9 +208,9 @@ class Worker {
     BlockPacker<E> packer_;
 };
 
-/// Returns true if the exponents of the matrix x fit in 8 bits, relative to `base`. If the format does not guarantee
-/// this, examines the values and sets `base` to their smallest exponent, but at most to -1. The limit of -1 keeps the
-/// exponent of a sum of zeros below the exponent of every addend.
+/// Returns true if the exponents of the matrix x, relative to `base`, fit in 8 bits. If the format does not guarantee
+/// this, the function examines the values and changes `base` to their smallest exponent, or to -1 if that is smaller.
+/// A base of at most -1 keeps the exponent of a sum of zeros below the exponent of every addend.
 bool has_narrow_values(const MatmulOperand& operand, const float* x, std::int64_t rows, std::int64_t columns,
                        const Format& format, int& base) {
     if (has_narrow_exponents(format)) return true;
@@ -243,8 +245,8 @@ bool with_worker(const Matmul& args, const float* a, const float* b, const Funct
 // --- whole matmuls
 
 /// Casts a tile of finished sums, adds the bias if it comes after the cast, and copies the tile to the output. Only for
-/// casts without tally and without random bits. The tile is contiguous, so one call casts it; its rows in the output
-/// would need one call each.
+/// casts without tally and without random bits. The tile is contiguous, so one call casts it. In the output, each row
+/// of the tile would need its own call.
 void cast_tile(const Matmul& args, const Caster& caster, const Range& tile, float* sums, float* out) {
     const std::int64_t count = tile.rows * machine_columns;
     caster(sums, sums, count, nullptr, 0);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packs the operands of a matrix unit for its kernels. One array holds the values, with bits that do not fit into their
-// format cut off. Another array holds the exponents by which the unit aligns the products. Included once per SIMD
-// target.
+// Packs the operands of a matrix unit for its kernels. One array holds the values, truncated to the bits that fit into
+// their format. Another array holds the exponents by which the unit aligns the products. Included once per SIMD target.
 #include "emulation/cpu/matmul/machine/machine_plan.hpp"
 #include "emulation/cpu/matmul/parts-inl.hpp"
 
@@ -59,14 +58,14 @@ struct GridCut {
         const I32 field = shift_right_logical(bits(x), 23) & I32(255);
         const I32 exponent = I32(hn::Max(field.v, I32(1).v)) - I32(127), least(emin);
         const I32 clamped(hn::Max(exponent.v, least.v));
-        // Number of bits below the quantum of the format, which are cleared. A count of 31 clears everything except the
-        // sign, so that a zero can keep its sign.
+        // Number of low bits to clear, which are below the quantum of the format. A count of 31 clears everything
+        // except the sign, so that a zero can keep its sign.
         const I32 count(hn::Min((clamped - exponent + I32(drop)).v, I32(31).v));
         const F32 cut = from_bits(bits(x) & I32(hn::Shl(I32(-1).v, count.v)));
         const M32 special = field == I32(255);
         const M32 zero = (cut == F32(0.0f)) | (count > I32(23)) | special;
         if (flushes) {
-            // A subnormal becomes +0, while a zero keeps its sign.
+            // A subnormal number becomes +0, whatever its sign, but a zero keeps its sign.
             const M32 subnormal = (field < I32(emin + 127)) & !(x == F32(0.0f));
             const I32 read = clamped - I32(offset);
             return {select(subnormal | special, F32(0.0f), cut), read, zero | subnormal, special};
@@ -124,9 +123,9 @@ inline ExponentRange exponent_range(const float* x, std::int64_t ld, std::int64_
     return careful_exponent_range(x, ld, rows, columns, format);
 }
 
-/// Packs terms [first, last) of `columns` <= machine_columns columns of b, from `column` on. Writes them in the plan's
-/// order to `value` and `exponent` [padded, machine_columns]. `raw` is scratch memory of the same size. Sets
-/// specials[j] to the flags of the non-finite values in column j.
+/// Packs the terms [first, last) of `columns` columns of b, starting at `column`. `columns` is at most machine_columns.
+/// Writes them in the plan's order to `value` and `exponent` [padded, machine_columns]. `raw` is scratch memory of the
+/// same size. Sets specials[j] to the flags of the non-finite values in column j.
 template <class E>
 inline void pack_columns(const MachinePlan& plan, const MatmulOperand& operand, const float* b, std::int64_t column,
                          std::int64_t columns, std::int64_t first, std::int64_t last, std::int64_t padded, float* raw,
@@ -162,8 +161,8 @@ inline void pack_columns(const MachinePlan& plan, const MatmulOperand& operand, 
     }
 }
 
-/// Loads vectors of terms in the plan's order, from periods that are complete. Each vector is combined from two vectors
-/// of its period.
+/// Loads vectors of terms in the plan's order, which rearranges the terms within each period. The terms of a loaded
+/// vector come from two vectors of its period, and the row must contain that period completely.
 class PermutedLoads {
   public:
     explicit PermutedLoads(const MachinePlan& plan) : period_(plan.period()) {
@@ -201,9 +200,9 @@ class PermutedLoads {
     alignas(64) std::int32_t index_[64] = {};
 };
 
-/// Packs terms [first, last) of `rows` rows of a, from `row` on. Writes them in the plan's order to `value` and
-/// `exponent` [rows, padded]. `raw` is scratch memory for the rows, each rounded up to whole vectors, plus one vector.
-/// Sets specials[r] to the flags of the non-finite values in row r.
+/// Packs the terms [first, last) of `rows` rows of a, starting at `row`. Writes them in the plan's order to `value` and
+/// `exponent` [rows, padded]. `raw` is scratch memory. It must hold one vector more than the rows, each of which is
+/// rounded up to whole vectors. Sets specials[r] to the flags of the non-finite values in row r.
 template <class E>
 inline void pack_rows(const MachinePlan& plan, const MatmulOperand& operand, const float* a, std::int64_t row,
                       std::int64_t rows, std::int64_t first, std::int64_t last, std::int64_t padded, float* raw,

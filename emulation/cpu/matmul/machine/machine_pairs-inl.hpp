@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps on fp8 that keep 13 fraction bits (Ada, Hopper), computed with 16-bit integers. Only for AVX-512. The product
-// of two significands, shifted left by 7, fits in 15 bits. A variable right shift cuts it at the unit of its column. A
-// pairwise dot product with the signs, +1 or -1, adds the cut products to the sum. Included once per SIMD target.
+// Computes with 16-bit integers the fp8 steps of Ada and Hopper, which keep 13 fraction bits. Only for AVX-512. The
+// product of two significands, shifted left by 7, fits in 15 bits. A right shift then drops the bits of the product
+// below the unit of its column. The signs are stored as +1 or -1. An instruction multiplies pairs of shifted products
+// by their signs and adds them to the sum. Included once per SIMD target.
 #include "emulation/cpu/matmul/machine/machine_step-inl.hpp"
 
 #if defined(MACHEPS_MACHINE_PAIRS_INL) == defined(HWY_TARGET_TOGGLE)
@@ -22,7 +23,8 @@ struct PairBlock {
 };
 
 /// Terms 2 t and 2 t + 1 of a row of a, with 16 bits for each term: its significand shifted left by 7, its stored
-/// exponent, and a sign mask. The exclusive or of the mask with +1 or -1 negates this number if the term is negative.
+/// exponent, and a sign mask. A sign of PairBlock is combined with the mask by exclusive or, which negates the sign if
+/// the term of a is negative and keeps it otherwise.
 struct PairFactor {
     std::int32_t significand, exponent, sign;
 };

@@ -20,8 +20,8 @@ inline std::uint8_t special_of(const Format& format, float x) {
     return f.is_nan() ? has_nan : f.is_infinite() ? has_infinity : 0;
 }
 
-/// A FusedPlan with additional values that the kernels need for every vector. The period of its order of terms is a
-/// power of two and at most 64.
+/// A FusedPlan with additional values that the kernels need for every vector. The order of terms repeats after period()
+/// terms, a power of two of at most 64.
 struct MachinePlan : FusedPlan {
     explicit MachinePlan(const FusedPlan& fused)
         : FusedPlan(fused),
@@ -47,12 +47,12 @@ struct MachinePlan : FusedPlan {
     }
 };
 
-/// A block scale as the kernels read it: its magnitude, with bits that do not fit into its format cut off. A NaN stays
-/// NaN.
+/// A block scale in the form that the kernels read: its magnitude, without the bits that do not fit into its format. A
+/// NaN stays NaN.
 struct PackedScale {
     float value;
     /// Exponent of the value. For a zero, it is so low that the sum of the exponents of two scales is below -5000. For
-    /// a NaN, it is so high that such a sum is above 5000.
+    /// a NaN, it is so high that the sum is above 5000.
     int exponent;
 };
 inline PackedScale packed_scale(const Format& format, float scale) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One fused step of a matrix unit, for one row of a and all columns of a panel of b, with one output per lane. On AVX2,
 // the caller must set the rounding mode to round toward zero (CutMode), because conversions to fp32 must truncate. The
-// mode affects no other operation here, because the others are exact or specify their rounding. Included once per SIMD
-// target.
+// mode does not affect the other operations in this file: they are exact or specify their own rounding. Included once
+// per SIMD target.
 #include "emulation/cpu/matmul/machine/machine_pack-inl.hpp"
 
 #include <immintrin.h>
@@ -119,8 +119,9 @@ HWY_INLINE auto exponent_everywhere(D d, std::int16_t exponent) {
 }
 
 /// Finds the largest stored exponent of products [0, terms) in every column, for `rows` rows of a that are `stride`
-/// elements apart. If all products are zero, the result does not exceed the exponent of any addend. This is a separate
-/// pass over several rows, because the term loop of one row would have to wait for a chain of maxima.
+/// elements apart. If all products of a column are zero, the result is so small that no addend has a smaller exponent.
+/// This is a separate pass over several rows. Within one row, each maximum has to wait for the previous maximum, which
+/// would slow down the term loop.
 template <int terms, class E>
 HWY_INLINE void largest_exponents(const Spread<E>* a, std::int64_t stride, std::int64_t rows, const E* b, E* out) {
     static_assert(terms % 2 == 0);
@@ -176,8 +177,8 @@ HWY_INLINE std::uint64_t mask_bits(M32 m) {
 
 HWY_INLINE M32 not_finite(F32 x) { return (bits(x) & I32(0x7f800000)) == I32(0x7f800000); }
 
-/// Returns the result of a step that depends only on its addend: the addend in the delivered format, or +0 for a zero
-/// of either sign.
+/// Returns the result of a step in which only the addend c has an effect. This is c in the delivered format. A zero of
+/// either sign gives +0.
 HWY_INLINE F32 deliver_addend(const MachinePlan& plan, F32 c) {
     const bool narrow = plan.rule.delivery == Delivery::e8m13_toward_zero;
     const F32 kept = select(not_finite(c), c, narrow ? from_bits(bits(c) & I32(~0x3ff)) : c);
@@ -205,8 +206,8 @@ HWY_NOINLINE void redo_lanes(const MachinePlan& plan, const StepOperands<E>& x, 
     }
 }
 
-/// Computes the lanes of vector v that are in `beyond`, which are outside the fast range. Lanes that are also in `kept`
-/// return their addend. The scalar definition computes all other lanes of `beyond`.
+/// Returns `d`, the results of vector v, after replacing the lanes in `beyond`, which are outside the fast range. The
+/// result of a lane that is also in `kept` is its addend (deliver_addend()). The scalar definition computes the others.
 template <class E>
 HWY_INLINE F32 settle(const MachinePlan& plan, const StepOperands<E>& x, M32 beyond, M32 kept, int v, const float* c,
                       F32 d) {
@@ -265,8 +266,8 @@ HWY_INLINE void truncated_row(const MachinePlan& plan, const StepOperands<E>& x,
             e = select(widened(largest + v * lanes) < I32(0), e, e + block);
             e = select(block > I32(nan_threshold), block, e);
         }
-        // A zero or subnormal addend counts with exponent -127 here, which may differ from the exponent that the unit
-        // reads. The difference matters only outside the fast range and for fp16 addends, which are corrected below.
+        // A zero or subnormal addend gets the exponent -127 here, while the unit may read another exponent. Within the
+        // fast range, this makes a difference only for fp16 addends, whose exponents are corrected below.
         I32 ec = exponent_field(load(c + v * lanes));
         if constexpr (delivery == Delivery::fp16_nearest_even) {
             ec = select(ec == I32(0), I32(plan.rule.zero_exponent + 127), I32(hn::Max(ec.v, I32(127 - 14).v)));
@@ -323,8 +324,8 @@ HWY_INLINE void truncated_row(const MachinePlan& plan, const StepOperands<E>& x,
 
 /// Number of groups in a step of SumModel::scaled_groups. Each group has sixteen terms.
 inline constexpr int step_groups = 4;
-/// Range of the largest exponent of a step in which 2^(35 - exponent), its inverse and the values of groups are normal
-/// numbers of fp32.
+/// Limits of the largest exponent of a step. Between these limits, 2^(35 - exponent), its inverse and the values of
+/// groups are normal numbers of fp32.
 inline constexpr int min_group_exponent = -90, max_group_exponent = 85;
 
 /// Sum of the exponents of a group's two scales, and the lanes in which the group has a product that is not 0.
@@ -390,7 +391,7 @@ HWY_INLINE void scaled_groups_row(const MachinePlan& plan, const StepOperands<E>
         low[v] = high[v] = F64(0.0);
     }
     for (int g = 0; g < step_groups; ++g) {
-        // Computes four chains at a time, which share each load of a.
+        // Computes four chains at a time. They share each load of an element of a.
         F32 dot[4];
         const float* b = x.b + g * group_terms * machine_columns;
         for (int t = 0; t < group_terms; ++t, b += machine_columns) {

@@ -43,9 +43,10 @@ HWY_INLINE void prefetch_share(const void* from, std::int64_t row) {
     }
 }
 
-// --- types that compute one step of one row: `terms` is the number of products per column. If `groups` is not 0, the
-// products are divided into `groups` equal parts, and the step needs the largest exponent of each part. `has_groups`
-// is true if the step is SumModel::scaled_groups.
+// --- types that compute one step of one row
+// The member `terms` is the number of products per column. If `groups` is not 0, the products are divided into `groups`
+// equal parts, and the step needs the largest exponent of each part. `has_groups` is true if the model of the step is
+// SumModel::scaled_groups.
 
 template <class E, int n, Delivery delivery, int halves = 1, bool scaled = false>
 struct TruncatedRow {
@@ -125,7 +126,7 @@ HWY_NOINLINE void walk(const TileOperands<E>& tile, std::int64_t begin, std::int
         const float* const next_b = x.b + Row::terms * machine_columns;
         const E* const next_e = x.b_exponent + Row::terms * machine_columns;
         for (std::int64_t i = 0; i < rows; ++i) {
-            // Prefetches the next step, because long operands are not in the first-level cache.
+            // Prefetches the operands of the next step, because long operands do not stay in the first-level cache.
             prefetch_share<Row::terms * machine_columns * std::int64_t{sizeof(float)}>(next_b, i);
             prefetch_share<Row::terms * machine_columns * std::int64_t{sizeof(E)}>(next_e, i);
             __builtin_prefetch(x.a + Row::terms);

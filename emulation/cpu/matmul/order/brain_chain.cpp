@@ -19,8 +19,8 @@ namespace {
 
 constexpr int turns = 5, columns_of_panel = 32;
 
-/// Positions of the columns of a panel: at[t][place] is the column that is at `place` after t terms, for t below 5. See
-/// brain_chain.hpp.
+/// The order of a panel's columns after t terms, for t below 5: at[t][i] is the column whose sum is then at position i
+/// (see brain_chain.hpp).
 struct TurnedColumns {
     std::int32_t at[turns][columns_of_panel];
 
@@ -42,7 +42,7 @@ struct BrainSums {
 };
 
 /// Adds one term to the sums and stores their bf16 codes in `codes`. If `careful`, each sum is first rounded to odd in
-/// fp32, so that rounding it to the eight digits of bf16 is always correct.
+/// fp32, so that rounding it to the eight significant bits of bf16 is always correct.
 template <bool careful>
 MACHEPS_BRAIN_TARGET inline void add_term(const float* factor, __m512 low, __m512 high, BrainSums& s, __m512i& codes) {
     const __m512 x = _mm512_set1_ps(*factor);
@@ -64,9 +64,10 @@ MACHEPS_BRAIN_TARGET inline void add_term(const float* factor, __m512 low, __m51
     s.high = _mm512_castsi512_ps(_mm512_and_si512(codes, _mm512_set1_epi32(-65536)));
 }
 
-constexpr int both_safe = 0x40004000;  // the exponent bit of both codes that is set for sums of 2 or more
+constexpr int both_safe = 0x40004000;  // the exponent bit that is set for |sum| >= 2, in both codes of a lane
 
-/// Adds terms [0, count). Unless `careful`, each sum below 2 in magnitude clears its bit of `both_safe` in the result.
+/// Adds terms [0, count) to the sums. Returns `both_safe` in every lane. Unless `careful`, the bit of a column is
+/// cleared in the result if one of its sums is below 2 in magnitude after any of the terms.
 template <bool careful, int... row>
 MACHEPS_BRAIN_TARGET inline __m512i add_terms(const float* a, std::int64_t a_row, const float* b, std::int64_t count,
                                               BrainSums* sums, std::integer_sequence<int, row...>) {
@@ -92,7 +93,7 @@ MACHEPS_BRAIN_TARGET inline void run_brain_chain(const float* a, std::int64_t a_
                                                  float* out, std::integer_sequence<int, row...> rows) {
     constexpr std::int64_t batch = 4 * turns;
     BrainSums sum[] = {(static_cast<void>(row), BrainSums{_mm512_setzero_ps(), _mm512_setzero_ps()})...};
-    int with_care = 0, streak = 1;  // counts of batches, as in brain_tile()
+    int with_care = 0, streak = 1;  // numbers of batches, which brain_tile() explains
     for (std::int64_t p = 0; p < n; p += batch) {
         const std::int64_t count = std::min(batch, n - p);
         if (with_care == 0) {

@@ -10,15 +10,15 @@
 //     0 1 2 ... 15 | 16 17 ... 31    becomes    0 2 4 ... 30 | 1 3 5 ... 31
 //
 // The columns are not moved back. Each term rotates the five bits of a column's position by one, so after five terms
-// all columns are in their original positions. The packed panel of b is rearranged in the same way: turn_columns()
-// moves the columns of each term to the positions of the sums at that term.
+// all columns are in their original positions. turn_columns() rearranges the packed panel of b to match: it moves the
+// columns of each term to the positions that the sums have when this term is added.
 #pragma once
 #include <cstdint>
 
 namespace macheps {
 
-/// Rearranges a packed panel of b [terms, 32] in place: moves the columns of each term to the positions of the sums at
-/// that term.
+/// Rearranges a packed panel of b [terms, 32] in place: moves the columns of each term to the positions that the sums
+/// have when this term is added.
 void turn_columns(float* b, std::int64_t terms);
 
 /// Computes sums [rows, 32] of n terms. Rows of a are a_row numbers apart. Columns of b must be rearranged by

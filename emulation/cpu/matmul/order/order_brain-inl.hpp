@@ -6,13 +6,14 @@
 // and gives a tie: a number halfway between two bf16 numbers. Let p = a b, and let u be the unit in the last place of
 // fp32 at the sum. p is an integer of at most 255^2 times a power of two, and s is an integer of at most 255 times a
 // power of two. The first rounding is inexact only in these two cases:
-//   p has bits below u:  s is a multiple of 2^16 u, so p must be within u / 2 of an odd multiple of 2^15 u. In units of
-//                        its last place, p would be at least 65535, but it is at most 255^2 = 65025.
+//   p has bits below u:  s is a multiple of 2^16 u, so p must be within u / 2 of an odd multiple of 2^15 u. This
+//                        requires that p is at least 65535 units of its last place, but it is at most 255^2 = 65025.
 //   s has bits below u:  |s| is below 128 u, and p is a multiple of 128 u, or of 256 u if no carry makes u larger. Then
 //                        p is the tie itself, and |s| is at most u / 2.
 // So a wrong result requires 0 < |s| <= 2^-23 |p|. The columns of b are scaled so that all products are below 2^24.
-// Therefore a step cannot be wrong if s is 2 or more. One exponent bit is set in exactly these sums. The code ANDs
-// this bit over several steps. If a sum was smaller, it repeats these steps with BrainOrder, which checks for ties.
+// Therefore a step cannot be wrong if |s| is 2 or more. One exponent bit is set if and only if |s| is 2 or more. The
+// code ANDs this bit over several steps. If the bit was clear in any sum, the code repeats these steps with BrainOrder,
+// which checks for ties.
 // Included once per SIMD target.
 #include "emulation/cpu/matmul/order/order_tile-inl.hpp"
 
@@ -104,7 +105,9 @@ HWY_NOINLINE void brain_tile(const float* a, std::int64_t a_row, const float* b,
     const auto all = std::make_integer_sequence<int, vectors>();
     F32 sum[vectors], before[vectors];
     const auto place = [](int v) { return v / 2 * order_columns + v % 2 * lanes_of_vector; };
-    int with_care = 0, streak = 1;  // batches left to repeat with BrainOrder; their number after the next unsafe sum
+    // BrainOrder computes the next `with_care` batches. When a batch has an unsafe sum, `with_care` becomes `streak`,
+    // and the batch is repeated as the first of them.
+    int with_care = 0, streak = 1;
     for (std::int64_t p = 0; p < n; p += batch) {
         const std::int64_t count = min_of(batch, n - p);
         const float *x = a + p, *y = b + p * order_columns;

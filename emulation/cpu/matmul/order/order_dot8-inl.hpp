@@ -26,8 +26,9 @@ HWY_INLINE F64 odd_add(F64 x, F64 y) {
     const hn::RebindToSigned<DF64> di;
     const F64 s = x + y, other = s - x, error = (x - (s - other)) + (y - other);
     const auto word = hn::BitCast(di, s.v), of_error = hn::BitCast(di, error.v);
-    // If the exact |x + y| is below |s|, subtract one unit in the last place from |s|. Set the last bit if s is
-    // inexact. If s is infinite, the error is NaN and the result is s.
+    // `s` is rounded to nearest. To round to odd instead, |s| is decreased by one unit in the last place if it is above
+    // the exact |x + y|, and then the last bit is set if s is inexact. If s is infinite, the error is NaN and the
+    // result is s.
     const auto below = hn::Lt(hn::Xor(word, of_error), hn::Zero(di));
     const auto cut = hn::Or(hn::IfThenElse(below, hn::Sub(word, hn::Set(di, 1)), word), hn::Set(di, 1));
     const M64 inexact{hn::Or(hn::Lt(error.v, F64().v), hn::Gt(error.v, F64().v))};
@@ -45,8 +46,8 @@ HWY_INLINE F64 odd_in_float(F64 x) {
 }
 
 /// The Arm instructions FP8DOT2 (fp16 results, count = 2) and FP8DOT4 (fp32 results, count = 4). If both operands are
-/// e5m2, fp64 cannot hold every sum of products. FP8DOT4 must not be used then. FP8DOT2 stays correct, because these
-/// sums are beyond the range of fp16.
+/// e5m2, some sums of products do not fit in fp64. FP8DOT4 must not be used then. FP8DOT2 stays correct, because sums
+/// that do not fit in fp64 are beyond the range of fp16.
 template <int count>
 struct Dot8Order {
     static constexpr int terms = count;
@@ -59,7 +60,7 @@ struct Dot8Order {
             low = fma(x, promote_lower(y), low);
             high = fma(x, promote_upper(y), high);
         }
-        // The sum of the products is never -0, so this sum is never -0 either.
+        // The sum of the products is never -0, so adding it to `sum` never gives -0.
         if constexpr (count == 2) {
             sum = through_half(demote(odd_in_float(low + promote_lower(sum)), odd_in_float(high + promote_upper(sum))));
         } else {

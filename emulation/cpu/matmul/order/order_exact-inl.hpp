@@ -41,7 +41,7 @@ struct DoubleSum {
 /// Returns true if x is halfway between two neighbouring fp32 numbers, and also if x is in the subnormal range of fp32.
 inline bool is_fp32_tie(double x) {
     const double size = std::fabs(x);
-    if (size < 0x1p-126) return true;  // subnormal ties have different bit patterns: the definition decides
+    if (size < 0x1p-126) return true;  // the bit pattern below is that of ties between normal numbers only
     return (bit_cast<std::uint64_t>(x) & 0x1fffffff) == 0x10000000;
 }
 

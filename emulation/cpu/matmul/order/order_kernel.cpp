@@ -40,7 +40,7 @@ struct OrderKernel {
     int rows;
     bool flushes = false;               ///< runs with MXCSR's flush modes on
     bool cuts = true;                   ///< operands are truncated to the grid of their format
-    float b_scale = 1;                  ///< factor of the packed columns of b
+    float b_scale = 1;                  ///< factor by which packing multiplies the columns of b
     bool as_halves = false;             ///< operands are packed as fp16 (half_chain.hpp)
     const OrderTile* scaled = nullptr;  ///< faster tiles for moderate operands (order_brain-inl.hpp)
     bool turns = false;                 ///< the scaled tiles read permuted columns (brain_chain.hpp)
@@ -81,7 +81,7 @@ constexpr OrderTile brain_tiles[] = {brain_tile<1>, brain_tile<2>, brain_tile<3>
 constexpr OrderTile native_brain_tiles[] = {brain_chain_tile<1>, brain_chain_tile<2>, brain_chain_tile<3>,
                                             brain_chain_tile<4>, brain_chain_tile<5>, brain_chain_tile<6>};
 
-/// Returns true for a chain of bf16 fma if the operand formats have at most the precision of bf16.
+/// Returns true for a chain of bf16 fma if no operand format is more precise than bf16.
 bool is_brain_chain(const Matmul& args) {
     return is_plain(*args.rule.machine, Delivery::bf16_nearest_even) && args.a.format.precision <= bf16.precision &&
            args.b.format.precision <= bf16.precision;
@@ -213,7 +213,8 @@ float scale_panel(const OrderKernel& kernel, const OperandSizes& a, const OrderT
         std::fill(row + columns, row + order_columns, row[0]);
         for (std::int64_t j = 0; j < order_columns; j += lanes_of_vector) store(load(row + j) * F32(scale), row + j);
     }
-    // Each block begins with its sums in the original order of columns, so each block is permuted separately.
+    // At the beginning of every block, the sums are in the original order of columns. Therefore the columns of each
+    // block are permuted separately.
     if (kernel.turns) {
         for (const OrderBlock& each : terms.blocks) turn_columns(b + each.begin * order_columns, each.end - each.begin);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matmul kernels for orders of summation other than fp32.chain, and for the dot-product units of CPUs. A sum runs over
-// all of k or in the blocks of k of a CPU library. Fused steps of other matrix units are in
+// all of k, or over blocks of k as in a CPU library. Fused steps of other matrix units are in
 // emulation/cpu/matmul/machine.
 #pragma once
 #include "emulation/cpu/matmul/kernel.hpp"
@@ -10,7 +10,8 @@ namespace macheps {
 /// Returns whether order_block_kernel() has vector code for the matmul on `level`.
 bool runs_as_order(Simd level, const Matmul& args);
 
-/// Returns a kernel with the contract of matmul_block_kernel(), for matmuls for which runs_as_order() is true.
+/// Returns a kernel with the interface of matmul_block_kernel(). Call the kernel only if runs_as_order() is true for
+/// the matmul.
 MatmulBlockKernel order_block_kernel(Simd level);
 
 }  // namespace macheps

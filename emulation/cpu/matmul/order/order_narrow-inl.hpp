@@ -23,7 +23,7 @@ namespace macheps::HWY_NAMESPACE {
 /// b must be scaled by the same factor.
 struct HalfSums {
     static constexpr std::int32_t half_unit = 0x1000, kept = -0x2000;
-    static constexpr float unscale = 0x1p112f, overflow = 65520 / unscale;  // half a unit above fp16's largest number
+    static constexpr float unscale = 0x1p112f, overflow = 65520 / unscale;  // 65520: fp16's maximum plus half a unit
     struct Seen {
         I32 least;
         F32 largest;
@@ -33,17 +33,17 @@ struct HalfSums {
             const I32 dropped = s & I32(0x1fff);
 #if HWY_TARGET == HWY_AVX3
             least = I32(hn::Vec<DI32>{_mm512_min_epu32(least.v.raw, dropped.v.raw)});
-            // VRANGE ignores a quiet NaN, but a signalling one would erase the earlier maximum. An infinity plus half a
-            // unit is a signalling NaN, so this reads `sum` and not `s`.
+            // VRANGE ignores a quiet NaN, but a signalling NaN would replace the maximum so far. If `sum` is infinite,
+            // the bit pattern `s` is a signalling NaN, so VRANGE reads `sum` instead of `s`.
             constexpr int largest_magnitude = 0b1011;
             largest = F32(hn::Vec<DF32>{_mm512_range_ps(largest.v.raw, sum.v.raw, largest_magnitude)});
 #else
             least = I32(hn::Vec<DI32>{_mm256_min_epu32(least.v.raw, dropped.v.raw)});
-            largest = F32(hn::Max(abs(sum).v, largest.v));  // x86: `largest` if the first operand is NaN
+            largest = F32(hn::Max(abs(sum).v, largest.v));  // on x86, the second operand if the first is NaN
 #endif
         }
-        /// Returns true if a sum of the group may need careful(). It may also be needed if a sum is infinite, because
-        /// an infinity in `largest` hides a large finite sum.
+        /// Returns true if a sum of the group may need careful(). An infinite sum does not need it, but it hides a
+        /// large finite sum in `largest`, so the result is true in this case as well.
         HWY_INLINE bool needs_care() const { return any((least == I32(0)) | !(largest < F32(overflow))); }
     };
     /// Returns true if a sum of one vector needs careful(). An infinite sum does not.

@@ -21,8 +21,8 @@ namespace macheps::HWY_NAMESPACE {
 
 #if HWY_TARGET == HWY_AVX3
 /// Returns the result rounded to odd, given the result rounded down and rounded up. If the result is inexact, returns
-/// the one whose last bit is set. If the result is exact, `down` and `up` are equal, except that an exact difference of
-/// zero returns `up`, which is +0.
+/// either `down` or `up`: the number whose last bit is set. If the result is exact, `down` and `up` are equal, except
+/// that an exact difference of zero returns `up`, which is +0.
 HWY_INLINE F32 odd_neighbour(__m512 down, __m512 up) {
     const __mmask16 is_odd = _mm512_test_epi32_mask(_mm512_castps_si512(down), _mm512_set1_epi32(1));
     return F32(hn::Vec<DF32>{_mm512_mask_blend_ps(is_odd, up, down)});
@@ -56,8 +56,8 @@ HWY_NOINLINE inline F32 defined_lanes(const Format& format, M32 wrong, F32 a, F3
 }
 
 // --- steps. The first data member is the accumulator: it is initialised with the start value of the chain, and value()
-// returns the result. `a` points to the next `terms` terms of a row, and `b` to those of a vector of columns.
-// Consecutive terms of b are b_step elements apart.
+// returns the result. `a` points to the next `terms` terms of a row, and `b` points to the next `terms` terms of a
+// vector of columns. Consecutive terms of b are b_step elements apart.
 
 /// An fma in fp32. If MXCSR's flush modes are on, this is the fma of VDPBF16PS and of AMX.
 struct FmaOrder {
@@ -94,8 +94,8 @@ struct BrainOrder {
 };
 
 /// An fma rounded to fp16, in the same way as BrainOrder rounds to bf16. In the subnormal range of fp16, a tie has more
-/// trailing zeros, which the test for ties would miss. Therefore every nonzero result in that range is treated as a
-/// tie.
+/// trailing zeros than the bit pattern for which the code tests. Therefore every nonzero result in that range is
+/// treated as a tie.
 struct HalfOrder {
     static constexpr int terms = 1;
     F32 sum;
@@ -168,8 +168,8 @@ HWY_INLINE F32 flushed(F32 x) {
 /// Returns x + y rounded to odd. A subnormal result becomes a zero, and an overflow gives infinity.
 HWY_INLINE F32 odd_flushed_sum(F32 x, F32 y) {
     const F32 s = x + y, other = s - x, error = (x - (s - other)) + (y - other);
-    // If the exact |x + y| is below |s|, subtract one unit in the last place from |s|. Set the last bit if s is
-    // inexact.
+    // `s` is rounded to nearest. To round to odd instead, |s| is decreased by one unit in the last place if it is above
+    // the exact |x + y|, and then the last bit is set if s is inexact.
     const I32 word = bits(s);
     const M32 inexact = !(error == F32()) & (error == error);
     const M32 below = (bits(error) ^ word) < I32(0);

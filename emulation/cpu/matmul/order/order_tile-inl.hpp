@@ -115,8 +115,8 @@ HWY_NOINLINE bool odd_pairs_flushed(const float* a, std::int64_t a_row, const fl
 }
 #endif
 
-/// Computes BFDOT. On AVX-512, each instruction can have its own rounding direction. A sum is rounded down and up
-/// there, and the result rounded to odd is the one whose last bit is set.
+/// Computes BFDOT. On AVX-512, each instruction can have its own rounding direction. The code there rounds a sum both
+/// down and up. If the two numbers differ, the sum rounded to odd is the number whose last bit is set.
 template <int rows>
 HWY_NOINLINE void odd_pairs_tile(const float* a, std::int64_t a_row, const float* b, std::int64_t n, float* sums) {
 #if HWY_TARGET == HWY_AVX3

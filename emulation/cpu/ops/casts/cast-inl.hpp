@@ -36,18 +36,19 @@ struct Known {
     bool wide = false;  ///< CastPlan::Path::wide; otherwise narrow
     bool signless = false;
     bool limited = false;          ///< every overflow and every infinity becomes the largest finite value
-    bool beyond = false;           ///< AVX-512, narrow: every overflow becomes an infinity or NaN
-    bool no_nan = false;           ///< AVX-512, narrow and limited: NaN becomes the largest finite value
-    bool carries_to_inf = false;   ///< wide: on overflow, the carry gives the correct infinity
-    bool overflow_is_nan = false;  ///< AVX2, narrow: an overflow gives the same result as a NaN
-    bool fp16 = false;             ///< AVX-512: uses the processor's conversion instruction
+    bool beyond = false;           ///< only AVX-512 and narrow: every overflow becomes an infinity or NaN
+    bool no_nan = false;           ///< only AVX-512, narrow and limited: NaN becomes the largest finite value
+    bool carries_to_inf = false;   ///< only wide: an overflow carries into the exponent, which gives the infinity
+    bool overflow_is_nan = false;  ///< only AVX2 and narrow: an overflow gives the same result as a NaN
+    bool fp16 = false;             ///< only AVX-512: uses the processor's conversion instruction
     bool unit_scale = false;       ///< encode_scale is 1, and a NaN keeps its sign if the format has one
     bool tallied = false;
 };
 
 #if HWY_TARGET == HWY_AVX3
-// Instructions that Highway does not offer: those with a rounding direction, and VFIXUPIMMPS, which replaces numbers
-// according to their class. Its table has four bits per class, which select the replacement for numbers of that class.
+// Instructions that Highway does not offer: instructions with a rounding direction, and VFIXUPIMMPS, which replaces
+// numbers according to their class. Its table has four bits per class, which select the replacement for numbers of that
+// class.
 namespace response {
 inline constexpr std::uint32_t keep = 0, source = 1, nan = 3, positive_infinity = 5, positive_zero = 8;
 }
@@ -59,8 +60,8 @@ struct Classes {
                                          negative << 24 | positive << 28);
     }
 };
-/// Returns `kept`, except in lanes where the response for the class of `x` is not `keep`. response::nan gives the
-/// canonical NaN with the sign bit set.
+/// Returns `kept`, with some lanes replaced according to the class of `x` in the lane. `table` (made by Classes) gives
+/// the response for each class: `keep` keeps the lane, and response::nan gives the canonical NaN with the sign bit set.
 HWY_INLINE VF fix_up(VF kept, VF x, VI table) { return VF{_mm512_fixupimm_ps(kept.raw, x.raw, table.raw, 0)}; }
 HWY_INLINE VF fix_up_where(__mmask16 where, VF kept, VF x, VI table) {
     return VF{_mm512_mask_fixupimm_ps(kept.raw, where, x.raw, table.raw, 0)};
@@ -154,7 +155,7 @@ struct VectorRounder {
     // round_wide() and round_narrow() round a magnitude to the grid of the format, without an upper limit of the
     // exponent. `sign` is a number with the sign of the operand.
     // round_wide() discards the low bits of the fraction, for normal and subnormal numbers alike. A carry goes into the
-    // exponent. For nearest_even, `m` may include its sign bit.
+    // exponent. `m` is the magnitude; for nearest_even, it may also be the number with its sign bit.
     HWY_INLINE VI round_wide(VI m, VI sign, VU random) const {
         if constexpr (mode == Round::nearest_even) {
             const VI odd = hn::And(hn::ShiftRightSame(m, drop_count), lsb);
@@ -206,8 +207,9 @@ struct VectorRounder {
             return hn::IfThenElse(hn::Gt(nearest, m), hn::Sub(nearest, q), nearest);
         }
         if constexpr (mode == Round::up) {
-            // With signs, one comparison finds the wrong results of both directions: those too small when rounding away
-            // from zero, and those too large when rounding toward zero.
+            // `flip` gives m and its rounded value the sign of the operand (exchanged to round down). The rounded value
+            // is wrong if it is then less than m: too small in magnitude when rounding away from zero, or too large
+            // when rounding toward zero.
             const VF flip = as_float(hn::And(hn::Xor(sign, inward_flip), all(INT32_MIN)));
             const auto wrong = hn::Lt(hn::Xor(nearest, flip), hn::Xor(m, flip));
             return hn::IfThenElse(wrong, hn::Add(nearest, hn::Xor(q, flip)), nearest);
@@ -237,10 +239,10 @@ struct VectorRounder {
     }
 #endif
 
-    // Splits the significand into significand = ulps << places | discarded. `first_places` is the value of `places` at
-    // 2^-127. For numbers that are subnormal in fp32, the code wrongly adds a hidden bit. This is harmless, because
-    // their whole significand is below the 32 discarded bits that are compared with the random bits. On x86, shifts by
-    // 32 or more, and by "negative" counts, give 0.
+    // Splits the significand into significand = ulps << places | discarded. The variable `discarded` holds only the
+    // first 32 discarded bits, which are compared with the random bits. `first_places` is the value of `places` at
+    // 2^-127. If a number is subnormal in fp32, the code gives it a hidden bit, which is wrong but harmless: its whole
+    // significand is below those 32 bits. On x86, shifts by 32 or more, and by "negative" counts, give 0.
     HWY_INLINE VF round_stochastic(VI magnitude, VU random) const {
         const VI binade = binade_of(magnitude), c = hn::Add(binade, drop_exponent);
         const VU significand = as_unsigned(hn::OrAnd(all(0x800000), magnitude, all(0x7fffff)));
@@ -275,8 +277,8 @@ HWY_INLINE VF cast_vector(const VectorRounder<mode>& r, VF x, VU random, [[maybe
         return with_sign_of(fix_up(q, u, r.nan_table), u);
     }
     if constexpr (known.signless && mode == Round::nearest_even && known.unit_scale && !known.tallied) {
-        // The sum of a number and its negative is +0. This computation uses signed numbers, so a zero result is always
-        // +0.
+        // This code adds and subtracts a number c that has the sign of u. A zero result is computed as c - c, so it is
+        // always +0, as required by a format without -0.
         if constexpr (known.limited) u = min_magnitude(u, r.max);
         const VF e = with_sign_of(as_float(r.binade_of(as_int(u))), u);
         const VF q = hn::NegMulAdd(e, r.drop_power, hn::MulAdd(e, r.drop_power, u));
@@ -318,7 +320,7 @@ HWY_INLINE VF cast_vector(const VectorRounder<mode>& r, VF x, VU random, [[maybe
     VI q;
     if constexpr (known.limited) {
         static_assert(!known.wide);
-        q = as_int(hn::Min(r.round_narrow(z, u, random), r.max));  // x86: r.max if the first operand is NaN
+        q = as_int(hn::Min(r.round_narrow(z, u, random), r.max));  // on x86, r.max if the first operand is NaN
     } else if constexpr (known.carries_to_inf) {
         q = r.round_wide(z, u, random);
     } else {

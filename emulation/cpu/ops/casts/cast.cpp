@@ -38,7 +38,7 @@ using namespace vector_cast;
 /// elements follows from the other counts, and into() subtracts it.
 struct Counts {
     std::int64_t known_finite = 0;
-    VI finite, nan, zero;  // of x; `finite` does not include known_finite
+    VI finite, nan, zero;  // counts of operands x; those in known_finite are not counted in `finite`
     VI code_zero, below_normal, at_max, beyond;
     VI largest;
     VU least;  // minimum of (bits of |x|) - 1; for a zero, this wraps to the largest number
@@ -174,7 +174,8 @@ void power_kernel(const CastPlan& plan, const float* in, float* out, std::int64_
         VI q = hn::Max(hn::And(sum, all(exponent_mask)), least);
         q = hn::IfThenElse(hn::Gt(z, lowest), q, least);
         q = hn::IfThenElse(hn::Lt(sum, infinity), q, limit);
-        return as_float(limited ? hn::IfThenElse(hn::Gt(u, infinity), nan, q) : q);  // if not limited, `limit` is NaN
+        // Unless `limited`, `limit` is NaN, so q is already NaN if u is.
+        return as_float(limited ? hn::IfThenElse(hn::Gt(u, infinity), nan, q) : q);
     };
     std::int64_t i = 0;
     for (; i + step <= n; i += step) {
@@ -323,8 +324,8 @@ void scalar_kernel(const CastPlan& plan, const float* in, float* out, std::int64
     }
 }
 
-/// Number of elements in a block. It is so small that the 32-bit counts of a lane cannot overflow and that the operands
-/// and results of a block fit in the L2 cache.
+/// Number of elements in a block. It is small enough that the 32-bit counts of a lane cannot overflow, and that the
+/// operands and results of a block fit in the L2 cache.
 constexpr std::int64_t block = 1 << 16;
 
 /// Returns the array size above which casts assume that arrays do not stay in the caches: the size of the L3 cache, but

@@ -16,7 +16,7 @@ namespace macheps {
 
 namespace {
 
-constexpr std::int64_t block64 = 1 << 16, stretch64 = 4096;  ///< elements per task; elements per cached pass
+constexpr std::int64_t block64 = 1 << 16, stretch64 = 4096;  ///< elements per task and per pass (a pass fits in cache)
 
 RandomBits bits_of(const Cast& cast, std::uint64_t element) {
     if (cast.round != Round::stochastic) return {};
@@ -159,7 +159,7 @@ void encode_array64(Simd simd, ThreadPool& pool, const double* x, Code* codes, s
                 std::array<float, stretch64> value;
                 narrow(x, first, value.data(), count);
                 encode_array(simd, pool, value.data(), codes + first, count,
-                             narrow.rest());  // in this thread, because the pool is busy
+                             narrow.rest());  // runs in this thread, because the pool is busy with these tasks
                 return;
             }
         }

@@ -17,7 +17,7 @@ struct Tally64 {
     Tally counts{};  ///< its amax and amin_nz are not used
     double amax = 0, amin_nz = 0;
 
-    /// Counts one element: x before scaling, z after it, q its rounded value in the units of z.
+    /// Counts one element. `x` is its value before scaling, `z` its value after scaling, and `q` is `z` after rounding.
     void add(const Format& f, double x, double z, double q);
     Tally64& operator+=(const Tally64& other);
 };

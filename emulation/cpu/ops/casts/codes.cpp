@@ -13,7 +13,7 @@
 namespace macheps {
 namespace {
 
-constexpr std::int64_t block = 1 << 16, stretch = 1024;  ///< elements per task; elements per pass (they fit in L1)
+constexpr std::int64_t block = 1 << 16, stretch = 1024;  ///< elements per task and per pass (a pass fits in L1)
 
 template <class Code>
 void require_room(Format f) {

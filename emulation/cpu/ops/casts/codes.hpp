@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Casts from values to arrays of codes, which can be stored and sent, and conversions from codes back to values.
+// Casts values to arrays of codes, which can be stored or sent, and converts codes back to values.
 #pragma once
 #include "emulation/cpu/ops/casts/cast.hpp"
 

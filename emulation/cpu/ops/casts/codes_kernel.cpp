@@ -17,11 +17,11 @@ namespace {
 
 using namespace vector_cast;
 
-/// Computes the codes of a narrow cast to nearest even. VectorRounder::round_narrow() rounds by adding a power of two.
-/// The bits of this sum are
-///     e + drop | ...0 ulps
-/// where `ulps` is the magnitude in quanta of the binade e, including the leading one. The code is `ulps` plus
-/// 2^fraction_bits for each binade above emin, up to e.
+/// Computes the codes of a narrow cast to nearest even. VectorRounder::round_narrow() rounds a magnitude in binade e by
+/// adding the power of two 2^(e + drop). The bits of this sum are
+///     e + drop | 0...0 ulps    (exponent field | fraction field)
+/// Here, `ulps` is the rounded magnitude in quanta of binade e, including the leading one. The code is the sum of
+/// `ulps` and (e - emin) * 2^fraction_bits.
 template <bool unit_scale, bool signless>
 struct NarrowEncoder {
     HWY_INLINE explicit NarrowEncoder(const CastPlan& plan)
@@ -31,9 +31,10 @@ struct NarrowEncoder {
           sign_bit(all(static_cast<std::int32_t>(plan.cast.format.sign_bit()))),
           sign_shift(32 - plan.cast.format.bits),
           drop(plan.drop) {
-        // The code after the code of the largest finite number is an infinity or a NaN. A number that is too large is
-        // replaced by the number that would have that next code.
-        const std::int32_t quantum = 1 << plan.drop;  // of the top binade, in units of fp32's last place
+        // The code after the largest finite code is an infinity or a NaN. An overflow gives this code or, if the cast
+        // saturates, the largest finite code. Therefore a number above `limit`, which is encoded as the code that an
+        // overflow gives, is replaced by `limit`.
+        const std::int32_t quantum = 1 << plan.drop;  // the quantum of the top binade, in units of fp32's last place
         limit = all(plan.max_bits + (plan.infinity_is_max ? 0 : quantum));
     }
 

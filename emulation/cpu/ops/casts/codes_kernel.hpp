@@ -14,7 +14,7 @@ struct CodeKernels {
     /// Decodes with `table`, which holds the high 16 bits of the fp32 value of each of the 256 codes. `bits` is the
     /// width of the format. The other bits of a code are ignored.
     void (*decode_bytes)(const std::uint16_t* table, int bits, const std::uint8_t* codes, float* out, std::int64_t n);
-    /// Decodes fp16 or, if `is_fp16` is false, bf16. A NaN becomes the canonical NaN with its own sign.
+    /// Decodes fp16 or, if `is_fp16` is false, bf16. A NaN becomes the canonical NaN and keeps its sign.
     void (*decode_words)(bool is_fp16, const std::uint16_t* codes, float* out, std::int64_t n);
 };
 

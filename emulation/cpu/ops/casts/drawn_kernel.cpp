@@ -20,9 +20,9 @@ namespace {
 
 /// Rounds magnitudes stochastically in fp64. `bits` is the number of random bits. All operations except floor() are
 /// exact:
-///     t = floor(2^bits m / quantum)      the ulps of the magnitude m, followed by the next `bits` bits
-///     floor((t + word) / 2^bits)         the result in ulps: a carry out of these bits adds one ulp
-/// t is an integer below 2^(precision + bits), which is at most 2^52.
+///     t = floor(2^bits m / ulp)          the magnitude m in units of 2^-bits ulps, rounded down
+///     floor((t + word) / 2^bits)         the result in ulps; `word` is a random integer below 2^bits
+/// The integer t is below 2^(precision + bits), which is at most 2^52.
 class DrawnRounder {
   public:
     HWY_INLINE explicit DrawnRounder(const Cast& cast) : shift_(32 - cast.random_bits) {

@@ -11,7 +11,7 @@ namespace macheps {
 struct FidelityCast {
     double min_normal = 0;    ///< smallest normal number of the format
     double min_beyond = 0;    ///< smallest magnitude that rounds beyond the format's largest number
-    bool has_groups = false;  ///< each group has its own encode scale, which is not given
+    bool has_groups = false;  ///< each group has its own encode scale; encode_scale is not used
     float encode_scale = 1;   ///< scale of all elements if has_groups is false
 };
 
@@ -26,9 +26,9 @@ struct FidelityFigures {
     double z_max = 0;                           ///< the largest scaled magnitude
 };
 
-/// Adds the statistics of n elements to `figures`. `y` has the results of the cast in the units of x, and `codes` has
-/// the same results in the units of the format. Sums are in fp64 and in the order of the elements on every instruction
-/// set.
+/// Adds the statistics of n elements to `figures`. `codes` has the results of the cast as numbers of the format, and
+/// `y` has the same results with the scale removed, so that they compare with x. On every instruction set, sums are
+/// taken in fp64 and in the order of the elements.
 void add_fidelity(Simd simd, const FidelityCast& cast, const float* x, const float* y, const float* codes,
                   std::int64_t n, FidelityFigures& figures);
 

@@ -22,8 +22,8 @@ HWY_INLINE F32 to_odd(F64 lower, F64 upper) {
     const DF64 wide;
     const F32 nearest = demote(lower, upper);
     const auto verdict = [&](F64 x, F64 y) HWY_ATTR {
-        // Returns 2 if y is larger in magnitude than x, plus 1 if y differs from x. A NaN always differs and stays a
-        // NaN.
+        // Returns the sum of two flags: 2 if y is larger in magnitude than x, and 1 if y differs from x. A NaN counts
+        // as different; setting the last bit leaves it a NaN.
         const auto larger = hn::IfThenElseZero(hn::Gt(hn::Abs(y.v), hn::Abs(x.v)), hn::Set(wide, 2.0));
         return F64(hn::Add(larger, hn::IfThenZeroElse(hn::Eq(y.v, x.v), hn::Set(wide, 1.0))));
     };

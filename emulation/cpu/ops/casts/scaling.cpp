@@ -30,8 +30,8 @@ struct Groups {
     }
 };
 
-/// A rectangle of the tensor. It begins in row `group_row` of the grid of groups. It covers several rows of this grid
-/// only if a group is one row high.
+/// A rectangle of the tensor. Its first element is in row `group_row` of the grid of groups. Only if groups are one row
+/// high can the rectangle cover several rows of the grid.
 struct Part {
     std::int64_t group_row, first_row, last_row, first_column, last_column;
     std::int64_t size() const { return (last_row - first_row) * (last_column - first_column); }
@@ -40,7 +40,7 @@ struct Part {
 /// Divides the tensor into parts that consist of whole groups.
 std::vector<Part> parts_of_groups(const Groups& g) {
     std::vector<Part> parts;
-    // If each column is a group, largest() reads up to 64 columns at a time, so a part gets at least 64 columns.
+    // Parts have at least 64 columns, because largest() reads up to 64 columns at a time if groups are one column wide.
     const std::int64_t wanted = max_of(task_elements / max_of(g.block_rows, std::int64_t{1}), std::int64_t{64});
     const std::int64_t step =
         max_of((wanted + g.block_columns - 1) / g.block_columns, std::int64_t{1}) * g.block_columns;
@@ -59,7 +59,7 @@ std::vector<Part> parts_of_memory(const Groups& g) {
     constexpr std::int64_t most = 4096;
     std::vector<Part> parts;
     const std::int64_t high = max_of(most / max_of(g.columns, std::int64_t{1}), std::int64_t{1});
-    // If a group is one row high, several rows of groups form one part, because their scales are also contiguous.
+    // If groups are one row high, a part may have several rows of groups, whose scales are also contiguous.
     const std::int64_t joined = g.block_rows == 1 ? high : 1;
     for (std::int64_t i = 0; i < g.down; i += joined) {
         const std::int64_t end = min_of((i + joined) * g.block_rows, g.rows);
@@ -91,7 +91,9 @@ ScaledResult scaled_cast(Simd simd, ThreadPool& pool, const float* in, float* ou
     const auto count = static_cast<std::size_t>(g.down * g.across);
     const ScalingKernels& kernels = scaling_kernels(simd);
     thread_local Scratch of_thread;
-    Scratch& scratch = of_thread;  // the calling thread's, shared by all threads that run parts
+    // Through this reference, the threads of the pool use the memory of the calling thread. They would use their own
+    // memory if they named `of_thread`.
+    Scratch& scratch = of_thread;
     scratch.amax.resize(count);
     scratch.encode.resize(count);
     const auto each_part = [&](const std::vector<Part>& parts, const auto& f) {

@@ -24,7 +24,8 @@ HWY_INLINE I32 magnitude(I32 x) {
 
 HWY_INLINE I32 larger(I32 a, I32 b) { return I32(hn::Max(a.v, b.v)); }
 
-/// Calls f(first, count) for vectors of [0, n).
+/// Divides [0, n) into vectors and calls f(first, count) for each. Only the last vector may have fewer elements than
+/// lanes.
 template <class Function>
 HWY_INLINE void each_vector(std::int64_t n, const Function& f) {
     std::int64_t i = 0;
@@ -32,8 +33,8 @@ HWY_INLINE void each_vector(std::int64_t n, const Function& f) {
     if (i < n) f(i, static_cast<std::size_t>(n - i));
 }
 
-/// Finds the largest magnitude of each column over all rows, for blocks that are one column wide. Reads `vectors`
-/// adjacent vectors of columns. The last vector has `count` columns.
+/// Finds the largest magnitude of each column over all rows, for blocks that are one column wide. The columns fill
+/// `vectors` adjacent vectors, and the last of these vectors has only `count` columns.
 template <bool ignore_nan, int vectors>
 HWY_INLINE void largest_of_columns(const std::int32_t* bits, std::int64_t rows, std::int64_t ld, std::size_t count,
                                    std::int32_t* out) {
@@ -167,7 +168,7 @@ void define_multiply(const ScaledRows& in, const float* scales, std::int64_t ste
     }
 }
 
-/// Returns null, so that the definition casts the products.
+/// Returns null: the scalar table has no kernel that casts in the same pass. scaled_cast() then casts in a second pass.
 ScalingKernels::Cast no_cast_kernel(const CastPlan&) { return nullptr; }
 
 const ScalingKernels& definitions() {

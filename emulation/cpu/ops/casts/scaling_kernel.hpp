@@ -26,8 +26,8 @@ struct ScalingKernels {
     using Cast = void (*)(const CastPlan& plan, const ScaledRows& in, const float* scales, std::int64_t step,
                           std::int64_t block, float* out);
     /// Returns a kernel that multiplies and casts the products in one pass, or null if it does not support the plan.
-    /// The plan's encode_scale must not be 1, because the kernel makes NaNs canonical only for plans with a scale. The
-    /// value of encode_scale is not used.
+    /// The plan's encode_scale is not used as a scale. But it must not be 1, because the kernel makes NaNs canonical
+    /// only for plans whose encode_scale differs from 1.
     Cast (*cast)(const CastPlan& plan);
 };
 

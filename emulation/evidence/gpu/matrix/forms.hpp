@@ -55,8 +55,9 @@ constexpr const char* name_of(PtxType type) {
     return names[static_cast<int>(type)];
 }
 
-/// One form of an instruction d = a b + c: a [m, k], b [k, n], c and d [m, n]. `chain` instructions run one after the
-/// other. Each instruction takes the d of the previous instruction as its c and adds the next k products.
+/// One form of a matrix instruction, that is, its shape, types and other properties. The instruction computes d = a b +
+/// c with a [m, k], b [k, n], c and d [m, n]. The form runs `chain` such instructions one after the other. Each one
+/// takes the d of the previous instruction as its c and adds the next k products.
 struct InstructionForm {
     Unit unit = Unit::mma;
     int m = 16, n = 8, k = 16;
@@ -72,11 +73,12 @@ struct InstructionForm {
     int chain = 1;  ///< number of instructions; for wgmma, all are in one commit group
 
     MACHEPS_HD constexpr int products() const { return chain * k; }
-    /// Returns the number of bytes in a row of one instruction's a: 16, 32 or more.
+    /// Returns the number of bytes in a row of the operand a of one instruction, which is at least 16.
     MACHEPS_HD constexpr int row_bytes() const { return k * bytes_of(a); }
     constexpr bool operator==(const InstructionForm&) const = default;
 
-    /// Returns whether this is a plain form, without any of the properties of variants.
+    /// Returns whether this form is plain: a single instruction that uses none of the options of wgmma above. All other
+    /// forms are called variants.
     MACHEPS_HD constexpr bool is_plain() const {
         return chain == 1 && !a_in_registers && !negates_a && !negates_b && !transposes_a && !transposes_b &&
                !ignores_addend;
@@ -158,7 +160,7 @@ constexpr void add_mma(FormList& list) {
     }
     add(8, 4, T::f64, T::f64, T::f64);
     for (const int k : {4, 8, 16}) add(16, k, T::f64, T::f64, T::f64);
-    // Chains, in which the accumulators stay in their registers.
+    // Chains of instructions. The accumulators stay in their registers from one instruction to the next.
     for (const int chain : {2, 4, 8}) {
         for (const T d : {T::f32, T::f16}) {
             list.add({.k = 16, .d = d, .chain = chain});
@@ -234,7 +236,7 @@ constexpr const InstructionForm& instruction_form(int index) {
     return instruction_form_list.forms[static_cast<std::size_t>(index)];
 }
 
-/// Returns the index of the first form that uses the same inline assembly.
+/// Returns the index of the first form that uses the same inline assembly as form number `index`.
 constexpr int ptx_index(int index) {
     const InstructionForm wanted = instruction_form(index).ptx();
     for (int i = 0; i < instruction_forms; ++i) {

@@ -68,7 +68,8 @@ __device__ void run_wgmma(Registers<index>& r, std::uint64_t a, std::uint64_t b,
     ptx::begin_group();
 #pragma unroll
     for (int step = 0; step < chain; ++step) {
-        // Descriptors count in units of 16 bytes. Along k, one instruction reads two core matrices.
+        // Each instruction reads two core matrices along k, so the start addresses advance by this distance. In a
+        // descriptor, they are in units of 16 bytes.
         const std::uint64_t a_step = a + static_cast<std::uint64_t>(step * 2 * k_stride(f.m) >> 4),
                             b_step = b + static_cast<std::uint64_t>(step * 2 * k_stride(f.n) >> 4);
         const int scale = step == 0 ? scale_d : 1;
@@ -92,8 +93,8 @@ __device__ void run_wgmma(Registers<index>& r, std::uint64_t a, std::uint64_t b,
     run_wgmma<index, 1>(r, a, b, scale_d);
 }
 #else
-/// Returns the code of element (row, k) in shared memory. Finds it through the matrix descriptor, as wgmma does: first
-/// the core matrix by its two strides, then the line and the byte in the line.
+/// Returns the code of element (row, k) in shared memory. Locates it as wgmma does: the two strides in the matrix
+/// descriptor give the core matrix; then follow the line in the core matrix and the byte in the line.
 inline std::uint64_t described_code(const std::byte* shared, std::uint64_t descriptor, int row, int k, int bytes,
                                     bool transposed) {
     const auto field = [&](int shift) { return static_cast<std::size_t>(descriptor >> shift & 0x3fff) * 16; };

@@ -2,8 +2,8 @@
 // Layouts of the operands of matrix instructions:
 // - registers: (thread, register) -> (row, column)
 // - shared memory of wgmma: (row, k) -> offset, and the matrix descriptor
-// Source: the figures of each shape in PTX ISA 9.0. A register holds one word: 32 bits, or one fp64 number. If elements
-// are counted in words, the layouts are the same for all types.
+// Source: the figures of each shape in PTX ISA 9.0. A register holds one word: 32 bits, or one fp64 number. The layouts
+// of a and b count in words instead of elements, and are therefore the same for all types.
 #pragma once
 #include "emulation/evidence/gpu/matrix/forms.hpp"
 
@@ -14,9 +14,9 @@ struct WordPlace {
     int row, word;
 };
 
-/// Returns the place in operand a of register `r` of a thread in the warp (mma) or the warpgroup (wgmma with a in
-/// registers). Within the 16 rows of a warp, registers alternate between rows g and g + 8, where g = lane / 4. Shapes
-/// with m = 8 have only row g.
+/// Returns the place of a thread's register `r` in operand a. `thread` is the number of the thread in its warp (mma) or
+/// its warpgroup (wgmma with a in registers). Within the 16 rows of a warp, registers alternate between rows g and g +
+/// 8, where g = lane / 4. Shapes with m = 8 have only row g.
 MACHEPS_HD constexpr WordPlace a_place(int m, int thread, int r) {
     const int lane = thread % 32, group = lane / 4, word = lane % 4;
     if (m == 8) return {group, word + 4 * r};
@@ -45,7 +45,7 @@ inline constexpr int core_bytes = 128, line_bytes = 16;
 /// Returns the number of bytes from one core matrix to the next along k, for an operand of `rows` rows.
 MACHEPS_HD constexpr int k_stride(int rows) { return rows / 8 * core_bytes; }
 
-/// Returns the offset of element (row, k) of an operand with `rows` rows (a: m, b: n).
+/// Returns the offset of element (row, k) in bytes. The operand has `rows` rows, which is m for a and n for b.
 MACHEPS_HD constexpr int shared_offset(int rows, int row, int k, int element_bytes, bool transposed) {
     if (transposed) return k / 8 * k_stride(rows) + row / 8 * core_bytes + k % 8 * line_bytes + row % 8 * element_bytes;
     const int byte = k * element_bytes;

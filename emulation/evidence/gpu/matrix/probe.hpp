@@ -27,9 +27,11 @@ struct InstructionTarget {
 
 /// Limits on the work of a probe.
 struct InstructionEffort {
-    std::int64_t outputs = std::int64_t{1} << 20;  ///< maximum number per kernel launch
-    std::uint64_t max_tiles = ~std::uint64_t{0};   ///< maximum number per class of operands
-    int candidate_tiles = 128, candidates = 1024;  ///< maximum numbers per class, kept for a trace
+    std::int64_t outputs = std::int64_t{1} << 20;  ///< maximum number of outputs per kernel launch
+    std::uint64_t max_tiles = ~std::uint64_t{0};   ///< maximum number of tiles per class of operands
+    /// Number of outputs per class that become candidates for a trace, and the number of tiles that they come from. In
+    /// some classes, both are four times as large.
+    int candidate_tiles = 128, candidates = 1024;
 };
 
 namespace detail {
@@ -125,9 +127,9 @@ class InstructionProbe {
         const auto model = [&](const SumRule& rule) {
             return reference_output(data, rule, a.data(), b.data(), question.c);
         };
-        if (options.fault) {  // use a wrong model that these operands refute
+        if (options.fault) {  // use a wrong model that gives another result for these operands
             std::vector<SumRule> wrong{data.rule, data.truth};
-            wrong[1].model = SumModel::pairwise;  // does not apply to single instructions: gives d = c
+            wrong[1].model = SumModel::pairwise;  // instructions do not have this model; the definition gives d = c
             for (const evidence::Mutant& mutant : evidence::mutants(data.truth, data.form.k))
                 wrong.push_back(mutant.rule);
             for (const SumRule& rule : wrong) {
@@ -213,7 +215,8 @@ class InstructionProbe {
         data.shape = evidence::operand_shape(form.m, form.n, form.k, form.chain, format_of(form.a), format_of(form.b),
                                              data.rule, site_id(form.name()));
         if (options.fault) {
-            // Results that are rounded to another width are wrong in every class of operands.
+            // The fault is a model that rounds results to another width. It gives wrong results in every class of
+            // operands.
             data.rule.delivery = bytes_of(form.d) == 4 ? Delivery::bf16_nearest_even : Delivery::fp32_nearest_even;
         }
         return data;
@@ -244,7 +247,7 @@ class InstructionProbe {
             device_->clear(store.d.data(), detail::TileStore<Device>::size(count, data.d_bytes()));
             execute_instruction(*device_, index, data, count, store.memory());
             const OutputComparison none;
-            device_->copy_in(found, &none, sizeof none);  // waits, so an error of the instruction is reported here
+            device_->copy_in(found, &none, sizeof none);  // waits for the kernel, so that its errors are reported here
             compare_outputs(*device_, data, count, store.memory(), found);
             OutputComparison comparison;
             device_->copy_out(&comparison, found, sizeof comparison);
@@ -336,7 +339,8 @@ class InstructionProbe {
         for (const evidence::TraceRow& row : candidates.rows) capture.lines += row_text(candidates.form, row) + '\n';
         return capture;
     }
-    /// Adds outputs to the candidates for a trace. They are spread evenly over the tiles of the first launch.
+    /// Adds outputs to the candidates for a trace. The outputs added are spread evenly over the tiles of the first
+    /// launch.
     void keep(const FormData& data, evidence::OperandClass cls, const detail::TileStore<Device>& store,
               std::int64_t tiles, std::vector<evidence::TraceRow>& candidates) const {
         // In these classes, some wrong models differ only on rare operands, so keep four times as many outputs.
@@ -364,7 +368,7 @@ class InstructionProbe {
 };
 
 /// Returns two groups: one with a probe per instruction form, and one with a probe per question. The first probe that
-/// runs calls `make`; all later probes use the same result.
+/// runs calls `make` to create the InstructionProbe, and all later probes use the same object.
 template <class Device>
 std::vector<evidence::ProbeGroup> instruction_probe_groups(
     std::function<std::unique_ptr<InstructionProbe<Device>>()> make) {

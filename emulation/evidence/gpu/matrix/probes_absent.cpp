@@ -9,7 +9,8 @@
 
 namespace macheps::evidence {
 
-/// Returns a group whose list of instructions is still empty. Running one of its probes throws Error (no_device).
+/// Returns a group of probes with an empty list of instructions, which the caller fills. Running one of the probes
+/// throws Error (no_device).
 static evidence::ProbeGroup absent_group(const char* kind, int device) {
     const auto none = [device](const std::string&, double, const evidence::ProbeOptions&, const evidence::ProbeSink&) {
         (void)gpu::device_info(device);

@@ -31,8 +31,8 @@ struct Mma {
     }
 };
 
-/// Computes d = a b + d, or d = a b if `scale_d` is 0. Operands a and b are in shared memory, at the places that two
-/// descriptors give.
+/// Computes d = a b + d, or d = a b if `scale_d` is 0. Operands a and b are in shared memory. Each is located by a
+/// matrix descriptor.
 template <int n, int k, PtxType a, PtxType b, PtxType d>
 struct Wgmma {
     template <int scale_a, int scale_b, int transpose_a, int transpose_b, class D>
@@ -128,8 +128,8 @@ MACHEPS_MMA(16, 16, f64, f64, f64, 8, 4, 4, l)
 #endif
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-// MACHEPS_NAMES_n is the operand list of n registers in the assembly text. MACHEPS_REGISTERS_n is the list of their
-// constraints.
+// MACHEPS_NAMES_n is the list of n registers as it appears in the assembly text. MACHEPS_REGISTERS_n is the list of the
+// constraints that bind these registers to d[0] .. d[n - 1].
 #define MACHEPS_NAMES_2 "{%0, %1}"
 #define MACHEPS_REGISTERS_2 "+r"(d[0]), "+r"(d[1])
 #define MACHEPS_NAMES_4 "{%0, %1, %2, %3}"
@@ -189,8 +189,9 @@ MACHEPS_MMA(16, 16, f64, f64, f64, 8, 4, 4, l)
     "+r"(d[117]), "+r"(d[118]), "+r"(d[119]), "+r"(d[120]), "+r"(d[121]), "+r"(d[122]), "+r"(d[123]), \
     "+r"(d[124]), "+r"(d[125]), "+r"(d[126]), "+r"(d[127])
 
-// P0, P1, ... are the numbers of the operands after the registers of d. The suffix _2 is for types of 2 bytes, whose
-// operands can be transposed. RS means that a is in registers.
+// Operands of the assembly are numbered, beginning with the registers of d. P0, P1, ... are the numbers of the operands
+// after these registers. Macros with the suffix _2 are for types of 2 bytes, whose operands can be transposed. RS means
+// that a is in registers.
 #define MACHEPS_WGMMA_TEXT(N, K, A, B, D) "wgmma.mma_async.sync.aligned.m64n" #N "k" #K "." #D "." #A "." #B " "
 #define MACHEPS_WGMMA(N, K, A, B, D, R, P0, P1, P2, P3, P4) \
     template <> \

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Questions about matrix units on which published sources disagree. Each question consists of operands for which the
-// possible answers give different results, and of the SumRule field that each result determines. Host only.
+// Questions about matrix units on which published sources disagree. A question has operands for which the possible
+// answers give different results. Each result comes with its meaning, in most cases the value of a field of SumRule.
+// Host only.
 #pragma once
 #include "emulation/evidence/gpu/matrix/forms.hpp"
 
@@ -37,16 +38,16 @@ inline constexpr const char *mma_bf16 = "mma.m16n8k16.f32.bf16.bf16.f32", *wgmma
                             *mma_tf32 = "mma.m16n8k8.f32.tf32.tf32.f32", *wgmma_tf32 = "wgmma.m64n8k8.f32.tf32.tf32",
                             *mma_fp8 = "mma.m16n8k32.f32.e4m3.e4m3.f32", *wgmma_fp8 = "wgmma.m64n8k32.f32.e4m3.e4m3";
 
-/// Adds the questions about small products and zeros: which exponent a zero operand has, and which small products are
-/// lost next to it.
+/// Adds the questions about small products and zeros: with which exponent a zero operand enters the alignment of a sum,
+/// and which small products are lost in a sum with a zero operand.
 inline void ask_of_zero_exponents(std::vector<Question>& all) {
     for (const char* form : {mma_bf16, wgmma_bf16}) {
         all.push_back({"P1",
                        form,
-                       "does a product with a zero factor count for the largest exponent",
+                       "does a product with a zero factor affect the largest exponent",
                        {{0, 0, 0x7f00}, {1, 0x3f80, 0x3080}},
                        0,
-                       {{0x30800000, "zero_factor_counts = false: it does not count"},
+                       {{0x30800000, "zero_factor_counts = false: it does not"},
                         {0, "zero_factor_counts = true: a zero operand has exponent -126"}}});
         Question sum{"P2a",
                      form,
@@ -62,7 +63,7 @@ inline void ask_of_zero_exponents(std::vector<Question>& all) {
             all.push_back(
                 {std::string("P2b.") + std::to_string(t),
                  form,
-                 std::string("is -2^-") + std::to_string(t) + " lost next to 2^-149 and a zero addend",
+                 std::string("is -2^-") + std::to_string(t) + " lost when added to 2^-149 and a zero addend",
                  {{0, 0x3400, 0x0080}, {1, small, 0x0080}},
                  0,
                  {{0, t == 159 ? "zero_exponent = -134 or none: the term counts, and one unit is cut off"
@@ -71,7 +72,7 @@ inline void ask_of_zero_exponents(std::vector<Question>& all) {
         }
         all.push_back({"P6",
                        form,
-                       "which zero results from a negative sum that underflows",
+                       "does a negative sum that underflows become +0 or -0",
                        {{0, 0x9a00, 0x1980}},
                        0,
                        {{0x80000000, "underflow_keeps_sign = true: -0"}, {0, "underflow_keeps_sign = false: +0"}}});
@@ -87,7 +88,8 @@ inline void ask_of_fp16_results(std::vector<Question>& all) {
             all.push_back(
                 {std::string(form == mma_half ? "P3." : "P3w.") + std::to_string(t),
                  form,
-                 std::string("is 2^-") + std::to_string(t) + " lost next to 2^-25 and a zero addend (a tie of fp16)",
+                 std::string("is 2^-") + std::to_string(t) +
+                     " lost when added to 2^-25 and a zero addend (a tie in fp16)",
                  {{0, 0x1000, 0x0400}, {1, small, 0x0001}},
                  0,
                  {{1, std::string("zero_exponent <= ") + std::to_string(25 - t) + ": the term breaks the tie"},
@@ -101,7 +103,7 @@ inline void ask_of_fp16_results(std::vector<Question>& all) {
                        {{0, 0x1000, 0x0400}, {1, 0x0010, 0x0008}},
                        2,
                        {{2, "normalises_addend = false: -14, the smallest of fp16"},
-                        {3, "normalises_addend = true: that of its leading bit"}}});
+                        {3, "normalises_addend = true: the exponent of its leading bit"}}});
     }
 }
 
@@ -116,20 +118,20 @@ inline void ask_of_zero_sums(std::vector<Question>& all) {
          {Zeros{mma_bf16, 0x8000, 0x3f80, 0x80000000, 16}, Zeros{mma_half, 0x8000, 0x3c00, 0x8000, 16},
           Zeros{wgmma_bf16, 0x8000, 0x3f80, 0x80000000, 16}, Zeros{wgmma_half, 0x8000, 0x3c00, 0x8000, 16},
           Zeros{wgmma_fp8, 0x80, 0x38, 0x80000000, 32}, Zeros{mma_fp8, 0x80, 0x38, 0x80000000, 32}}) {
-        Question zeros{"P5", z.form, "which sign has a sum if all its terms are -0",
+        Question zeros{"P5", z.form, "what sign does a sum have if all its terms are -0",
                        {},   z.c,    {{0, "zeros_keep_sign = false: +0"}, {z.c, "zeros_keep_sign = true: -0"}}};
         for (int k = 0; k < z.k; ++k) zeros.terms.push_back({k, z.minus, z.one});
         all.push_back(zeros);
     }
 }
 
-/// Adds the questions about the container bits of a tf32 operand that are read, and about how an fp8 unit changes an
-/// addend.
+/// Adds a question about which container bits of a tf32 operand are read, and questions about how an fp8 unit changes
+/// an addend.
 inline void ask_of_operands_and_addends(std::vector<Question>& all) {
     for (const char* form : {mma_tf32, wgmma_tf32}) {
         all.push_back({"P7",
                        form,
-                       "how is a NaN of tf32 read if its payload is only in the 13 unused bits",
+                       "how is a tf32 NaN read if its payload is only in the 13 unused bits",
                        {{0, 0x7f800001, 0x3f800000}},
                        0,
                        {{0x7f800000, "as an infinity: the unused bits are cut off first"},
@@ -143,7 +145,7 @@ inline void ask_of_operands_and_addends(std::vector<Question>& all) {
                    {{0x3f800000, "delivery = E8M13: yes"}, {0x3f8003ff, "no, it is unchanged"}}});
     all.push_back({"P8.zero",
                    wgmma_fp8,
-                   "which zero results from an addend of -0 when all products are zero",
+                   "does an addend of -0 become +0 or stay -0 when all products are zero",
                    {},
                    0x80000000,
                    {{0, "zeros_keep_sign = false: +0"}, {0x80000000, "zeros_keep_sign = true: -0"}}});
@@ -166,13 +168,13 @@ inline void ask_of_negation_and_payloads(std::vector<Question>& all) {
                    {{0x7fffffff, "the canonical NaN"}, {0xffffffff, "the canonical NaN with a negative sign"}}});
     all.push_back({"P9.zero",
                    negated,
-                   "which zero results from a negated zero and an addend of -0",
+                   "does a negated zero plus an addend of -0 give +0 or -0",
                    {{0, 0, 0x3c00}},
                    0x80000000,
                    {{0, "zeros_keep_sign = false: +0"}, {0x80000000, "zeros_keep_sign = true: -0"}}});
     Question payload{"P10",
                      "mma.m8n8k4.f64.f64.f64.f64",
-                     "which payload does a NaN of fp64 have",
+                     "which payload does an fp64 NaN have",
                      {{0, 0x7ff8000000000123, 0x3ff0000000000000}},
                      0,
                      {}};

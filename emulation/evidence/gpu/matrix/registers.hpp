@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The registers of a warp (mma) or a warpgroup (wgmma): how many an instruction form has, and how they are loaded and
-// stored. On the host, also gathers the registers of all threads into matrices.
+// stored. On the host, this file also gathers the registers of all threads into matrices.
 #pragma once
 #include "emulation/evidence/gpu/matrix/layout.hpp"
 #include "emulation/evidence/gpu/matrix/tiles.hpp"
@@ -18,7 +18,7 @@ struct FormAt {
     static constexpr bool is_wide = form.d == PtxType::f64;
     using Word = std::conditional_t<is_wide, unsigned long long, unsigned>;
     static constexpr int word_bytes = sizeof(Word);
-    static constexpr int k_words = form.row_bytes() / word_bytes;   ///< words in a row of one instruction
+    static constexpr int k_words = form.row_bytes() / word_bytes;   ///< words in a row of one instruction's a
     static constexpr int per_word = word_bytes / bytes_of(form.d);  ///< accumulators in a register
     static constexpr int threads = form.unit == Unit::mma ? 32 : 128;
     static constexpr int d_words = form.m * form.n / threads / per_word;

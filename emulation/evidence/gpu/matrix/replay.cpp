@@ -18,7 +18,7 @@ namespace {
 using evidence::bad_json_lines;
 using evidence::json_field;
 
-/// Returns the likely causes if outputs of this variant differ and outputs of the plain form do not.
+/// Returns the likely causes if outputs of this variant differ from the model, but outputs of the plain form do not.
 std::string cause_of(const InstructionForm& form) {
     std::string text;
     const auto add = [&](bool is_so, const char* words) {
@@ -31,7 +31,7 @@ std::string cause_of(const InstructionForm& form) {
     add(form.a_in_registers, "the registers of operand a");
     add(form.negates_a || form.negates_b, "the negation of an operand");
     add(form.ignores_addend, "the ignored addend");
-    add(form.n > 8, "strides of forms wider than 8 columns");
+    add(form.n > 8, "strides of instruction shapes with more than 8 columns");
     return text.empty() ? "no cause is specific to this variant" : text;
 }
 
@@ -44,7 +44,8 @@ std::uint64_t code_in(const Json& value, const std::string& where) {
     return code;
 }
 
-/// Returns the codes of one operand of a row, in the layout that reference_output() reads.
+/// Returns the codes of the operand that the JSON object `row` stores under `key`, in the layout that
+/// reference_output() reads.
 std::vector<std::byte> codes_in(const Json& row, const char* key, int count, int bytes, const std::string& where) {
     const Json* found = row.find(key);
     if (found == nullptr || !found->is_array() || static_cast<int>(found->size()) != count)

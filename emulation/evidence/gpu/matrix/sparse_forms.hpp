@@ -22,7 +22,7 @@ inline constexpr int sparse_forms = [] {
     for (int i = 0; i < instruction_forms; ++i) count += has_sparse(instruction_form(i));
     return count;
 }();
-/// Indices, in instruction_form_list, of the dense forms to which a sparse form corresponds.
+/// Dense forms that have a corresponding sparse form, as indices of instruction_form_list.
 inline constexpr auto sparse_form_list = [] {
     std::array<int, sparse_forms> list{};
     std::size_t count = 0;
@@ -38,7 +38,7 @@ constexpr const InstructionForm& dense_form(int index) {
 
 /// Returns `mma.sp` or `wgmma.sp`.
 inline std::string sparse_instruction(const InstructionForm& dense) { return dense.instruction() + ".sp"; }
-/// Returns the qualifier: `m16n8k32.f32.f16.f16.f32`. As in PTX, its k is that of the sparse instruction.
+/// Returns the qualifier: `m16n8k32.f32.f16.f16.f32`. As in PTX, its k is the k of the sparse instruction.
 inline std::string sparse_qualifier(InstructionForm dense) {
     dense.k *= 2;
     return dense.qualifier();
@@ -54,21 +54,22 @@ inline std::string sparse_sass(const InstructionForm& dense) {
     return text.insert(text.find("MMA") + 3, ".SP");
 }
 
-/// Returns the number of ways to choose two of four products, or one of two for elements of four bytes.
+/// Returns the number of metadata patterns. A pattern selects two of four products (six ways), or one of two products
+/// if elements have four bytes (two ways).
 MACHEPS_HD constexpr int sparse_patterns(PtxType a) { return bytes_of(a) == 4 ? 2 : 6; }
 
-/// Returns the metadata of pattern `number` modulo sparse_patterns(a). All groups of four bits in the word are equal,
-/// so it does not matter which thread provides the metadata of which row. Pattern sparse_patterns(a) - 1 - number
-/// selects the other half.
+/// Returns the metadata word of pattern number (`number` modulo sparse_patterns(a)). All groups of four bits in the
+/// word are equal, so it does not matter which thread provides the metadata of which row. The products that this
+/// pattern leaves out are those that pattern sparse_patterns(a) - 1 - number selects.
 MACHEPS_HD constexpr std::uint32_t sparse_metadata(PtxType a, std::uint64_t number) {
     const auto count = static_cast<std::uint64_t>(sparse_patterns(a));
-    // Pairs of 2-bit positions, the lower one first: (0,1) (0,2) (0,3) (1,2) (1,3) (2,3). For tf32, positions are
-    // halves of elements: (0,1) or (2,3).
+    // Every four bits hold the 2-bit positions of the two selected elements, the lower position first: (0,1) (0,2)
+    // (0,3) (1,2) (1,3) (2,3). In tf32, the positions (0,1) select the first of two elements and (2,3) the second.
     const std::uint32_t bits = count == 2 ? 0xe4u : 0xed9c84u;
     return (bits >> 4 * (number % count) & 15u) * 0x11111111u;
 }
 
-/// Returns the index, among all products, of element `i` of a row of a.
+/// Returns the index k of the product, selected or not, to which element `i` of a row of a belongs.
 MACHEPS_HD constexpr int chosen_product(PtxType a, std::uint32_t metadata, int i) {
     if (bytes_of(a) == 4) return 2 * i + static_cast<int>(metadata >> 4 * (i % 8) >> 1 & 1u);
     return i / 2 * 4 + static_cast<int>(metadata >> (4 * (i / 2 % 8) + 2 * (i % 2)) & 3u);

@@ -12,9 +12,9 @@
 
 namespace macheps::evidence {
 
-/// Makes all products of tiles first, first + 1, ... from the selected products in `chosen`. The elements that are not
-/// selected are zeros in `all.a`, and random numbers of the same class in `all.b`. Tile number t uses metadata pattern
-/// t + shift.
+/// Makes the operands of all products of tiles first, first + 1, ... It copies the operands of the selected products
+/// from `chosen` to `all`. The other elements become zeros in `all.a` and random numbers of the same class in `all.b`.
+/// Tile number t uses metadata pattern t + shift.
 /// Shapes per tile: chosen.a [m, k] and chosen.b [k, n]; all.a [m, 2 k] and all.b [2 k, n]; k: data.form.k.
 template <class Device>
 void spread_operands(Device& device, const FormData& data, evidence::OperandClass cls, std::uint64_t seed,

@@ -23,7 +23,7 @@ class SparseProbe : InstructionProbe<Device> {
     using Base::Base;
 
     /// Runs all classes of operands on sparse form number `index`. With options.fault, the operands are arranged for
-    /// another pattern than the metadata encodes, so outputs must differ. Throws Error if the device fails.
+    /// another pattern than the metadata gives, so that outputs must differ. Throws Error if the device fails.
     void run_form(int index, double seconds, const evidence::ProbeOptions& options, const evidence::ProbeSink& sink) {
         const InstructionForm& dense = dense_form(index);
         evidence::ProbeOptions right = options;
@@ -100,7 +100,7 @@ class SparseProbe : InstructionProbe<Device> {
         };
         row.mismatches = row.trials - as_one;
         row.verdict = row.mismatches == 0 ? evidence::Verdict::equal : evidence::Verdict::differs;
-        row.note = "equal to dense over the selected products: " + of_all(as_one) +
+        row.note = "equal to one dense step over the selected products: " + of_all(as_one) +
                    "; equal to two dense steps over all products: " + of_all(as_two);
         row.seconds = this->since(start);
         sink(row);

@@ -70,8 +70,8 @@ MACHEPS_SPARSE_MMA(32, 64, e5m2, e5m2, f32, 4, 4, 4)
 #endif
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-// Operands after the metadata: the sparsity selector, scale-d and the signs of a and b. Types of 2 bytes (k = 32) also
-// have two operands for the transposition of a and b.
+// The end of the assembly text, with the operands that follow the metadata: the sparsity selector, scale-d and the
+// signs of a and b. Types of 2 bytes (k = 32) also have two operands for the transposition of a and b.
 #define MACHEPS_SPARSE_WGMMA_TAIL_16 ", 0, 1, 1, 1;"
 #define MACHEPS_SPARSE_WGMMA_TAIL_32 ", 0, 1, 1, 1, 0, 0;"
 #define MACHEPS_SPARSE_WGMMA_TAIL_64 ", 0, 1, 1, 1;"

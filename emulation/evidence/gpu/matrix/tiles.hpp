@@ -12,8 +12,8 @@ namespace macheps::evidence {
 struct FormData {
     InstructionForm form{};
     evidence::OperandShape shape{};
-    SumRule rule{};              ///< the model that results are compared with
-    SumRule truth{};             ///< the right model; the host emulates the instruction with it
+    SumRule rule{};              ///< the model that results are compared with; wrong if a fault is requested
+    SumRule truth{};             ///< the right model, by which the host emulates the instruction
     bool canonical_nan = false;  ///< a NaN result must have the model's bits
 
     MACHEPS_HD constexpr int a_bytes() const { return form.m * form.products() * bytes_of(form.a); }

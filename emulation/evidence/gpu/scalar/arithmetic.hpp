@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Probe of one arithmetic operation of the device. It compares the results with the correctly rounded ones.
+// Probe of one arithmetic operation of the device. It compares the device's results with correctly rounded results.
 #pragma once
 #include "core/ulp.hpp"
 #include "emulation/evidence/gpu/scalar/arithmetic_model.hpp"
@@ -14,7 +14,7 @@ namespace macheps::evidence {
 
 namespace detail {
 
-/// Operands, converted to the types that the functions of the CUDA toolkit take.
+/// Codes of the operands a, b and c. The functions convert them to the types that the CUDA toolkit's functions take.
 struct ArithmeticInput {
     std::uint64_t a, b, c;
 
@@ -82,8 +82,8 @@ T native(const ArithmeticRow& row, T a, T b, T c) {
 }
 
 /// Returns whether the magnitude of a * b (or a * b + c) is below 2^-126 after rounding with an unbounded exponent.
-/// Returns false for other operations. The value is computed 2^64 times as large, so that the exponents of fp32
-/// suffice.
+/// Returns false for other operations. The computation multiplies the value by 2^64, so that it does not underflow in
+/// fp32.
 inline bool is_tiny(const ArithmeticRow& row, float a, float b, float c) {
     if (row.operation != Operation::mul && row.operation != Operation::fma) return false;
     const float small = std::fabs(a) < std::fabs(b) ? a : b, large = std::fabs(a) < std::fabs(b) ? b : a;
@@ -92,7 +92,7 @@ inline bool is_tiny(const ArithmeticRow& row, float a, float b, float c) {
 }
 
 /// Computes one element on the host. fp32 and fp64 use the processor's arithmetic. fp16 and bf16 use the toolkit's host
-/// functions, and the model for fma.
+/// functions for + - * /, and the model for all other operations.
 inline std::uint64_t arithmetic_on_host(const ArithmeticRow& row, std::uint64_t a, std::uint64_t b, std::uint64_t c) {
     const Format f = row.format;
     if (row.variant == Variant::ftz) a = flush(f, a), b = flush(f, b), c = flush(f, c);
@@ -130,7 +130,8 @@ inline std::uint64_t arithmetic_on_host(const ArithmeticRow& row, std::uint64_t 
 MACHEPS_KERNEL inline bool arithmetic_by_hardware(const ArithmeticRow& row, std::uint64_t a, std::uint64_t b,
                                                   std::uint64_t c, std::uint64_t& result) {
 #if !defined(__CUDACC__)
-    const ArithmeticRow& own = arithmetic_rows[static_cast<std::size_t>(row.id)];  // original row: tests change `row`
+    // Uses the row of the table, because tests pass a changed `row`.
+    const ArithmeticRow& own = arithmetic_rows[static_cast<std::size_t>(row.id)];
     result = own.elements == Elements::one ? arithmetic_on_host(own, a, b, c)
                                            : arithmetic_on_host(own, a & 0xffff, b & 0xffff, c & 0xffff) |
                                                  arithmetic_on_host(own, a >> 16, b >> 16, c >> 16) << 16;
@@ -180,7 +181,7 @@ struct ArithmeticProbe {
         const bool two = row.elements == Elements::two;
         const auto [x, y] = arithmetic_operands(row, seed, index);
         Trial trial;
-        trial.a = x.a | y.a << 16;  // y is zero if there is only one element
+        trial.a = x.a | y.a << 16;  // y is zero unless the operand is a pair
         trial.b = x.b | y.b << 16;
         trial.c = x.c | y.c << 16;
         trial.offered = detail::arithmetic_by_hardware(row, trial.a, trial.b, trial.c, trial.got);

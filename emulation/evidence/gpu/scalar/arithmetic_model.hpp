@@ -18,8 +18,8 @@ enum class Arithmetic : std::uint8_t {
 /// - `ftz`: subnormal operands become zeros with the same sign. Results that are below 2^-126 after rounding with an
 ///   unbounded exponent also become zeros. So a product just below 2^-126 is flushed even if it would round to 2^-126
 ///   as a subnormal number. The results of fma.rn.ftz on an H100 (docs/gpu.md) rule out a test for tiny results before
-///   rounding. The recorded operands of mul.rn.ftz do not distinguish a test before rounding from one after it. For
-///   sums, quotients and roots, these tests never differ.
+///   rounding. The recorded operands of mul.rn.ftz do not distinguish a test before rounding from a test after
+///   rounding. For sums, quotients and roots, these tests never differ.
 /// - `relu`: negative results become 0.
 /// - `unit`: results are clamped to [0, 1], and NaN becomes 0.
 enum class Variant : std::uint8_t { none, ftz, relu, unit };
@@ -33,14 +33,14 @@ struct ArithmeticRow {
     Round mode;
     Variant variant;
     Elements elements;
-    int codes;  ///< 0: correctly rounded; otherwise the maximum distance from that result, in codes
+    int codes;  ///< maximum distance from the correctly rounded result, counted in codes
     /// Returns the number of operands.
     MACHEPS_HD constexpr int operands() const {
         if (operation == Operation::fma) return 3;
         return operation == Operation::sqrt || reciprocal ? 1 : 2;
     }
-    /// Returns the number of inputs, or 0 if there are too many to try them all. In this case, the probe draws hard
-    /// operands without end.
+    /// Returns the number of possible inputs, or 0 if there are too many to try all of them. The probe then draws
+    /// operands that are chosen to be hard until its time is over.
     MACHEPS_HD constexpr std::uint64_t inputs() const {
         const int bits = format.bits * operands();
         return elements == Elements::two || bits > 32 ? 0 : std::uint64_t{1} << bits;
@@ -102,7 +102,8 @@ MACHEPS_HD inline std::uint64_t arithmetic_by_model(const ArithmeticRow& row, st
 
 }  // namespace detail
 
-/// Operands of one input. `y` belongs to the second element of a pair.
+/// The operands of one trial. `x` has the operands of the only element, or of the first of two elements that one
+/// instruction processes. `y` has those of the second.
 struct ArithmeticOperands {
     Operands x, y;
 };

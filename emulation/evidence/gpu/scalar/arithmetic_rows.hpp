@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The arithmetic operations that a GPU offers, one row each: functions of the CUDA toolkit 13.0, and PTX instructions
-// for which it has no function. All except the divisions `approx` and `full` round correctly (CUDA C++ Programming
-// Guide, "Mathematical Functions"; PTX ISA 9.1). For these two, `codes` is the maximum distance from the correctly
-// rounded result. PTX ISA gives 2 ulp, which are 3 codes at a power of two. __hdiv multiplies by rcp.approx, and no
-// bound is documented for it. It rounded correctly for all pairs that were tested on an H100 (docs/gpu.md).
+// for which the toolkit has no function. All except the divisions `approx` and `full` round correctly (CUDA C++
+// Programming Guide, "Mathematical Functions"; PTX ISA 9.1). For these two, `codes` is the maximum distance from the
+// correctly rounded result. PTX ISA gives 2 ulp, which are 3 codes at a power of two. __hdiv multiplies by rcp.approx,
+// and no bound is documented for it. It rounded correctly for all pairs that were tested on an H100 (docs/gpu.md).
 #pragma once
 
 // clang-format off
-// X(id, function, format, operation, rounding, after, elements, codes, call)
+// Rows of the functions. The columns are X(id, function, format, operation, rounding, after, elements, codes, call).
 #define MACHEPS_ARITHMETIC_FUNCTIONS(X)                                                                                \
     X(fadd_rn, "__fadd_rn", fp32, add, rn, none, one, 0, (__fadd_rn(in.fa(), in.fb())))                                \
     X(fadd_rz, "__fadd_rz", fp32, add, rz, none, one, 0, (__fadd_rz(in.fa(), in.fb())))                                \
@@ -95,7 +95,7 @@
     X(hfma2_bfloat16, "__hfma2(bfloat162)", bf16, fma, rn, none, two, 0, (__hfma2(in.n2a(), in.n2b(), in.n2c())))      \
     X(hdiv_bfloat16, "__hdiv(bfloat16)", bf16, div, rn, none, one, 0, (__hdiv(in.na(), in.nb())))
 
-// X(id, instruction, format, operation, rounding, after, elements, codes, operands)
+// Rows of the instructions: X(id, instruction, format, operation, rounding, after, elements, codes, operands).
 #define MACHEPS_ARITHMETIC_PTX(X)                                                                                      \
     X(add_rn_ftz_f32, "add.rn.ftz.f32", fp32, add, rn, ftz, one, 0, f_ff)                                              \
     X(sub_rn_ftz_f32, "sub.rn.ftz.f32", fp32, sub, rn, ftz, one, 0, f_ff)                                              \

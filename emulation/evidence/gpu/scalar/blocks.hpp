@@ -25,7 +25,7 @@ struct Spoil {
     }
 };
 
-/// Returns the number of the i-th block to compare. Any prefix of this sequence is evenly spread.
+/// Returns the number of the i-th block to compare. For any n, the first n numbers are spread evenly over all blocks.
 MACHEPS_HD constexpr std::uint32_t block_number(std::uint32_t i) {
     std::uint32_t y = 0;
     for (int bit = 0; bit < 16; ++bit) y |= (i >> bit & 1) << (15 - bit);
@@ -59,8 +59,8 @@ inline std::uint64_t hash_plain(const Task& task, std::uint32_t block) {
 }
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-// The same source, compiled to use the FMA instruction instead of the fma function of the C library. It computes the
-// same bits several times as fast.
+// Same as hash_plain(), but compiled to use the FMA instruction instead of the fma function of the C library. The
+// result has the same bits and takes a fraction of the time.
 __attribute__((target("fma,lzcnt"), flatten)) inline std::uint64_t hash_fma(const Task& task, std::uint32_t block) {
     return hash_plain(task, block);
 }

@@ -13,7 +13,7 @@
 
 namespace macheps::evidence {
 
-/// Class of an operand. If there are several operands, their class is the one that is furthest down this list.
+/// Class of an operand. Several operands together have the class of the operand whose class comes last in this list.
 enum class InputClass : std::uint8_t { normal, zero, subnormal, infinite, nan };
 inline constexpr int input_classes = 5;
 inline constexpr const char* input_class_names[] = {"normal", "zero", "subnormal", "infinite", "nan"};
@@ -35,16 +35,16 @@ MACHEPS_HD constexpr bool is_nan_code(Format f, std::uint64_t container) {
 struct Trial {
     std::uint64_t a = 0, b = 0, c = 0;  ///< bits of the operands
     std::uint64_t got = 0, want = 0;    ///< result of the device, and of the model
-    float error = 0;                    ///< in ulp, or absolute if the bound is absolute
+    float error = 0;                    ///< error in ulp, or the absolute error if the bound is absolute
     InputClass kind = InputClass::normal;
     bool offered = true;    ///< false: this device does not have the instruction
     bool differs = false;   ///< the result is not that of the model
     bool beyond = false;    ///< the error is larger than the documented bound
-    bool turns = false;     ///< between this input and the next, the result falls and the function rises, or vice versa
+    bool turns = false;     ///< from this input to the next, the result falls but the function rises, or vice versa
     bool nan_code = false;  ///< both results are NaN, but with different codes
 };
 
-/// Results of a range of inputs. Positions are counted from the first input of the range.
+/// Results of a range of inputs. `first` and the other positions are indices in this range.
 struct Partial {
     static constexpr std::uint32_t none = 0xffffffffu;
     std::uint32_t differing[input_classes] = {}, first[input_classes] = {none, none, none, none, none};
@@ -100,7 +100,7 @@ struct Partial {
 inline constexpr std::int64_t inputs_per_warp = 1024;
 
 /// Kernel that tries inputs first, first + stride, ... Warp w tries 1024 of them, at positions 1024 w to 1024 w + 1023.
-/// This is a class instead of a lambda, so that nvcc does not need an option.
+/// This is a class because nvcc compiles lambdas as kernels only with an additional option.
 template <class Probe>
 struct CompareRange {
     Probe probe;
@@ -186,7 +186,7 @@ class Room {
 
 /// How a comparison is split into launches.
 struct Batches {
-    std::uint64_t inputs = std::uint64_t{1} << 24;  ///< per launch, a power of two, at most 2^31
+    std::uint64_t inputs = std::uint64_t{1} << 24;  ///< inputs per launch: a power of two, at most 2^31
     std::uint64_t most = ~std::uint64_t{0};         ///< maximum number of launches
 };
 
@@ -194,11 +194,11 @@ struct Batches {
 struct ScalarComparison {
     std::uint64_t trials = 0, absent = 0, nan_codes = 0, beyond = 0, turns = 0;
     std::uint64_t differing[input_classes] = {};
-    std::vector<Trial> first;  ///< for each class with differing inputs, the first of them
+    std::vector<Trial> first;  ///< the first differing input of each class that has any
     Trial worst{}, first_beyond{}, first_turn{};
     bool complete = false;  ///< every input was tried
     double seconds = 0;
-    std::vector<std::uint64_t> hashes;  ///< one per launch, in order
+    std::vector<std::uint64_t> hashes;  ///< one hash per launch, in the order of the launches
 
     std::uint64_t mismatches() const {
         std::uint64_t sum = 0;
@@ -207,7 +207,7 @@ struct ScalarComparison {
     }
 };
 
-/// Returns the lowest `bits` bits of x in reversed order. While x counts up, any prefix of the results is evenly
+/// Returns the lowest `bits` bits of x in reversed order. For x = 0, 1, 2, ..., the results so far are always evenly
 /// spread.
 constexpr std::uint64_t reversed(std::uint64_t x, int bits) {
     std::uint64_t y = 0;
@@ -216,8 +216,8 @@ constexpr std::uint64_t reversed(std::uint64_t x, int bits) {
 }
 
 /// Tries inputs 0 to inputs - 1 until all are done or `seconds` have passed. `inputs` is a power of two, or 0 for an
-/// endless range. In a finite range, each launch strides through the whole range and later launches fill the gaps. So
-/// the inputs are evenly spread, whenever the time is up. Makes at least one launch.
+/// endless range. If the range is finite, each launch takes inputs from the whole range, at equal distances, and later
+/// launches fill the gaps. Therefore the inputs tried so far are evenly spread at any time. Makes at least one launch.
 template <class Device, class Probe>
 ScalarComparison compare(Device& device, const Probe& probe, std::uint64_t inputs, double seconds,
                          const Batches& batches = {}) {

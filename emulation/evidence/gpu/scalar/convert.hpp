@@ -3,7 +3,7 @@
 #pragma once
 #include "emulation/evidence/gpu/scalar/convert_model.hpp"
 
-// The toolkit's headers have unused parameters, about which host compilers warn.
+// Turns off the warnings of host compilers about unused parameters in the toolkit's headers.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #include <cuda_bf16.h>
@@ -105,15 +105,15 @@ struct ConvertProbe {
             trial.differs = trial.differs || !free;
             trial.nan_code = trial.nan_code || free;
         }
-        // Bits outside the elements must be zero.
+        // The bits of the result above its elements must be zero.
         const int all_bits = two ? 2 * to_bits : to_bits;
         if (all_bits < 64 && trial.got >> all_bits != 0) trial.differs = true;
         return trial;
     }
 
   private:
-    /// Returns whether two codes agree in the bits that the ISA defines. It does not define the padding below a tf32
-    /// code.
+    /// Returns whether two codes agree in the bits that the ISA defines. The padding bits below a tf32 code are not
+    /// defined.
     MACHEPS_HD bool same_bits(std::uint64_t got, std::uint64_t want) const {
         return got >> row.to.padding == want >> row.to.padding;
     }

@@ -29,8 +29,9 @@ MACHEPS_HD inline bool convert_by_function(Convert id, const ConvertInput& in, s
 
 #if !defined(__CUDACC__)
 
-/// Returns the NaN to which the instruction F2F converts a NaN on an H100. It is quiet, has the same sign, and keeps as
-/// many bits of the payload as fit into the result. The host functions of the toolkit return 7fff instead.
+/// Returns the result of the instruction F2F on an H100 if the operand is NaN. The result is a NaN that is quiet, has
+/// the same sign, and keeps as many bits of the payload as fit into the result. The host functions of the toolkit
+/// return 7fff instead.
 inline std::uint64_t nan_by_f2f(Format from, Format to, std::uint64_t code) {
     const std::uint64_t fraction = (code & (from.min_normal_code() - 1)) << (52 - from.fraction_bits());
     const std::uint64_t quiet = 0x7ff8000000000000 | fraction, sign = code >> (from.bits - 1);
@@ -45,7 +46,7 @@ inline std::uint64_t convert_on_host(const ConvertRow& row, std::uint64_t code) 
     if ((row.from.bits == 64 || row.to.bits == 64) && class_of(row.from, code) == InputClass::nan) {
         return nan_by_f2f(row.from, row.to, code);
     }
-    if (row.to == tf32 && row.mode == Round::nearest_away) {  // what ptxas generates (seen with nvdisasm)
+    if (row.to == tf32 && row.mode == Round::nearest_away) {  // the steps that ptxas generates (seen with nvdisasm)
         auto bits = static_cast<std::uint32_t>(code);
         if ((bits & 0x7fffffff) < 0x7f800000) bits += 0x1000;
         bits &= 0xffffe000;
@@ -120,7 +121,8 @@ MACHEPS_KERNEL inline bool convert_by_hardware(const ConvertRow& row, std::uint6
 #endif
     if (detail::convert_by_function(row.id, in, result)) return true;
 #if !defined(__CUDACC__)
-    const ConvertRow& own = convert_rows[static_cast<std::size_t>(row.id)];  // the original row: tests change `row`
+    // Uses the row of the table, because tests pass a changed `row`.
+    const ConvertRow& own = convert_rows[static_cast<std::size_t>(row.id)];
     if (own.elements == Elements::one) {
         result = detail::convert_on_host(own, a);
         return true;
@@ -138,7 +140,8 @@ MACHEPS_KERNEL inline bool convert_by_hardware(const ConvertRow& row, std::uint6
     [[maybe_unused]] std::uint32_t r = 0;
     [[maybe_unused]] float f = 0;
     [[maybe_unused]] double g = 0;
-    // cvt converts its first source to the upper half of the result, so the first source is y.
+    // A cvt of two sources puts the converted first source in the upper half of the result. The upper half is the
+    // second element, so the first source is y.
 #define MACHEPS_h_f(ptx)                    \
     asm(ptx " %0, %1;" : "=h"(h) : "f"(x)); \
     result = h

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Table of the conversions of a device, and the model that gives the result of the codec for the same input. Does not
-// need the headers of the CUDA toolkit.
+// Table of the conversions of a device, and a model that converts the same inputs with the codec. Does not need the
+// headers of the CUDA toolkit.
 #pragma once
 #include "core/profile.hpp"
 #include "emulation/evidence/gpu/scalar/compare.hpp"
@@ -15,7 +15,7 @@ enum class After : std::uint8_t { none, relu, unit };
 
 /// NaN results that a comparison accepts:
 /// - `code`: only the code that the model gives
-/// - `any`: any NaN; codes other than that of the model are counted separately
+/// - `any`: any NaN; a code that differs from the model's code is counted separately
 enum class NanResult : std::uint8_t { code, any };
 
 enum class Elements : std::uint8_t { one, two };
@@ -34,7 +34,7 @@ inline constexpr ConvertModel satfinite{
 // F2F, the instruction for conversions from and to fp64, keeps the sign and the top bits of the payload, and sets the
 // quiet bit. Measured on an H100 (docs/gpu.md).
 inline constexpr ConvertModel f2f{"codec, payload kept", {.nan = NanCodes::payload}};
-// bf16 to fp32 is a shift (SHF.L), which does not change signaling NaNs.
+// The conversion of bf16 to fp32 is a shift (SHF.L), which leaves signaling NaNs unchanged.
 inline constexpr ConvertModel shift{"codec, NaN unchanged", {.nan = NanCodes::payload}};
 // Source of the models of functions: cuda_fp16.hpp, cuda_bf16.hpp, cuda_fp8.hpp, cuda_fp6.hpp and cuda_fp4.hpp of CUDA
 // 13.0.

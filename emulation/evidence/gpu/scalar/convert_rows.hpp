@@ -5,7 +5,7 @@
 #pragma once
 
 // clang-format off
-// X(id, operands, instruction, from, to, rounding, model, after, NaN): instructions of sm_80
+// Instructions of sm_80. The columns are X(id, operands, instruction, from, to, rounding, model, after, NaN).
 #define MACHEPS_CVT_SM80(X)                                                                                            \
     X(rn_f16_f32, h_f, "cvt.rn.f16.f32", fp32, fp16, rn, ptx, none, code)                                              \
     X(rz_f16_f32, h_f, "cvt.rz.f16.f32", fp32, fp16, rz, ptx, none, code)                                              \
@@ -94,7 +94,7 @@
     X(rp_f16_bf16, h_h, "cvt.rp.f16.bf16", bf16, fp16, rp, ptx, none, code)                                            \
     X(f64_bf16, d_h, "cvt.f64.bf16", bf16, fp64, rn, f2f, none, code)
 
-// X(id, function, from, to, rounding, model, elements, NaN, call)
+// Functions of the toolkit. The columns are X(id, function, from, to, rounding, model, elements, NaN, call).
 #define MACHEPS_CVT_FUNCTIONS(X)                                                                                       \
     X(float2half_rn, "__float2half_rn", fp32, fp16, rn, nosat, one, code, (bits_of(__float2half_rn(in.x()))))          \
     X(float2bfloat16_rn, "__float2bfloat16_rn", fp32, bf16, rn, nosat, one, code,                                      \

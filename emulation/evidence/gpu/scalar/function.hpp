@@ -12,7 +12,8 @@ namespace detail {
 /// Computes the result with the instruction or function of the device. Returns false if the device does not have it.
 MACHEPS_KERNEL inline bool function_by_hardware(const FunctionRow& row, std::uint64_t a, std::uint64_t& result) {
 #if !defined(__CUDACC__)
-    const FunctionRow& own = function_rows[static_cast<std::size_t>(row.id)];  // the original row: tests change `row`
+    // Uses the row of the table, because tests pass a changed `row`.
+    const FunctionRow& own = function_rows[static_cast<std::size_t>(row.id)];
     result = nearest_code(own, operand_of(own, a));
     return true;
 #else
@@ -97,7 +98,8 @@ struct FunctionProbe {
     /// Returns the reference value. If `fault` is set, the value is too large by a quarter.
     MACHEPS_HD double exact_at(float x) const { return reference(row.function, x) * (fault ? 1.25 : 1.0); }
 
-    /// Clamps x so that infinities count as the power of two above the largest finite value.
+    /// Limits the magnitude of x to the power of two above the largest finite value, so that an infinity counts as this
+    /// power of two.
     MACHEPS_HD double finite(double x) const {
         const double most = Format::power_of_two(row.format.exponent_bias) * 2;
         return min_of(max_of(x, -most), most);
@@ -117,15 +119,15 @@ struct FunctionProbe {
                              : row.domain == Domain::moderate ? 10
                                                               : 0x1p200;
         const bool claimed = x >= -reach && x <= reach;
-        // Store a zero error as +0, because the bits of -0 would count as the largest error. An absolute error counts
-        // only for operands to which the bound applies.
+        // The largest error is found by comparing bits, among which those of -0 would be the largest. So store a zero
+        // error as +0. An absolute error counts only for operands to which the bound applies.
         const double reported = row.absolute_error() ? (claimed ? error : 0) : error / quantum;
         trial.error = reported == 0 ? 0.0f : static_cast<float>(reported);
         trial.beyond = claimed && row.claim != Claim::correct && error > allowed;
     }
 
-    /// Records in trial.turns whether the result falls although the reference rises, or vice versa, between this
-    /// operand and the next one with the same sign.
+    /// Compares this operand with the next operand of the same sign. Records in trial.turns whether the result falls
+    /// although the reference rises, or rises although the reference falls.
     MACHEPS_KERNEL void compare_next(Trial& trial, std::uint64_t index, float x) const {
         const Format f = row.format;
         const std::uint64_t next = index + 1;

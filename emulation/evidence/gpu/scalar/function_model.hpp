@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Table of the functions that a device approximates, and the code nearest to the reference value. Does not need the
-// headers of the CUDA toolkit.
+// Table of the functions that a device approximates, and a function that returns the code nearest to the reference
+// value. Does not need the headers of the CUDA toolkit.
 #pragma once
 #include "emulation/evidence/gpu/scalar/arithmetic_model.hpp"
 #include "emulation/evidence/gpu/scalar/function_rows.hpp"
@@ -20,8 +20,8 @@ enum class Claim : std::uint8_t { correct, documented, exceeded, gross };
 /// Magnitudes of operands for which the bound holds.
 enum class Domain : std::uint8_t {
     everywhere,
-    moderate,  ///< up to 10: the error of e^x grows with x
-    turn       ///< up to 2 pi
+    moderate,  ///< magnitudes up to 10, because the error of e^x grows with x
+    turn       ///< magnitudes up to 2 pi
 };
 
 struct FunctionRow {

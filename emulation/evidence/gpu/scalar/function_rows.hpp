@@ -14,7 +14,8 @@
 #pragma once
 
 // clang-format off
-// For sm_80: X(id, instruction, format, function, variant, domain, relative, absolute, ulps, claim, operands)
+// Instructions of sm_80, with the columns
+// X(id, instruction, format, function, variant, domain, relative, absolute, ulps, claim, operands).
 #define MACHEPS_FUNCTIONS_SM80(X)                                                                                      \
     X(rcp_approx_f32, "rcp.approx.f32", fp32, rcp, none, everywhere, 0, 0, 1, documented, f_f)                         \
     X(sqrt_approx_f32, "sqrt.approx.f32", fp32, sqrt, none, everywhere, 0x1p-23, 0, 0, documented, f_f)                \
@@ -39,7 +40,8 @@
     X(tanh_approx_bf16, "tanh.approx.bf16", bf16, tanh, none, everywhere, 0, 0x1.1p-8, 0, exceeded, h_h)               \
     X(ex2_approx_ftz_bf16, "ex2.approx.ftz.bf16", bf16, ex2, ftz, everywhere, 0x1p-7, 0, 0, documented, h_h)
 
-// X(id, function, format, function, variant, domain, relative, absolute, ulps, claim, call)
+// Functions of the toolkit, with the columns
+// X(id, name, format, function, variant, domain, relative, absolute, ulps, claim, call).
 #define MACHEPS_FUNCTIONS_CUDA(X)                                                                                      \
     X(frsqrt_rn, "__frsqrt_rn", fp32, rsqrt, none, everywhere, 0, 0, 0, correct, (__frsqrt_rn(in.fa())))               \
     X(hrcp_half, "hrcp(half)", fp16, rcp, none, everywhere, 0, 0, 0, correct, (hrcp(in.ha())))                         \

@@ -16,7 +16,7 @@ namespace macheps::evidence {
 /// Limits on the work for one row of the report.
 struct ScalarLimits {
     Batches batches{};
-    std::uint32_t blocks = sweep::blocks;  ///< blocks of 2^16 inputs, for the kind `math`
+    std::uint32_t blocks = sweep::blocks;  ///< for the kind `math`: number of blocks of 2^16 inputs
     unsigned threads = std::max(1u, std::thread::hardware_concurrency());
 };
 
@@ -34,7 +34,7 @@ std::string print(const char* format, Args... args) {
 
 inline std::string hex(int bits, std::uint64_t code) { return print("%0*" PRIx64, (bits + 3) / 4, code); }
 
-/// Returns the codes as `a b c -> got, model want`.
+/// Returns the codes of a trial as a text of the form `a b c -> got, model want`.
 inline std::string show(const Trial& trial, int operands, int operand_bits, int result_bits) {
     std::string text = hex(operand_bits, trial.a);
     if (operands > 1) text += ' ' + hex(operand_bits, trial.b);

@@ -40,15 +40,15 @@ MACHEPS_HD inline double wide_input(std::uint32_t u) {
     }
 }
 
-/// Returns wide_input(u) for fifteen of sixteen inputs. For the others, returns random bits, which also reach the
-/// exponents that fp32 does not have.
+/// Returns wide_input(u) for fifteen of sixteen inputs. For the remaining inputs, returns random bits, whose exponent
+/// may be outside the range of fp32.
 MACHEPS_HD inline std::uint64_t sample64(std::uint32_t u) {
     const std::uint64_t random = mix(u + 0x632be59bd9b4e019u);
     return random >> 60 == 0 ? mix(random) : bit_cast<std::uint64_t>(wide_input(u));
 }
 
-/// Returns the second element of a pair whose first element is u. This is a bijection of 32 bits, so every input occurs
-/// in each half.
+/// Returns the second element of a pair whose first element is u. The function is a bijection of 32-bit codes.
+/// Therefore every code occurs both as a first and as a second element.
 MACHEPS_HD constexpr std::uint32_t other_element(std::uint32_t u) { return u * 0x9e3779b1u + 0x7f4a7c15u; }
 
 struct Operands {
@@ -103,13 +103,13 @@ MACHEPS_HD constexpr std::uint64_t special_code(Format f, std::uint32_t which) {
 
 }  // namespace detail
 
-/// Returns operands number `index` of a random stream, for an operation of an IEEE-like format. Each of eight cases has
-/// the same probability:
-/// - any codes
-/// - exponents that are so close that the operands interact
+/// Returns operands number `index` of a random stream, for an operation of an IEEE-like format. Eight kinds of operands
+/// have the same probability:
+/// - random codes
+/// - exponents that are so close that the operands affect each other
 /// - special values
 /// - short significands, which give exact results and ties
-/// - operands next to a cancellation, an exact quotient or a perfect square
+/// - operands a few codes away from a cancellation, an exact quotient or a perfect square
 /// - results near the largest finite value
 /// - results near the smallest value
 /// - numbers near 1
@@ -133,7 +133,7 @@ MACHEPS_HD inline Operands hard_operands(Format f, Operation operation, std::uin
     };
     const auto step = static_cast<std::int64_t>(luck & 7) - 3;
     const auto beside = [&](std::uint64_t code) { return (code + static_cast<std::uint64_t>(step)) & all; };
-    /// Changes b so that the product or quotient has the exponent `exponent`.
+    /// Changes b so that the product or quotient of a and b has the exponent field `exponent`.
     const auto aim = [&](std::int64_t exponent) {
         const bool quotient = operation == Operation::div;
         x.b = with_field(x.b, quotient ? field(x.a) - exponent + bias : exponent - field(x.a) + bias);

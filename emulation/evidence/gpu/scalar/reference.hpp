@@ -4,7 +4,7 @@
 //
 // The relative error of a reference is below 2^-42 (derived at each function). In fp32, the most precise format here,
 // an ulp is at least 2^-24 of the value. So an error in ulp is accurate to 2^-18 ulp, and the nearest float is wrong
-// only if the exact value is that close to a tie.
+// only if the exact value is within 2^-18 ulp of a tie.
 //
 // The exceptions are sin and cos of arguments beyond 2^20. Their reduced arguments keep 62 fraction bits, and some
 // floats are within 2^-30 of a multiple of pi/2. There, the relative error is 2^-32, or 2^-8 ulp.

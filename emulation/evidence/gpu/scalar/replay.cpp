@@ -18,8 +18,9 @@ struct Launch {
     std::uint64_t begin = 0, stride = 1, count = 0;
 };
 
-/// Returns the inputs that sum number `number` covers, with the numbering of compare(). `inputs` is the number of
-/// inputs of the operation, or 0 for an endless range. `count` is the number of inputs per sum.
+/// Returns the inputs that sum number `number` covers; compare() computes the sums in the order of their numbers.
+/// `inputs` is the number of inputs of the operation, or 0 for an endless range. `count` is the number of inputs per
+/// sum.
 Launch launch_of(std::uint64_t inputs, std::uint64_t count, std::uint64_t number) {
     if (inputs == 0) return {.begin = number * count, .stride = 1, .count = count};
     const std::uint64_t all = inputs / count;
@@ -57,8 +58,8 @@ std::uint64_t sum_of_parts(std::uint64_t parts, unsigned threads, const Part& pa
 /// A model of an operation, which recomputes recorded sums of hashes.
 struct Model {
     std::string name{};
-    bool known = false;          ///< this program has the operation
-    bool reproduces = false;     ///< the model claims all bits of the results
+    bool known = false;          ///< whether this program has the operation
+    bool reproduces = false;     ///< whether the model claims to give every bit of the results
     std::uint64_t results = 0;   ///< number of results per sum
     std::uint64_t max_sums = 0;  ///< 0: no limit
     std::function<std::uint64_t(std::uint64_t number, unsigned threads)> sum{};
@@ -144,7 +145,7 @@ std::uint64_t parse_hex(const std::string& digits, const std::string& where) {
     const char* const end = digits.data() + digits.size();
     const auto parsed = std::from_chars(digits.data(), end, value, 16);
     if (digits.size() != 16 || parsed.ec != std::errc{} || parsed.ptr != end) {
-        evidence::bad_json_lines("'" + digits + "' is not a sum of 16 hexadecimal digits", where);
+        evidence::bad_json_lines("'" + digits + "' is not a sum of hashes, which has 16 hexadecimal digits", where);
     }
     return value;
 }
@@ -157,7 +158,7 @@ RecordedSums parse_sums(std::string_view text, const std::string& where) {
     const Json header = evidence::json_lines_header(text, where);
     const std::string top = where + ":1";
     if (evidence::json_field<int>(header, "macheps_sums", top) != 1) {
-        evidence::bad_json_lines("the version of the sums is not 1", top);
+        evidence::bad_json_lines("the version of the sums of hashes is not 1", top);
     }
     RecordedSums recorded{.kind = evidence::json_field<std::string>(header, "kind", top),
                           .gpu = evidence::json_field<std::string>(header, "gpu", top),
@@ -166,7 +167,7 @@ RecordedSums parse_sums(std::string_view text, const std::string& where) {
                           .date = evidence::json_field<std::string>(header, "date", top)};
     if (header.find("seed") != nullptr) recorded.seed = evidence::json_field<std::uint64_t>(header, "seed", top);
     if (recorded.kind != "convert" && recorded.kind != "scalar" && recorded.kind != "math") {
-        evidence::bad_json_lines("the kind of the sums is unknown: '" + recorded.kind + "'", top);
+        evidence::bad_json_lines("the kind of the sums of hashes is unknown: '" + recorded.kind + "'", top);
     }
     std::size_t at = text.find('\n'), number = 1;
     while (at != std::string_view::npos && at + 1 < text.size()) {
@@ -179,12 +180,12 @@ RecordedSums parse_sums(std::string_view text, const std::string& where) {
         for (const std::string& digits : evidence::json_field<std::vector<std::string>>(line, "sums", here)) {
             row.sums.push_back(parse_hex(digits, here));
         }
-        if (row.sums.empty()) evidence::bad_json_lines("there are no sums", here);
+        if (row.sums.empty()) evidence::bad_json_lines("there are no sums of hashes", here);
         const Model model = model_of_row(recorded, row);
         const bool power = model.results != 0 && (model.results & (model.results - 1)) == 0;
         if (model.known && (!power || (model.max_sums != 0 && row.sums.size() > model.max_sums))) {
-            evidence::bad_json_lines(fmt::format("{} sums over {} results are not possible for {}", row.sums.size(),
-                                                 row.trials, row.instruction),
+            evidence::bad_json_lines(fmt::format("{} sums of hashes over {} results are not possible for {}",
+                                                 row.sums.size(), row.trials, row.instruction),
                                      here);
         }
         recorded.rows.push_back(std::move(row));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Replay of scalar operations. Recomputes, with the models, sums of hashes that were recorded on a device. A sum covers
-// the results of one launch (2^24 inputs). If the recomputed sum is the same, all of these results are those of the
-// model. Host only.
+// Replay of scalar operations. Uses the models to recompute sums of hashes that were recorded on a device. A sum covers
+// the results of one launch (2^24 inputs). If the recomputed sum is equal, every result of the launch equals the
+// model's result. Host only.
 #pragma once
 #include "core/text/json.hpp"
 #include "emulation/evidence/probe.hpp"
@@ -30,10 +30,10 @@ bool is_sums(const Json& header);
 /// Parses a file of sums. Errors: throws Error that names `where` and the line if the text is not valid.
 RecordedSums parse_sums(std::string_view text, const std::string& where);
 
-/// Number of sums to recompute. Sums of at most 2^16 results are always recomputed.
+/// Selects the sums to recompute. Sums of at most 2^16 results are always recomputed.
 struct SumsShare {
-    std::uint64_t sums = 4;  ///< number of sums per file
-    std::uint64_t seed = 1;  ///< each seed chooses other sums, until all have been chosen
+    std::uint64_t sums = 4;  ///< number of larger sums to recompute per file
+    std::uint64_t seed = 1;  ///< consecutive seeds select different sums until all have been selected
     bool all = false;
     unsigned threads = std::max(1u, std::thread::hardware_concurrency());
 };
@@ -43,7 +43,8 @@ struct SumsShare {
 /// - `equal` or `differs`: whether the recomputed sums are equal to the recorded ones
 /// - `absent`: this program does not have the operation
 /// - `recorded`: no model gives the bits, none of the sums was recomputed, or a sum differs but was recorded with
-///   another model. (If an operation accepts any NaN, its sums contain the NaN codes of the model.)
+///   another model. (Another model may use other NaN codes. If an operation accepts any NaN, its sums contain the
+///   model's codes.)
 void replay_sums(const RecordedSums& recorded, const SumsShare& share, const evidence::ProbeSink& sink);
 
 }  // namespace macheps::evidence

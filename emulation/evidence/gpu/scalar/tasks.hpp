@@ -48,15 +48,15 @@ enum class Kind {
     sin64,
     cos64,
     pow64,
-    encode32,   ///< the float with bits u -> code, then decoded
-    encode64,   ///< wide_input(u) -> code
-    profile32,  ///< the float with bits u -> code under a profile
-    profile64,  ///< wide_input(u) -> code under a profile
-    decode,     ///< container u -> fp64
-    steps,      ///< the neighbours of container u, and its ulp
-    philox,     ///< block u of a stream
-    tally,      ///< the counts of the cast of one float
-    lane_sum    ///< lane_sum() over a short row that depends on u
+    encode32,   ///< encodes the float with bits u, then decodes the code
+    encode64,   ///< encodes wide_input(u)
+    profile32,  ///< encodes the float with bits u under a profile
+    profile64,  ///< encodes wide_input(u) under a profile
+    decode,     ///< decodes container u
+    steps,      ///< gives the neighbours of container u, and its ulp
+    philox,     ///< gives block u of a random stream
+    tally,      ///< gives the counts of the cast of one float
+    lane_sum    ///< gives lane_sum() over a short row that depends on u
 };
 
 struct Task {
@@ -137,7 +137,8 @@ MACHEPS_HD inline std::uint64_t evaluate(const Task& task, std::uint32_t u) {
         case Kind::encode64:
             return encode64(task.format, wide_input(u), task.mode, task.overflow, random);
         case Kind::decode: {
-            // Wide containers have more codes than there are inputs, so the inputs are spread over them.
+            // Containers of more than 32 bits have more codes than there are inputs. mix() spreads the inputs over the
+            // codes.
             const std::uint64_t code = task.format.container_bits() > 32 ? mix(u) : u;
             return bit_cast<std::uint64_t>(decode64(task.format, code)) +
                    bit_cast<std::uint32_t>(decode(task.format, code));
@@ -179,7 +180,7 @@ struct Part {
     std::vector<NamedTask> tasks;
 };
 
-/// Returns the groups of tasks (parts), the most important ones first.
+/// Returns the tasks in groups, which are called parts. The most important parts come first.
 inline std::vector<Part> all_parts() {
     Part math{"math", "fp32 functions", {}};
     Part nearest{"nearest", "every format, rounding to nearest even, encode and decode", {}};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // macheps_gpu_sweep checks whether core computes the same bits on this GPU and on this CPU. The device runs every task
-// of scalar/tasks.hpp over all 2^32 inputs and hashes the results of blocks of 2^16 inputs. The host hashes the same
-// blocks, evenly spread, until the time for the part is up. If blocks of a task differ, the lowest of them is
+// of scalar/tasks.hpp over all 2^32 inputs and hashes the results of blocks of 2^16 inputs. The host hashes evenly
+// spread blocks of the same inputs until the time for the part is up. If blocks of a task differ, the lowest of them is
 // recomputed input by input. The part `hardware` instead compares the conversions of the device with the codec.
 #include "core/error.hpp"
 #include "emulation/evidence/gpu/scalar/groups.hpp"
@@ -19,7 +19,7 @@ struct Options {
     std::uint32_t blocks = sweep::blocks;
     unsigned threads = std::max(1u, std::thread::hardware_concurrency());
     bool host_only = false;
-    /// If set, the result of the first engine for this input is made wrong, and the sweep must find it.
+    /// For tests of the sweep: the input for which the first engine's result is made wrong. The sweep must find it.
     std::optional<std::uint32_t> break_input;
 };
 
@@ -38,8 +38,7 @@ int run_part(const Part& part, const Options& options, gpu::CudaDevice* device) 
         const Engine first = device != nullptr ? device_engine(*device, named.task, spoil, options.blocks)
                                                : host_engine(named.task, false, spoil);
         const auto device_done = Clock::now();
-        // Share the remaining time evenly between the remaining tasks, so that time which one task does not use goes to
-        // the next tasks.
+        // The remaining tasks share the remaining time evenly. Time that one task does not use goes to the next tasks.
         const std::chrono::duration<double> left(options.seconds -
                                                  std::chrono::duration<double>(device_done - start).count());
         const auto share =
@@ -51,8 +50,8 @@ int run_part(const Part& part, const Options& options, gpu::CudaDevice* device) 
                         static_cast<unsigned long long>(difference.second));
         }
         if (outcome.differing != 0 && outcome.inputs == 0) {
-            std::printf("  %s: block %04x hashes differently but recomputes equal\n", named.name.c_str(),
-                        outcome.lowest);
+            std::printf("  %s: block %04x: the hashes differ, but the recomputed results are equal\n",
+                        named.name.c_str(), outcome.lowest);
         }
         differing_tasks += outcome.differing != 0;
         const std::chrono::duration<double> on_device = device_done - began, whole = Clock::now() - device_done;
@@ -85,10 +84,10 @@ constexpr const char* usage =
     "usage: macheps_gpu_sweep [PART...] [--seconds N] [--threads N] [--blocks N] [--host-only] [--break-input HEX] "
     "[--list]\n"
     "  parts: math nearest modes from64 profiles rest hardware (default: all)\n"
-    "  --seconds N        time for each part (default: 60); prints how many blocks were compared in it\n"
+    "  --seconds N        time for each part (default: 60); the output shows how many blocks it covered\n"
     "  --blocks N         compare at most N of the 65536 blocks of each task\n"
     "  --host-only        use no GPU: compare the C library's fma with the FMA instruction\n"
-    "  --break-input HEX  change the result for this input on the first side, to check that the sweep finds it\n";
+    "  --break-input HEX  change the first engine's result for this input, to check that the sweep finds it\n";
 
 Options parse(int argc, char** argv) {
     Options options;

@@ -67,11 +67,12 @@ class CublasLtPlan final : public LibraryPlan {
     void launch() override {
         const cublasStatus_t status = start();
         if (status == CUBLAS_STATUS_SUCCESS) return;
-        throw Error({.what = fmt::format("cublasLtMatmul: {} ({})", context_->api->cublasLtGetStatusString(status),
-                                         static_cast<int>(status)),
-                     .where = fmt::format("{}, {}", p_.name(), description_.to_string()),
-                     .fix = "check whether another program uses the memory of the device; this algorithm ran before",
-                     .exit = Exit::check_failed});
+        throw Error(
+            {.what = fmt::format("cublasLtMatmul: {} ({})", context_->api->cublasLtGetStatusString(status),
+                                 static_cast<int>(status)),
+             .where = fmt::format("{}, {}", p_.name(), description_.to_string()),
+             .fix = "check whether another program uses the memory of the device (this algorithm has already run once)",
+             .exit = Exit::check_failed});
     }
 
     std::vector<float> download() override {
@@ -86,7 +87,7 @@ class CublasLtPlan final : public LibraryPlan {
         const bool is_half = p_.accumulator == fp16;
         const void* alpha = is_half ? static_cast<const void*>(&half_one) : &one;
         const void* beta = is_half ? static_cast<const void*>(&half_zero) : &zero;
-        // C and D are the same matrix if their types are the same. C is not read, because beta is 0.
+        // If C and D have the same type, D is also passed as C. C is not read, because beta is 0.
         const void* c = c_format(p_) == p_.out ? d_.data() : c_.data();
         return context_->api->cublasLtMatmul(context_->handle.get(), descriptors_.matmul(), alpha, a_.data(),
                                              descriptors_.a(), b_.data(), descriptors_.b(), beta, c, descriptors_.c(),
@@ -95,7 +96,7 @@ class CublasLtPlan final : public LibraryPlan {
     }
     std::size_t scale_room(bool is_b) const {
         const ScaleCounts counts = scale_counts(p_);
-        // The columns of scales for two-dimensional blocks are padded to a multiple of four.
+        // The scales of two-dimensional blocks are stored in columns, each padded to a multiple of four scales.
         return static_cast<std::size_t>(std::max<std::int64_t>(4 * (is_b ? counts.b : counts.a), 4));
     }
     template <class T>
@@ -157,7 +158,7 @@ std::string check_cublaslt_descriptors(const LibraryProblem& problem) {
     if (found.api == nullptr) return found.missing;
     try {
         Descriptors descriptors(*found.api, problem);
-        const float scale = 1;  // an address that is never dereferenced
+        const float scale = 1;  // provides an address, which is never dereferenced
         descriptors.set_scales(problem.scaling, &scale, &scale);
     } catch (const Refused& refused) {
         return refused.what;

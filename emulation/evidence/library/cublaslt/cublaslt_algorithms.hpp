@@ -54,8 +54,8 @@ class Descriptors {
         layout(d_, p.out, p.m, p.n);
     }
 
-    /// Sets the pointers to the decode scales in device memory. The mode of the scales is not set for scalar scales:
-    /// they are the default, and libraries before 12.8 do not have this attribute.
+    /// Sets the pointers to the decode scales in device memory. For scalar scales, the attribute for the mode is not
+    /// set: scalar scales are the default, and libraries before 12.8 do not have this attribute.
     void set_scales(LibraryScaling scaling, const float* a, const float* b) {
         if (scaling == LibraryScaling::none) return;
         set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, a);
@@ -97,7 +97,7 @@ class Algorithms {
     Algorithms(const Api& api, cublasLtHandle_t handle, const LibraryProblem& problem, const Descriptors& descriptors)
         : api_(api), handle_(handle), p_(problem), x_(descriptors) {}
 
-    /// Returns algorithm number `choice`. Throws Refused if there are not that many.
+    /// Returns algorithm number `choice`. Throws Refused if the library has fewer algorithms.
     cublasLtMatmulAlgo_t choose(int choice) const {
         const std::vector<cublasLtMatmulAlgo_t> preferred = heuristic();
         if (p_.slices == 0) {
@@ -143,7 +143,8 @@ class Algorithms {
         int count = 0;
         const cublasStatus_t status = api_.cublasLtMatmulAlgoGetHeuristic(
             handle_, x_.matmul(), x_.a(), x_.b(), x_.c(), x_.d(), preference.get(), most, results.data(), &count);
-        // If the number of slices is given, an algorithm may exist even if the heuristic finds none.
+        // The heuristic must succeed only if the library chooses the number of slices. If the problem gives the number,
+        // an algorithm may exist even if the heuristic finds none.
         if (p_.slices == 0) require(api_, status, "cublasLtMatmulAlgoGetHeuristic");
         std::vector<cublasLtMatmulAlgo_t> algorithms;
         for (int i = 0; status == CUBLAS_STATUS_SUCCESS && i < count; ++i) {
@@ -167,16 +168,16 @@ class Algorithms {
                CUBLAS_STATUS_SUCCESS;
     }
 
-    /// Sets the number of slices and their reduction, as the problem requires. Returns whether the library accepts the
-    /// algorithm.
+    /// Configures `algo` with the number of slices and the reduction that the problem requires. Returns whether the
+    /// library accepts the result.
     bool takes_slices(cublasLtMatmulAlgo_t& algo) const {
         return configure(algo, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, std::int32_t{p_.slices}) &&
                configure(algo, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, static_cast<std::uint32_t>(p_.reduction)) &&
                accepted(algo);
     }
 
-    /// Searches all algorithms of the library, tile by tile, and returns number `choice` of those that accept the
-    /// slices. Gives up after 3000 configurations.
+    /// Tries all algorithms of the library, tile by tile, with the number of slices that the problem requires. Among
+    /// the algorithms that the library accepts, returns number `choice`. Gives up after 3000 configurations.
     std::optional<cublasLtMatmulAlgo_t> search(int choice) const {
         constexpr int max_asked = 3000;
         std::vector<int> ids(256);
@@ -196,8 +197,8 @@ class Algorithms {
                 (schemes & static_cast<std::uint32_t>(p_.reduction)) == 0) {
                 continue;
             }
-            // One configuration of each algorithm is enough, because tiles and stages do not change any bit of the
-            // results.
+            // Stops at the first configuration of this algorithm that is accepted, because the tile and the number of
+            // stages do not change any bit of the results.
             for (const std::uint32_t tile : capabilities(fresh, CUBLASLT_ALGO_CAP_TILE_IDS)) {
                 bool taken = false;
                 for (const std::uint32_t stages : capabilities(fresh, CUBLASLT_ALGO_CAP_STAGES_IDS)) {

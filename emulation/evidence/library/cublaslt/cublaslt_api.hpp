@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of cuBLASLt that the probes call, looked up at run time, and owners of the objects that they create.
-// Host only.
+// Loads cuBLASLt at run time and looks up the functions that the probes call. Owns the objects that these functions
+// create. Host only.
 #pragma once
 #include <cublasLt.h>
 
@@ -60,7 +60,7 @@ struct Refused {
 void require(const Api& api, cublasStatus_t status, const char* call);
 #define MACHEPS_LT(api, call, ...) require(api, (api).call(__VA_ARGS__), #call)
 
-/// Owner of an object of cuBLASLt, which it destroys with the given function.
+/// Owner of a cuBLASLt object. The destructor calls the given function to destroy the object.
 template <class T>
 class Owned {
   public:

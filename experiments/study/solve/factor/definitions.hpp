@@ -11,9 +11,9 @@ namespace macheps::study::definition {
 
 /// Gaussian elimination by rows: l = a_ik / a_kk and a_ij = a_ij - l a_kj. Product and difference are rounded
 /// separately, or with one rounding if `fused` is true. The pivot is the element of largest magnitude at or below the
-/// diagonal, or the first of several. If `pivoted` is false, it is the diagonal element. L (without its unit diagonal)
-/// and U replace a. Row i of the result comes from row rows[i] of a. Returns false if a pivot is zero or not finite. In
-/// this case, a is only partly factored.
+/// diagonal; if several are equal, it is the first of these. If `pivoted` is false, it is the diagonal element. L
+/// (without its unit diagonal) and U replace a. Row i of the result comes from row rows[i] of a. Returns false if a
+/// pivot is zero or not finite. In this case, a is only partly factored.
 template <class Number>
 bool lu(std::int64_t n, Number* a, std::vector<std::int64_t>& rows, bool pivoted = true, bool fused = false) {
     using std::abs;

@@ -30,8 +30,10 @@ Breakdown breakdown_of(const Factors& factors) {
     const Matrix& lu = factors.lu;
     if (!all_finite(lu.values) || !all_finite(factors.diagonal) || !all_finite(factors.betas))
         return Breakdown::overflow;
-    if (factors.kind == Factorisation::qr) return Breakdown::singular;  // a column is zero from the diagonal down
-    // Finds the pivot k at which the factorisation ended. All updates have been applied to the column below it.
+    // For QR, the only other cause is a column that is zero from the diagonal down.
+    if (factors.kind == Factorisation::qr) return Breakdown::singular;
+    // Finds k, the step at which the factorisation ended because of its pivot (k, k). Column k already contains the
+    // updates of all earlier steps.
     std::int64_t k = 0;
     while (k + 1 < lu.n && (lu(k, k) > 0 || (lu(k, k) != 0 && factors.kind == Factorisation::lu))) ++k;
     bool is_zero = lu(k, k) == 0;

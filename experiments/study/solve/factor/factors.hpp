@@ -34,7 +34,9 @@ struct Factors {
     Matrix lu{};
     std::vector<std::int64_t> rows{};         ///< row i of P A is row rows[i] of A
     std::vector<double> diagonal{}, betas{};  ///< QR: diagonal of R; reflection k is I - betas[k] v v'
-    bool is_regular = false;  ///< false: a pivot was zero (Cholesky: zero or negative), or a factor is not finite
+    /// Whether the factorisation succeeded. It fails if a factor is not finite or if a pivot is zero. A negative pivot
+    /// also fails for Cholesky, and a column that is zero from the diagonal down fails for QR.
+    bool is_regular = false;
 };
 
 /// The reason why a factorisation ended before its last column.

@@ -30,7 +30,8 @@ inline bool widen(const std::vector<float>& narrow, std::vector<double>& result)
     std::uint32_t overflows = 0;
     for (std::size_t first = 0; first < narrow.size(); first += together) {
         const std::size_t last = std::min(first + together, narrow.size());
-        // The exponent bits of Inf and NaN are all ones. Adding one to the exponent carries into the sign bit.
+        // The exponent bits of Inf and NaN are all ones, so adding one to the exponent carries into the sign bit. For
+        // finite numbers, it does not.
         for (std::size_t i = first; i < last; ++i)
             overflows |= (bit_cast<std::uint32_t>(narrow[i]) & 0x7fffffffu) + 0x00800000u;
         result.insert(result.end(), narrow.begin() + static_cast<std::ptrdiff_t>(first),

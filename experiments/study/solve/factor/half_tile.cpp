@@ -55,7 +55,7 @@ struct Columns {
     std::int64_t first_term, terms, first, count;
 };
 
-/// Subtracts the products of l with the block `columns` of u from `rows` rows of the tile, starting at `row`.
+/// Updates `rows` rows of the tile, starting at `row`: subtracts the products of l with the block `columns` of u.
 template <int rows>
 [[gnu::always_inline, MACHEPS_HALF_TARGET]] inline void update_rows(const RowTile<float>& t, const Columns& columns,
                                                                     std::int64_t row) {

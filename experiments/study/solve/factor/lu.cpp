@@ -17,8 +17,8 @@ namespace macheps::study {
 
 namespace {
 
-/// Computes a - l u with one rounding, on the codes of the numbers. Used for formats for which a rounding to fp64 in
-/// between could change the result.
+/// Computes a - l u with one rounding, on the codes of the numbers. Used if the result of fma in the type of the
+/// numbers would be rounded a second time, to the format, and this could change the result.
 struct CodeFma {
     Format format;
     double operator()(double l, double u, double a) const {

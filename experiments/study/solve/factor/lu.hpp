@@ -19,9 +19,10 @@ struct LuPlan {
     bool pivots = true;      ///< false: pivots are the diagonal elements, as in HPL-MxP
     bool fused = false;      ///< computes a - l u with one rounding
     std::int64_t block = 0;  ///< columns per panel; 0: right-looking, one column at a time
-    /// Rule and formats of the blocked update A22 = fl(C - L21 U12), where C is the old A22. L21 and U12 are first
-    /// rounded to `operands`. With a rule, its machine computes the sum, with C as the addend. Without a rule, c = c -
-    /// l u is computed term by term in `accumulator`, and product and difference are rounded separately.
+    /// How the update of a blocked factorisation is computed: A22 = fl(C - L21 U12), where C is the old A22. L21 and
+    /// U12 are first rounded to `operands`. With a rule, its machine computes the sum, with C as the addend. Without a
+    /// rule, the products are subtracted from C one at a time, and each product and each difference is rounded to
+    /// `accumulator`.
     std::optional<MatmulRule> rule{};
     Format operands{}, accumulator{};
 };

@@ -98,7 +98,7 @@ void update_on_machine(const Trailing<Real>& x, const LuPlan& plan, Backend& eng
         engine.matmul(args);
     };
     if constexpr (std::is_same_v<Real, float>) {
-        if (plan.operands == plan.format) {  // u and C need no conversion
+        if (plan.operands == plan.format) {  // u and C can be used in place
             const auto minus_l =
                 std::make_unique_for_overwrite<float[]>(static_cast<std::size_t>(x.rows() * x.terms()));
             for (std::int64_t i = 0; i < x.rows(); ++i) {
@@ -142,7 +142,7 @@ std::string why_no_update(const LuPlan& plan) {
     if (std::string why = why_no_addend(*plan.rule); !why.empty()) return why;
     if (plan.rule->slices > 1 || plan.rule->promotion == Promotion::fma_joint ||
         plan.rule->promotion == Promotion::fma_left) {
-        return "an update supports no slices of k and no scales, only a machine with or without +promoteN";
+        return "the update accepts a machine with or without +promoteN, but neither slices of k nor scales";
     }
     return {};
 }

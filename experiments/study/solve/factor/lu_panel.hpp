@@ -96,15 +96,15 @@ class LuPanel {
     }
 
   private:
-    static constexpr std::int64_t together = 16;        ///< columns or rows in a group, which are subtracted at once
+    static constexpr std::int64_t together = 16;        ///< columns or rows in a group; a group is subtracted at once
     static constexpr std::int64_t columns_beside = 96;  ///< columns of U processed at a time; they fit in the L1 cache
     static constexpr std::int64_t apart = 16;           ///< padding against cache conflicts between columns
 
     Real* column(std::int64_t j) { return columns_.data() + j * ld_; }
     const Real* column(std::int64_t j) const { return columns_.data() + j * ld_; }
 
-    /// Calls use(i, j) for all elements of the panel, a few rows at a time, so that the cache lines of the columns stay
-    /// in the cache.
+    /// Calls use(i, j) for all elements of the panel, row by row. The cache lines of the columns stay in the cache
+    /// until the next rows need them.
     template <class Use>
     void for_each(const Use& use) const {
         for (std::int64_t row = 0; row < height_; row += together) {
@@ -114,8 +114,8 @@ class LuPanel {
         }
     }
 
-    /// Applies the eliminations of columns [begin, done) to rows [begin, end) of the columns from `end` on. Works row
-    /// by row, because these rows are longer than the columns of the triangle.
+    /// Applies the eliminations of columns [begin, done) to rows [begin, end) of all columns from `end` on. Works row
+    /// by row, because the parts of the rows in these columns are longer than the columns of the triangle [begin, end).
     template <class Update>
     void solve_right_of(std::int64_t begin, std::int64_t done, std::int64_t end, const Update& update) {
         const std::int64_t count = width_ - end;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Uses only the Highway targets that the CPU engine has. Processors without them use update_row.
+// Updates of a RowTile, compiled only for the Highway targets that the CPU engine has. Processors without these targets
+// use update_row.
 #ifndef HWY_DISABLED_TARGETS
 #define HWY_DISABLED_TARGETS (~(HWY_AVX2 | HWY_AVX3 | HWY_BASELINE_TARGETS))
 #endif
@@ -55,8 +56,8 @@ class ToPrefix {
     Bits shift_, last_, half_, below_half_, keep_;
 };
 
-/// Rounds like Rounder, by adding and subtracting a power of two. Each of these two operations is fused with the
-/// multiplication by `lift`, which is exact.
+/// Rounds like Rounder, by adding and subtracting a power of two, which is place * lift. This multiplication is exact,
+/// so it can be fused with the addition and with the subtraction.
 class ToFormat {
   public:
     explicit ToFormat(const Rounder<float>::Constants& format)
@@ -115,7 +116,7 @@ HWY_INLINE void update_block(const Rounding& round, const RowTile<float>& t, std
 
 template <int vectors, class Rounding>
 void update_columns(const Rounding& round, const RowTile<float>& t, std::int64_t column, std::int64_t last) {
-    constexpr int together = vectors == 1 ? 4 : 2;  // rows at a time: enough independent sums to hide latency
+    constexpr int together = vectors == 1 ? 4 : 2;  // rows updated at a time: enough sums to hide latency
     std::int64_t row = 0;
     for (; row + together <= t.rows; row += together) update_block<together, vectors>(round, t, row, column, last);
     for (; row < t.rows; ++row) update_block<1, vectors>(round, t, row, column, last);

@@ -28,7 +28,8 @@ void update_half_tile(Simd simd, const RowTile<float>& tile);
 void update_half_tile_in_half(const RowTile<float>& tile);
 /// Returns whether the processor has AVX512-FP16 and the compiler supports it.
 bool has_half_arithmetic();
-/// Computes the same update, but rounds to fp32 without its last `cut` bits. `cut` must be at least 16.
+/// Computes the same update, but rounds to a format that is fp32 without the last `cut` bits. `cut` must be at least
+/// 16.
 void update_prefix_tile(Simd simd, const RowTile<float>& tile, int cut);
 
 /// Computes the same update, but rounds to a format that Rounder::Constants can describe.

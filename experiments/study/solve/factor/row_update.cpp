@@ -33,8 +33,9 @@ template <class Real, class Round>
     for (std::int64_t j = 0; j < n; ++j) a[j] = rounded_quotient(round, a[j], by);
 }
 
-/// Returns the index of the largest magnitude, or of the first of several. Compares the bits of the magnitudes, which
-/// have the same order. NaN counts as smaller than every magnitude, except that a NaN in a[0] is chosen.
+/// Returns the index of the largest magnitude. If several magnitudes are equal, the first one is chosen. Compares the
+/// bits of the magnitudes, which have the same order. NaN counts as smaller than every magnitude, except that a NaN in
+/// a[0] is chosen.
 template <class Real>
 [[gnu::always_inline]] inline std::int64_t largest_loop(const Real* a, std::int64_t n) {
     using Bits = std::conditional_t<std::is_same_v<Real, double>, std::int64_t, std::int32_t>;
@@ -59,7 +60,8 @@ template <class Real>
 }
 
 #if defined(__x86_64__)
-/// Returns the rounding in the form that the compiler can vectorise for AVX2.
+/// Returns the rounding in a form that GCC 12 can vectorise for AVX2: a Rounder selects values with bit masks. Other
+/// roundings are returned unchanged.
 template <class Real>
 auto by_masks(const Rounder<Real>& round) {
     return [round](Real x) __attribute__((always_inline)) { return round.template rounded<true>(x); };
@@ -113,8 +115,8 @@ struct Avx512 {
     }
 };
 
-// There is one function per instruction set, because GCC does not inline a function that uses more instructions than
-// its caller. A lambda between the two also prevents inlining.
+// GCC does not inline a function into a caller that is compiled for fewer instructions, nor through a lambda between
+// the two. There is therefore one function for each instruction set.
 
 template <class Real, class Round>
 [[gnu::always_inline, gnu::target("avx2,fma")]] inline void row_avx2(Round round, Real l, const Real* u, Real* a,

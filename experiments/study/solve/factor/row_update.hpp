@@ -24,8 +24,8 @@ void update_row(Simd simd, const Round& round, Real l, const Real* u, Real* a, s
 /// Computes a[j] = round(a[j] / by).
 template <class Real, class Round>
 void divide_row(Simd simd, const Round& round, Real by, Real* a, std::int64_t n);
-/// Returns the index of the largest magnitude of n >= 1 numbers, or of the first of several. A NaN is chosen only if it
-/// is the first number.
+/// Returns the index of the largest magnitude of n >= 1 numbers. If several magnitudes are equal, the first one is
+/// chosen. A NaN is chosen only if it is the first number.
 template <class Real>
 std::int64_t largest_magnitude(Simd simd, const Real* a, std::int64_t n);
 /// Computes a[j] = round(fma(-l, u[j], a[j])).

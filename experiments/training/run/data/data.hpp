@@ -62,7 +62,7 @@ class SyntheticLanguage final : public Data {
     /// Returns the probability that `next` follows the tokens `second` and `last` while no span is being copied.
     /// `may_announce` is true if token 0 may occur at this position.
     double probability(std::int32_t second, std::int32_t last, bool may_announce, std::int32_t next) const;
-    /// Returns the entropy of the next token with the same arguments as probability(), in nats.
+    /// Returns the entropy of the next token in nats. The arguments have the same meaning as in probability().
     double entropy(std::int32_t second, std::int32_t last, bool may_announce) const;
     /// Returns true if token 0 may occur at index `position` of a document of `length` tokens.
     static bool may_announce(std::int64_t position, std::int64_t length) {
@@ -75,10 +75,10 @@ class SyntheticLanguage final : public Data {
     std::uint64_t weight(std::int32_t second, std::int32_t last, std::int32_t next) const;
 
     std::int64_t vocabulary_;
-    std::vector<std::int32_t> successor_;                  // [vocabulary, successors] by rank
+    std::vector<std::int32_t> successor_;                  // [vocabulary, successors], sorted by rank
     std::vector<std::uint32_t> successor_share_;           // [successors], sums to 2^16
     std::vector<std::uint32_t> global_share_;              // [vocabulary], sums to 2^16; 0 for token 0
-    std::vector<std::uint16_t> successor_of_, global_of_;  // inverse tables: share unit -> rank or token
+    std::vector<std::uint16_t> successor_of_, global_of_;  // [2^16]: rank or token that owns each unit of 2^-16
     mutable std::vector<double> entropy_cache_;            // [vocabulary, vocabulary]; -1: not computed yet
 };
 
@@ -112,12 +112,12 @@ class TokenStream {
     std::int64_t vocabulary() const { return vocabulary_; }
     const std::string& name() const { return file_.name(); }
 
-    /// Appends `count` tokens from index `first` on, which must exist, to `out`. Throws Error if the file has changed
-    /// since it was opened: it is now too short, or it holds a token outside `vocabulary`.
+    /// Appends `count` tokens to `out`, starting at index `first`. The file must have these tokens. Throws Error if the
+    /// file has changed since it was opened and is now too short, or if one of the tokens is outside `vocabulary`.
     void append(std::size_t first, std::size_t count, std::vector<std::int32_t>& out, std::int64_t vocabulary) const;
     /// Throws Error if a token is outside `vocabulary`. The error states the first such token and its byte position.
     void check(std::int64_t vocabulary) const;
-    std::string describe() const;  ///< `train.bin (1000 uint16 tokens of llmc`; the caller appends the rest
+    std::string describe() const;  ///< e.g. `train.bin (1000 uint16 tokens of llmc`; the caller adds `)`
 
   private:
     static TokenStream parse(files::FileBytes file, DataFormat format);

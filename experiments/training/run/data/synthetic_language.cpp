@@ -42,7 +42,7 @@ std::vector<std::uint32_t> zipf_shares(std::int64_t ranks) {
     return shares;
 }
 
-/// Returns a table that maps each of the 2^16 units to the index of the share that contains it.
+/// The shares divide 2^16 units among their indices. Returns a table that maps each unit to the index that owns it.
 std::vector<std::uint16_t> inverse(const std::vector<std::uint32_t>& shares) {
     std::vector<std::uint16_t> owner;
     owner.reserve(share_unit);

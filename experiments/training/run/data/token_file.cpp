@@ -24,7 +24,8 @@ constexpr std::size_t block_tokens = 1 << 14;  // tokens read at a time
 
 constexpr std::string_view data_format_names[] = {"auto", "text", "llmc", "nanogpt"};
 
-/// A kind of llm.c data file. The third number of the header counts the tokens.
+/// A kind of llm.c data file. The first two numbers of the header are `magic` and `version`; the third is the number of
+/// tokens.
 struct LlmcKind {
     std::int32_t magic, version;
     int token_bytes;
@@ -142,7 +143,7 @@ TokenStream TokenStream::parse(files::FileBytes file, DataFormat format) {
     return s;
 }
 
-/// Calls visit(i, token) for `count` tokens from `first` on, which must exist.
+/// Calls visit(i, token) for `count` tokens, starting at index `first`. The file must have these tokens.
 template <class Visitor>
 void TokenStream::for_each_token(std::size_t first, std::size_t count, Visitor&& visit) const {
     const auto width = static_cast<std::size_t>(token_bytes_), last = first + count;

@@ -17,7 +17,8 @@ void StepDump::take(const Slot& slot, ConstView values, float decode_scale) {
         holds_[slot.name] = fmt::format("values, decoded from {}", to_string(rule));
         return;
     }
-    holds_[slot.name] = fmt::format("codes of {}: times {}.decode_scale", to_string(rule), slot.name);
+    holds_[slot.name] =
+        fmt::format("codes of {}; the values are the codes times {}.decode_scale", to_string(rule), slot.name);
     Captured& scale = entry(slot.name + ".decode_scale");
     scale.shape.clear();
     scale.values = {decode_scale};

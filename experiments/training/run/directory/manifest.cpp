@@ -25,7 +25,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* recipe_parts[] = {"schema", "model", "data", "train", "seeds", "policies"};
-/// Members of the data that are not part of the recipe, because the location of a file does not change its contents.
+/// Members of the manifest's `data` that are not part of the recipe. They say where a file is, which does not change
+/// its contents.
 constexpr const char* places[] = {"file", "found_at"};
 
 /// Calls field(name, value) for each option. Writing and reading share this list, so neither can omit an option.
@@ -133,13 +134,14 @@ Json policy_json(const policy::Policy& policy, const policy::ResolvedPolicy& res
               {"extends", extends},
               {"left_out", resolved.left_out_sites()},
               {"resolved", rows}};
-    // Earlier versions wrote no reasons. An empty list is omitted, as in their manifests.
+    // If no layer was left out, the list of reasons is omitted. Manifests of earlier versions do not contain this list
+    // at all.
     if (Json why = left_out_why(resolved); !why.empty()) json["left_out_why"] = std::move(why);
     if (!policy.config.files.empty()) json["config"] = config_json(policy.config);
     return json;
 }
 
-/// Returns the framework config from which a policy was imported. It is empty if there is none.
+/// Returns the framework config from which a policy was imported, or an empty config if the policy was not imported.
 policy::PolicyConfig config_of(const Json& policy) {
     policy::PolicyConfig config;
     if (!policy.contains("config")) return config;
@@ -178,7 +180,7 @@ Json differences_json(const TrainOptions& options, const std::vector<policy::Res
         const TrainOptions own = options_under(policy.training, options);
         visit(own, [&](const std::string& name, const auto& value) {
             if (name != "batch" && name != "min_lr")
-                values.emplace_back(name, to_json(value));  // these two follow from other settings
+                values.emplace_back(name, to_json(value));  // the two others follow from other settings
         });
         return values;
     };
@@ -196,7 +198,7 @@ Json differences_json(const TrainOptions& options, const std::vector<policy::Res
     return json;
 }
 
-/// Returns the number of micro-batches in a step for each policy that does not use the number of the run. This is not
+/// Returns the number of micro-batches in a step for each policy that overrides `options.micro_batches`. This is not
 /// part of the recipe, because it follows from the recipe.
 Json micro_batches_json(const TrainOptions& options, const std::vector<policy::ResolvedPolicy>& resolved) {
     Json json = Json::object();
@@ -217,8 +219,8 @@ std::vector<policy::PolicySource> sources_of(const Json& policy) {
     return sources;
 }
 
-/// Returns words for display, in which bytes that are not valid UTF-8 become U+FFFD. This loses nothing that is needed,
-/// because no run is reproduced from the recorded command.
+/// Returns `words` as JSON. Bytes that are not valid UTF-8 become U+FFFD. The original bytes are not needed, because
+/// the recorded command is only displayed.
 Json as_utf8(const std::vector<std::string>& words) {
     return Json::parse(Json(words).dump(-1, Json::BadUtf8::is_replaced));
 }
@@ -252,7 +254,8 @@ Json recipe_of(const Json& manifest) {
             if (recipe["data"].contains("held_out")) recipe["data"]["held_out"].erase(place);
         }
     }
-    // Reasons are free text, which a newer version may word differently.
+    // The reasons why layers were left out are not part of the recipe, because a newer version may word them
+    // differently.
     if (recipe["policies"].is_object()) {
         const Json policies = recipe["policies"];
         for (const auto& [name, policy] : policies.items())
@@ -339,7 +342,7 @@ std::string manifest_text(const Experiment& experiment, const std::vector<policy
         manifest["micro_batches"] = std::move(parts);
     try {
         return manifest.dump(2) + '\n';
-    } catch (const JsonError&) {  // only file names can contain bytes that are not valid UTF-8
+    } catch (const JsonError&) {  // the cause is a file name, the only text that may be invalid UTF-8
         throw Error({.what = "the name of a data file or policy is not valid UTF-8, so a manifest cannot contain it",
                      .where = "manifest.json",
                      .fix = "rename the file, or run in another folder"});

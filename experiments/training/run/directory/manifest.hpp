@@ -38,9 +38,9 @@ struct Manifest {
 /// program, or if it is too old to contain all settings.
 Manifest read_manifest(const std::filesystem::path& path);
 
-/// Throws Error unless two manifests have the same recipe: `recorded`, the manifest at `path`, and `now`, which this
-/// program generated from it. The recipes differ if the data file has changed, or if this version interprets a policy
-/// or a setting differently.
+/// Throws Error unless two manifests have the same recipe: `recorded` is the text of the manifest at `path`, and `now`
+/// is the manifest that this program generates for the same experiment. The recipes differ if the data file has
+/// changed, or if this version interprets a policy or a setting differently.
 void check_same_recipe(const std::filesystem::path& path, const std::string& recorded, const std::string& now);
 
 /// Throws std::logic_error (a defect of the program) if the model, the options, the seeds or the policies of

@@ -20,8 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Files of a run directory other than its row files. The manifest is first, because nothing can be resumed without it.
-/// The last three are unfinished files (drafts) of earlier versions.
+/// Files of a run directory other than its row files. The manifest comes first, so that clear_run() removes it first.
+/// Without a manifest, nothing can be resumed. The last three are unfinished files (drafts) of earlier versions.
 constexpr std::string_view other_files[] = {"manifest.json",     "summary.csv",     "report.html",
                                             "manifest.json.new", "summary.csv.new", "report.html.new"};
 constexpr auto all_row_files = files_of(std::type_identity<reports::TrainingRows>{});
@@ -121,8 +121,7 @@ void clear_run(const fs::path& directory) {
                      .fix = "choose another directory with `directory`",
                      .exit = Exit::cannot_write});
     };
-    // The row files are removed after the manifest and the other files, so that holds_a_run() stays true until these
-    // are gone.
+    // The row files are removed last, so that holds_a_run() stays true until the manifest and the other files are gone.
     std::for_each(std::begin(other_files), std::end(other_files), remove);
     std::for_each(all_row_files.begin(), all_row_files.end(), remove);
     CheckpointFolder(directory).clear();

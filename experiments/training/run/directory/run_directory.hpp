@@ -37,8 +37,8 @@ class DirectoryLock {
 
 /// Returns true if the directory contains files of an earlier run.
 bool holds_a_run(const std::filesystem::path& directory);
-/// Removes the files of an earlier run, including its checkpoints. Removes the manifest first: if the process is killed
-/// meanwhile, the remaining files cannot be resumed.
+/// Removes the files of an earlier run, including its checkpoints. Removes the manifest first. If the process is killed
+/// before it has removed the other files, a run cannot be resumed from them.
 void clear_run(const std::filesystem::path& directory);
 
 /// The point at which a run directory is resumed.

@@ -44,7 +44,8 @@ class RunRows {
     /// Writes the row of the finished run to runs.csv, or holds it until open() is called.
     void end_run(const reports::RunRow& row);
 
-    /// Announces that open() will not be called, so that the thread that appends rows may stop.
+    /// Announces that open() will not be called. The run whose rows this object holds can then never be written, so its
+    /// thread may stop training.
     void abandon() { abandoned_ = true; }
     bool is_abandoned() const { return abandoned_; }
 

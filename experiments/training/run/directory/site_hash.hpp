@@ -29,8 +29,8 @@ class SiteHasher final : public StepWatcher {
   private:
     /// Hashes the values without their decode scale. A decode scale that is not 1 has a separate row.
     void take(const Slot& slot, ConstView values, float decode_scale) override;
-    /// Adds a hash of the gradient of every parameter. Its name is like `block.0.mlp.up.weight:grad`, followed by
-    /// `ending`.
+    /// Adds a hash of the gradient of every parameter. The name of the hash is the parameter's name, `:grad` and
+    /// `ending`, as in `block.0.mlp.up.weight:grad.applied`.
     void add_gradients(Transformer& model, const std::string& ending);
     void add(const std::string& site, std::int64_t count, std::uint64_t hash);
 

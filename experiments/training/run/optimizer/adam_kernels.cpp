@@ -5,8 +5,8 @@ namespace macheps::training {
 
 namespace {
 
-// Returns true if both tables list the same kernels. The first row of policy::adam_kernels, `plain`, has no kernel: it
-// means Backend::adamw, which cannot add the decay to the gradient.
+// Returns true if adam::kernels and policy::adam_kernels list the same kernels in the same order. The first row of
+// policy::adam_kernels, `plain`, has no kernel: it means Backend::adamw, which cannot add the decay to the gradient.
 constexpr bool names_agree() {
     for (std::size_t i = 0; i < adam::kernels.size(); ++i) {
         if (adam::kernels[i].name != policy::adam_kernels[i + 1].name) return false;

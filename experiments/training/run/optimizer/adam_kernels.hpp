@@ -11,7 +11,8 @@ namespace macheps::training {
 /// a kernel other than `plain`, or if the decay is added to the gradient (optimiser `adam`).
 bool has_kernel(const policy::TrainingRecipe& recipe, const TrainOptions& options);
 
-/// Returns the kernel for Backend::adam. For the row `plain`, this is adam::Single, which has the same operations.
+/// Returns the kernel for Backend::adam. For the row `plain`, this is adam::Single, which has the same operations as
+/// Backend::adamw.
 adam::Kernel engine_kernel(const policy::AdamKernel& kernel);
 
 /// Returns the base of the powers in the bias corrections. Some kernels receive their betas as fp32.

@@ -13,7 +13,8 @@ namespace macheps::training {
 
 namespace {
 
-/// The function that implements a row of policy::reduce_orders. Both tables have the same order.
+/// The function that implements a row of policy::reduce_orders. `functions` and policy::reduce_orders have their rows
+/// in the same order.
 struct OrderFunction {
     std::string_view name;
     void (AllReduce::*sum)(std::span<const View>);
@@ -75,7 +76,7 @@ void AllReduce::divide(View x, double by) {
     if (!config_.divides || std::frexp(by, &exponent) == 0.5) {
         return backend_.scale(x, static_cast<float>(1.0 / by), x);
     }
-    // The division is done on the host, because engines do not divide tensors by numbers: no model needs that.
+    // The division is done on the host. Engines cannot divide a tensor by a number, because no model needs that.
     std::vector<float> values(static_cast<std::size_t>(x.count()));
     backend_.download(x, values);
     for (float& value : values) value = static_cast<float>(double{value} / by);
@@ -97,8 +98,8 @@ void AllReduce::run(std::span<const View> parts) {
     if (config_.order->name != "gather" || config_.accumulates_in_wire) to_wire(parts[0], summed);
 }
 
-/// Adds the parts around a ring, in chunks. Each chunk starts at a different rank. In each further hop, every element
-/// of the vector gets one addition and one rounding.
+/// Adds the parts around a ring, in chunks. Each chunk starts at a different rank. The first hop copies the chunks.
+/// Each later hop adds the part of one more rank to every element and rounds the sum.
 void AllReduce::ring(std::span<const View> parts) {
     const auto ranks = static_cast<std::int64_t>(parts.size());
     const std::int64_t count = parts[0].count();

@@ -46,7 +46,8 @@ class AllReduce {
 
   private:
     void to_wire(View x, Tally& tally);
-    /// Computes x / by, or x * (1 / by) with the reciprocal rounded to fp32.
+    /// Divides x by `by` in place. If ReduceConfig::divides is not set, multiplies x by the reciprocal of `by`, rounded
+    /// to fp32, instead.
     void divide(View x, double by);
 
     Backend& backend_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes the factor that clips gradients from the sums of squares of the gradients. The formulas are the rows of
-// policy::clip_formulas.
+// Computes the norm of the gradients from their sums of squares, and from the norm the factor that clips the gradients.
+// The formulas are the rows of policy::clip_formulas.
 #pragma once
 #include "core/format.hpp"
 #include "experiments/policy/training.hpp"

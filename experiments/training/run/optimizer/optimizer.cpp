@@ -27,7 +27,7 @@ bool is_power_of_two(float x) {
     return std::frexp(x, &exponent) == 0.5f && std::isnormal(x) && std::isnormal(1.0f / x);
 }
 
-/// Divides on the host and rounds each quotient once to fp32. Engines do not divide tensors by numbers, because no
+/// Divides on the host and rounds each quotient once to fp32. Engines cannot divide a tensor by a number, because no
 /// model needs that.
 void divide(Backend& backend, View x, float divisor) {
     std::vector<float> values(static_cast<std::size_t>(x.count()));
@@ -143,8 +143,8 @@ Cast Optimizer::keyed(const Slot& slot, std::int64_t step_index) const {
 }
 
 /// Returns true if the check of a loss scaler finds an Inf or NaN in the gradient. With `in_sum`, the scaler adds the
-/// elements in fp32 and checks the sum, which may overflow even if all elements are finite. If the format of the
-/// gradient is too narrow for such an overflow, the sum is not computed.
+/// elements in fp32 and checks the sum, which may overflow even if all elements are finite. The sum is not computed if
+/// even the largest numbers of the gradient's format cannot make it overflow.
 bool Optimizer::overflows(const ParameterState& parameter, bool in_sum) const {
     const View gradient = parameter.grad;
     if (backend_.any_nonfinite(gradient)) return true;
@@ -186,8 +186,8 @@ float Optimizer::norm(const policy::ClipFormula& formula, bool widened) const {
     NormOfTensors norm(formula);
     for (const State& state : states_) {
         const View g = state.parameter->grad;
-        // The fp64 sum of compare() skips non-finite elements, but the norm must include them. The fp32 sum does not
-        // skip them.
+        // The norm must include non-finite elements. compare(), which sums in fp64, skips them; sum_of_squares(), which
+        // sums in fp32, does not.
         const bool is_wide = formula.norm == policy::ClipFormula::Norm::tensors_fp64 && !backend_.any_nonfinite(g);
         const Format format = is_rounded ? state.parameter->sum_slot().rule.format : fp32;
         norm.add(is_wide ? backend_.compare(g, g).x2 : double{backend_.sum_of_squares(g)}, format);

@@ -31,8 +31,9 @@ class Optimizer {
     /// Returns the weights in their best precision: the master copy if there is one.
     ConstView best_value(std::size_t parameter) const;
 
-    /// Sets the members `state` and `optimizer` of a checkpoint: the values, masters and moments of the parameters, the
-    /// powers of the betas, and the number of steps taken if the learning rate depends on it.
+    /// Sets the members `state` and `optimizer` of a checkpoint: the values, masters and moments of the parameters, and
+    /// the powers of the betas. If the learning rate depends on the number of steps that were not skipped, also saves
+    /// this number.
     void save(Checkpoint& checkpoint) const;
     /// Restores what save() stored. The checkpoint must fit: see check_state().
     void load(const Checkpoint& checkpoint);

@@ -26,9 +26,9 @@ struct GradientSize {
 };
 
 /// Divides the gradients into buckets of one wire format each. Returns the buckets in the order of their first member.
-/// `tensor` makes a bucket for each gradient, and `model` makes a bucket for each format. `ddp` goes through the
-/// gradients backwards. For each format, it closes the first bucket once it has 1 MiB, and later buckets once they have
-/// 25 MiB.
+/// `tensor` makes a bucket for each gradient, and `model` makes a bucket for each format. `ddp` adds the gradients to
+/// buckets from the last gradient to the first. A bucket is full once it has 25 MiB; the first bucket of each format is
+/// full once it has 1 MiB. The next gradient of the format then begins a new bucket.
 std::vector<ReduceBucket> reduce_buckets(const policy::Bucketing& bucketing, std::span<const GradientSize> gradients);
 
 class Ranks {

@@ -22,8 +22,9 @@ class Fp32Values final : public Observer {
     bool capturing() const override { return true; }
     void on_value(const Slot& slot, ConstView values, float decode_scale) override;
 
-    /// Returns |factor v - v32| / |v32|, where v are the policy's values at the same slot, or infinity if v has a value
-    /// that is not finite. Returns nothing if fp32's values were not kept, are all 0, or are not all finite.
+    /// Returns the distance |factor v - v32| / |v32|, where v are the policy's values at `slot` (`values`), and v32 are
+    /// fp32's values at the same slot. Returns infinity if v has a value that is not finite. Returns nothing if fp32's
+    /// values were not kept, are all 0, or are not all finite.
     std::optional<double> distance(const Slot& slot, ConstView values, float factor) const;
 
   private:
@@ -33,13 +34,13 @@ class Fp32Values final : public Observer {
 
 /// The slots where a policy's values diverge from fp32's, in one step.
 struct SiteDivergence {
-    /// A larger distance counts as a divergence: the norm of the error is then more than half the norm of the fp32
+    /// Slots whose distance is above this limit diverge: the norm of the error is more than half the norm of the fp32
     /// values.
     static constexpr double far = 0.5;
 
     std::string first{};  ///< the first slot in the order of execution with a divergence; empty if none
     std::string farthest{};
-    double distance = 0;  ///< of the farthest slot
+    double distance = 0;  ///< distance of the slot `farthest`
 
     void observe(const std::string& slot, double slot_distance);
 };

@@ -16,7 +16,7 @@ struct GradientFidelity {
     double proj = 0;              ///< <g, g32> / <g32, g32>: below 1 if small parts are lost
     double snr_db = 0;            ///< 20 log10(|g32| / |g - g32|)
     double min_cosine = 1;        ///< smallest cosine of a single parameter's gradient
-    std::string min_parameter{};  ///< the parameter with that cosine; the first of several
+    std::string min_parameter{};  ///< the first parameter with this cosine
 };
 
 /// Compares one step with fp32. Attach this object to a Step, run the step, and release it. The fp32 computation uses a
@@ -41,7 +41,7 @@ class GradientShadow final : public StepWatcher {
     const RunSetup& setup_;
     Transformer& fp32_;
     TokenTensor tokens_, targets_;
-    float unscale_;  ///< undoes loss scale and token weight
+    float unscale_;  ///< factor that undoes the loss scale and the token weight
     Fp32Values values_;
     SiteDivergence divergence_{};
     std::optional<GradientFidelity> result_{};

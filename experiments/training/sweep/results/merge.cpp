@@ -22,7 +22,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A file of a run directory whose rows are merged without changes to their columns, and its word in `--rows`.
+/// A file of a run directory whose rows are merged without changes to their columns, and the word that selects the file
+/// in `--rows`.
 struct MergedFile {
     std::string_view word, file;
 };
@@ -81,7 +82,8 @@ std::string axes_header(const Sweep& sweep) {
     return text;
 }
 
-/// The file site-sums.csv, written setting by setting. All cells of one setting must be added one after the other.
+/// The file site-sums.csv, written setting by setting. All cells of one setting must be added one after the other,
+/// because the sums of a setting are written as soon as a cell of another setting is added.
 class SumsFile {
   public:
     SumsFile(const Sweep& sweep, const fs::path& path) : sweep_(sweep), file_(path) {
@@ -124,7 +126,7 @@ class SumsFile {
 };
 
 /// Returns the text of units.csv, which records the host and the program that finished each unit. The other merged
-/// files do not depend on these.
+/// files do not depend on hosts and programs.
 std::string units_text(const Sweep& sweep, const FinishedUnits& units, const fs::path& out) {
     std::string text = "unit" + axes_header(sweep) + ",seed,policies,status,attempts,host,seconds,program\n";
     for (const UnitStatus& status : status_of(sweep, out)) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums for each site of a sweep: counts of the casts at one site under one policy, summed over seeds and sampled steps.
+// Counts of the casts at each site of a sweep. For each setting, policy and site, the counts are summed over seeds and
+// sampled steps.
 #pragma once
 #include "reports/rows/event.hpp"
 

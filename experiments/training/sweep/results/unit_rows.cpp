@@ -48,7 +48,7 @@ class UnitFile {
         const auto found = runs_.find(cell + ',');
         return found == runs_.end() ? std::string_view{} : found->second;
     }
-    /// Returns the number of a line; the header is line 1.
+    /// Returns the number of the line that contains the character at `at`. The header is line 1.
     std::uint64_t line_number(const char* at) const {
         return 1 + static_cast<std::uint64_t>(std::count(text_.data(), at, '\n'));
     }
@@ -57,7 +57,7 @@ class UnitFile {
     static std::string_view line_of(std::string_view text) {
         return text.substr(0, std::min(text.find('\n'), text.size() - 1) + 1);
     }
-    /// Returns the first cell with the comma after it.
+    /// Returns the first cell of a line, including the comma or line end after it.
     static std::string_view first_cell(std::string_view line) {
         bool is_quoted = false;
         for (std::size_t i = 0; i < line.size(); ++i) {
@@ -87,10 +87,11 @@ void check_mark(const std::string& id, const fs::path& path, const std::string& 
     if (mark == done.files.end()) throw altered(id, path, "this file did not exist when the unit was finished");
     if (mark->bytes == text.size() && mark->checksum == reports::checksum_of(text)) return;
     const std::optional<std::uint64_t> line = changed_line(*mark, mark_of_rows(file, text));
-    throw altered(id, path,
-                  line ? fmt::format("row {} (line {}) has changed since the unit was finished", *line - 1, *line)
-                       : fmt::format("its {} bytes are not the {} bytes that it had when the unit was finished",
-                                     text.size(), mark->bytes));
+    throw altered(
+        id, path,
+        line ? fmt::format("row {} (line {}) has changed since the unit was finished", *line - 1, *line)
+             : fmt::format("the file has changed since the unit was finished: it has {} bytes now and had {} then",
+                           text.size(), mark->bytes));
 }
 
 std::string program_of(const Done& done) { return fmt::format("{} ({})", done.created_by, done.git); }
@@ -155,15 +156,16 @@ void check_baselines(const Sweep& sweep, const SweepCell& cell, const std::set<s
                                               without_times(std::string(mine.header()) + "\n" + std::string(b))
                                         : a == b;
             if (same || a.empty() || b.empty()) continue;
-            // Checks first that neither file was altered or misread, because no machine must be blamed for that.
+            // If one of the files was altered or misread, the rows differ although no machine computed wrongly.
+            // check_again() reports this case.
             for (const std::size_t one : {first, unit}) files.check_again(one, names[i]);
             const auto differ = std::mismatch(a.begin(), a.end(), b.begin(), b.end());
             const auto line = mine.line_number(b.data() + (differ.second - b.begin()));
             throw Error(
-                {.what = fmt::format(
-                     "fp32 has different rows in two units of one setting and seed: {} on {} and {} on {}; {}, row {}",
-                     sweep.units[first].id, done.at(first).host, sweep.units[unit].id, done.at(unit).host, names[i],
-                     line - 1),
+                {.what = fmt::format("fp32 has different rows in two units of the same setting and seed: {} on {} and "
+                                     "{} on {}; they differ first in {}, row {}",
+                                     sweep.units[first].id, done.at(first).host, sweep.units[unit].id,
+                                     done.at(unit).host, names[i], line - 1),
                  .where = files.path_of(unit, names[i]).string(),
                  .fix = "find out which of these machines computes wrongly, remove its units and train them elsewhere",
                  .exit = Exit::check_failed});
@@ -189,12 +191,12 @@ FinishedUnits::FinishedUnits(const Sweep& sweep, fs::path out)
         done_.emplace(unit, std::move(done));
     }
     take_finished_baselines();
-    // If a finished unit has a failure record, a second training usually gave different rows.
+    // If a finished unit has a failure record, it was usually trained a second time, and its rows then differed.
     for (const std::string& name : names_in(out_ / "failed")) {
         const std::string id = name.substr(0, name.find('.'));
         if (!is_unit_id(id) || !is_done(out_, id)) continue;
         auto conflict = read_failure(out_, id);
-        // But if another process finished the unit first, the record may be about a different error.
+        // Otherwise, the record is about an error of one process, after which another process finished the unit.
         const bool is_conflict = conflict && conflict->exit == static_cast<int>(Exit::check_failed);
         if (is_conflict && has_finished_attempt(out_, id)) conflicts_.push_back(std::move(*conflict));
     }

@@ -17,7 +17,8 @@
 
 namespace macheps::training {
 
-/// A run of a cell, and its rows in each of the requested files. `rows` has the order of the files.
+/// A run of a cell, and its rows in each of the requested files. `rows` has one element for each file, in the order in
+/// which the files were requested.
 struct RunRowsText {
     std::size_t policy = 0;  ///< index into Sweep::policies
     std::size_t unit = 0;    ///< index into Sweep::units
@@ -38,7 +39,7 @@ class FinishedUnits {
     /// Returns the units that are not finished, as indices into Sweep::units in ascending order.
     const std::vector<std::size_t>& missing() const { return missing_; }
     const std::map<std::size_t, Done>& done() const { return done_; }
-    /// Returns the failures of finished units that were trained a second time with different rows.
+    /// Returns the failure records of finished units that were trained a second time with different rows.
     const std::vector<Failure>& conflicts() const { return conflicts_; }
     /// Returns the programs that finished the units, such as `macheps 0.1.0 (1234abcd)`, each once and in the order of
     /// the units.
@@ -54,8 +55,8 @@ class FinishedUnits {
                        const std::function<void(const CellRowsText&)>& take) const;
 
   private:
-    /// Changes the source of fp32 runs whose unit is missing. Because every unit contains fp32, such a run can be taken
-    /// from a finished unit of the same cell.
+    /// Assigns each fp32 run whose unit is not finished to a finished unit of the same cell. This is possible because
+    /// every unit contains fp32.
     void take_finished_baselines();
 
     const Sweep& sweep_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies files of an attempt. The copy functions of the standard library are not used, because they report a full disk
-// as an input/output error. Such an error would be retried.
+// as an input/output error. Shards would then retry the copy, because they take such errors for transient ones.
 #pragma once
 #include <filesystem>
 

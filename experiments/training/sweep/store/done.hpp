@@ -34,8 +34,8 @@ struct Done {
     std::vector<RowsMark> files{};  ///< each CSV file
 };
 
-/// Returns the mark of a run directory, which it computes from the files of rows. `seconds` is the sum of the seconds
-/// of its runs. Errors: throws Error, Exit::bad_input, if another process removes the directory meanwhile.
+/// Computes the mark of a run directory from its files of rows. Done::seconds is the sum of the seconds of its runs.
+/// Errors: throws Error, Exit::bad_input, if another process removes the directory meanwhile.
 Done make_done(const std::filesystem::path& folder, const std::string& id, int attempt);
 
 /// Reads `done` in `folder`. Errors: throws Error, Exit::bad_input, if the file is missing or damaged.

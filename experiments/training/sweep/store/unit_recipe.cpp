@@ -40,8 +40,8 @@ UnitIds::UnitIds(Experiment experiment, const std::vector<policy::ResolvedPolicy
                  const std::string& description) {
     experiment.seeds = {0};
     const std::string recipe = recipe_text(manifest_text(experiment, resolved, description, ""));
-    // Quotes inside strings are escaped, so the search can find only the member `seeds`, never the contents of a
-    // string.
+    // The text that is searched for contains quotes. In JSON, quotes inside strings are escaped, so the search finds
+    // the member `seeds` and never a part of a string.
     constexpr std::string_view before = ",\"seeds\":[", seeds = "0", after = "],\"policies\":";
     const std::size_t at = recipe.find(std::string(before) + std::string(seeds) + std::string(after));
     if (at == recipe.npos) throw std::logic_error("a recipe has no seeds before its policies");

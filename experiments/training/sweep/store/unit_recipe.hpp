@@ -34,7 +34,7 @@ class UnitIds {
     std::string of_seed(std::int64_t seed) const;
 
   private:
-    std::string head_{}, tail_{};  // of the recipe, before and after the seed
+    std::string head_{}, tail_{};  // text of the recipe before and after the seed
 };
 
 }  // namespace macheps::training
