@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "core/format_table.hpp"
+#include "experiments/check/bounds/fitness.hpp"
 #include "experiments/check/declare/declare.hpp"
 #include "experiments/check/declare/declare_products.hpp"
 #include "experiments/check/declare/listings.hpp"
@@ -123,14 +124,16 @@ std::string option_of(std::string_view key, std::string_view value) {
 }
 
 /// Returns the limits of the declaration `d` if `out` satisfies them. Returns nothing if `out` does not satisfy them,
-/// or if the declaration does not fit the arrays.
+/// or if the declaration does not fit the arrays. If `must_guarantee` is set, it also returns nothing if the limits are
+/// larger than most of the outputs: any output would satisfy such limits.
 std::optional<Limits> accepting(const Declaration& d, const std::vector<files::StoredArray>& arrays,
-                                const Sampling& sampling, ThreadPool& pool) {
+                                const Sampling& sampling, ThreadPool& pool, bool must_guarantee) {
     try {
         const Posed posed = pose(d, arrays, pool, sampling);
         if (posed.problem.changed_canary || posed.problem.changed_padding || !posed.problem.findings.empty()) return {};
         Limits limits = limits_of(posed.problem, sampling.delta, pool);
         if (limits.declined >= 0) return {};
+        if (must_guarantee && fitness_of(posed.problem, limits).lost_share > 0.5) return {};
         Premise premise(posed.problem, limits);
         if (!judge(limits, posed.out, {.premise = &premise, .stops_at_first = true, .pool = &pool}).reasons.empty())
             return {};
@@ -177,7 +180,7 @@ Alternative explaining(const Declaration& d, const std::vector<files::StoredArra
     Alternative found;
     if (d.bits) return found;
     for_each_candidate(forgotten, d, [&](const Declaration& other, std::string option) {
-        if (accepting(other, arrays, sampling, pool)) found.option = std::move(option);
+        if (accepting(other, arrays, sampling, pool, true)) found.option = std::move(option);
         return found.option.empty();
     });
     return found;
@@ -190,7 +193,7 @@ std::vector<Alternative> tighter(const Declaration& d, const Limits& limits,
     if (d.bits) return all;
     for_each_candidate(unneeded, d, [&](const Declaration& other, std::string option) {
         constexpr double least = 1.5;
-        if (const std::optional<Limits> found = accepting(other, arrays, sampling, pool)) {
+        if (const std::optional<Limits> found = accepting(other, arrays, sampling, pool, false)) {
             const double narrower = times_narrower(limits, *found);
             if (narrower >= least) all.push_back({std::move(option), narrower});
         }

@@ -439,12 +439,11 @@ TEST_CASE("the report suggests --inner for a norm that rounds before its gain, b
     }
     Declaration d{.operation = &find_operation("rmsnorm")};
     check::declare(d, "eps", "1e-5");
-    const auto checked = [&](const std::vector<float>& out) {
-        return check_arrays(d,
-                            {stored_array("x", {rows, columns}, x), stored_array("gain", {columns}, gain),
-                             stored_array("out", {rows, columns}, out)},
-                            {}, test::pool());
+    const auto arrays = [&](const std::vector<float>& out) {
+        return std::vector<StoredArray>{stored_array("x", {rows, columns}, x), stored_array("gain", {columns}, gain),
+                                        stored_array("out", {rows, columns}, out)};
     };
+    const auto checked = [&](const std::vector<float>& out) { return check_arrays(d, arrays(out), {}, test::pool()); };
     const Checked told = checked(rounded), other = checked(wrong);
     CHECK(told.outcome == Outcome::fail);
     CHECK(told.explaining == "--inner bf16");
@@ -462,6 +461,26 @@ TEST_CASE("the report suggests --inner for a norm that rounds before its gain, b
     CHECK(none.text().find("no error to measure") != std::string::npos);
     CHECK(none.text().find("rho ") == std::string::npos);
     CHECK(none.explaining.empty());
+
+    // In a suite, a declaration is suggested only if it explains all inputs of the check that fail.
+    const test::TemporaryFolder folder;
+    const std::string at = folder.path().string(),
+                      suite = "[[check]]\nop = 'rmsnorm'\neps = 1e-5\nfiles = '" + at + "/*.npz'\n";
+    test::write_npz(folder.path() / "rounded.npz", arrays(rounded));
+    test::write_npz(folder.path() / "same.npz", arrays(rounded));
+    for (const Checked& each : run_text(suite)) CHECK(each.explaining == "--inner bf16");
+    test::write_npz(folder.path() / "wrong.npz", arrays(wrong));
+    for (const Checked& each : run_text(suite)) CHECK(each.explaining.empty());
+
+    // With a wrong eps, tiny rows are far from right. Under --inner fp16 any output would pass, because the limits are
+    // larger than the outputs. This declaration is not suggested.
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        x[i] *= 1e-20f;
+        wrong[i] = static_cast<float>(x[i] / std::sqrt(1e-6) * gain[i % columns]);
+    }
+    const Checked tiny = checked(wrong);
+    CHECK(tiny.outcome == Outcome::fail);
+    CHECK(tiny.explaining.empty());
 }
 
 }  // namespace suite_test

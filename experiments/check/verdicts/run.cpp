@@ -163,6 +163,20 @@ void add_advice(Checked& checked, ThreadPool& pool) {
         checked.advice = advise(checked.declaration, checked.row_elements, blind, checked.options.delta, pool);
 }
 
+/// Removes the hint at another declaration unless it would explain all inputs of a check that fail. A kernel that works
+/// in another way than declared fails for the same reason on all inputs; a wrong kernel does not.
+void join_hints(std::span<Checked> inputs) {
+    const std::string* common = nullptr;
+    bool is_common = true;
+    for (const Checked& one : inputs) {
+        if (one.outcome != Outcome::fail) continue;
+        if (common == nullptr) common = &one.explaining;
+        is_common = is_common && one.explaining == *common;
+    }
+    if (is_common) return;
+    for (Checked& one : inputs) one.explaining.clear();
+}
+
 }  // namespace
 
 Checked check_files(const Declaration& declaration, const Inputs& inputs, const Options& options, const RunOptions& run,
@@ -224,6 +238,7 @@ std::vector<Checked> run_suite(const Suite& suite, bool has_digests, ThreadPool&
             all[k].line = check.line;
         }
         join_powers(std::span(all).subspan(first));
+        join_hints(std::span(all).subspan(first));
         // All weak inputs of a check miss the same wrong kernels, so advice for one of them is enough.
         const auto weak = std::find_if(all.begin() + static_cast<std::ptrdiff_t>(first), all.end(),
                                        [](const Checked& each) { return each.outcome == Outcome::weak; });
