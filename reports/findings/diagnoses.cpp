@@ -129,7 +129,8 @@ std::optional<Sighting> nan_in_loss(const RunView& view) {
         const bool is_finite = std::isfinite(step.loss) && std::isfinite(step.loss_rounded.value_or(0));
         if (!is_finite) ++count;
         if (!is_finite && first == nullptr) first = &step;
-        if (first == nullptr) shown = step.loss;
+        // A log shows the last finite loss or, if the first loss is not finite, the next finite one.
+        if (is_finite && (first == nullptr || std::isnan(shown))) shown = step.loss;
     }
     if (first == nullptr) return {};
     return Sighting{.step = first->step,
@@ -198,11 +199,16 @@ std::optional<Sighting> narrow_accumulation(const RunView& view) {
     if (parts == nullptr) parts = view.train->find("micro_batches");
     if (parts == nullptr || !parts->is_number_integer() || parts->get<double>() < 2) return {};
     if (resolved == nullptr || !resolved->is_array()) return {};
+    const auto parameter = [](const Json& row) { return row[0].string().substr(0, row[0].string().rfind(':')); };
+    std::set<std::string> summed_in_fp32;  // parameters with narrow gradients may still be summed in fp32
+    for (const Json& row : *resolved) {
+        if (cast_at(row, ":accum") == "fp32") summed_in_fp32.insert(parameter(row));
+    }
     std::int64_t tensors = 0;
     std::string site;
     for (const Json& row : *resolved) {
         const std::string_view cast = cast_at(row, ":grad");
-        if (cast.empty() || cast == "fp32") continue;
+        if (cast.empty() || cast == "fp32" || summed_in_fp32.contains(parameter(row))) continue;
         if (++tensors == 1) site = row[0].string();
     }
     if (tensors == 0) return {};
@@ -339,7 +345,8 @@ constexpr Diagnosis table[] = {
      "train in bf16; weights that were trained in bf16 may not fit in fp16",
      scale_at_floor},
     {"first-steps-skipped", Reads::steps, "the first step was skipped",
-     "the first {skipped} steps were skipped, and the learning rate changed from {first_lr} to {lr} before the first "
+     "the first {skipped} steps were skipped; the learning rate was {first_lr} at the first step, and {lr} at the "
+     "first "
      "step of the optimiser; schedulers of torch warn about this",
      "start with a smaller loss scale, or advance the scheduler only after a step of the optimiser",
      first_steps_skipped},
@@ -379,7 +386,7 @@ constexpr Diagnosis table[] = {
      "round stochastically",
      no_master},
     {"narrow-accumulation", Reads::manifest,
-     "a step has several micro-batches, and gradients are stored in a format narrower than fp32",
+     "a step has several micro-batches, and their gradients are added in a format narrower than fp32",
      "the gradients of {parts} micro-batches are added in a narrow format, in {tensors} tensors",
      "accumulate in fp32 (DeepSpeed: data_types.grad_accum_dtype, whose default depends on the version)",
      narrow_accumulation},
