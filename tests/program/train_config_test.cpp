@@ -130,6 +130,21 @@ TEST_CASE("train --config: a run can be repeated and resumed without the file of
     fs::remove_all(scratch());
 }
 
+TEST_CASE("train --dry-run gives a plan even if the loss scaler of a config ends its runs", "[program][config]") {
+    write("ds.json",
+          R"({"fp16": {"enabled": true, "initial_scale_power": 32, "min_loss_scale": 4294967296, "hysteresis": 1},
+                         "zero_optimization": {"stage": 2}})");
+    const Outcome plan = run(std::string(quick) + "--config ds.json --dry-run --json");
+    CAPTURE(plan.err);
+    CHECK(plan.code == 0);
+    const json policies = json::parse(plan.out, nullptr, false)["policies"];
+    CHECK(std::any_of(policies.begin(), policies.end(), [](const json& each) { return each["policy"] == "ds"; }));
+    // In training, DeepSpeed's scaler ends the run at its floor. This is a result, not an error of the command.
+    const Outcome trained = run(std::string(quick) + "--config ds.json -q --json --out run");
+    CHECK(trained.out.find("diverged") != std::string::npos);
+    fs::remove_all(scratch());
+}
+
 TEST_CASE("train --config: + joins files into one config, or changes a key", "[program][config]") {
     write("args.yaml", "{bf16: false, fp16: true, output_dir: out}\n");
     write("more.yaml", "{bf16: true, fp16: false}\n");

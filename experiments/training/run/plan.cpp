@@ -91,15 +91,20 @@ struct Timed {
 /// Times steps and an evaluation under a policy. If the experiment itself is timed, its plain steps take about
 /// min_seconds. If a smaller copy is timed, only two plain steps are timed.
 Timed time_policy(Backend& backend, const Timing& timing, const SharedInputs& inputs,
-                  const policy::ResolvedPolicy& policy) {
+                  const policy::ResolvedPolicy& resolved) {
     constexpr std::int64_t evaluation_row_bytes = 110, run_row_bytes = 260, gradient_bytes = 200;
     const std::int64_t max_steps = timing.is_scaled ? 2 : 32, min_steps = timing.is_scaled ? 2 : 3;
     constexpr double min_seconds = 0.2;
     const Experiment& experiment = timing.experiment;
+    // Steps that are skipped are shorter, and a framework may end a run whose first steps are all skipped. The timed
+    // steps therefore have a constant loss scale of 1.
+    policy::ResolvedPolicy policy = resolved;
+    if (resolved.loss_scaler.kind != &policy::no_scaler)
+        policy.loss_scaler = policy::LossScalerConfig(*policy::find_scaler("static"), {{"init_scale", 1}});
     const TrainOptions o = options_under(policy.training, experiment.options);
     Timed timed;
     const RunSetup setup{.policy = policy,
-                         .fp32 = inputs.fp32_of(policy),
+                         .fp32 = inputs.fp32_of(resolved),
                          .model = experiment.model,
                          .options = o,
                          .data = *inputs.data,
