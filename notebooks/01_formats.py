@@ -111,5 +111,6 @@ print(f"from 2e-6 to 4e-6 the error of fp16 is up to {errors['fp16']:.1e}, and t
 # 1. Find the smallest x from which fp16 is always at least as accurate as bf16. Up to which x is that true?
 # 2. How many positive numbers of e4m3fn are subnormal? How many bits would a format need to have them as normal
 #    numbers?
-# 3. *(a new command)* `macheps show 0.1 --format e5m6,e6m5` shows two formats that have no name. Find an 8-bit format
-#    whose largest number is above 1000 and whose unit roundoff is below 2^-3, or show that there is none.
+# 3. *(a new command)* `macheps show 0.1 --format e5m6,e6m5` shows two formats that have no name. `macheps formats`
+#    lists the formats that have one. Find an 8-bit format in this list whose largest number is above 1000 and whose
+#    unit roundoff is below 2^-3, or show that the list has none. Could such a format exist?

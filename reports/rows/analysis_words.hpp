@@ -56,7 +56,10 @@ inline constexpr ColumnWords solve_words[] = {
     {"lu_error", share, "backward error of the factorisation of the rounded matrix", "norm(P A - L U) / norm(A)"},
     {"contraction", share, "factor by which one step changes the forward error (geometric mean)",
      "(fe / fe_first)^(1/steps)"},
-    {"limit", share, "condition number of A up to which theory guarantees convergence of the method", ""},
+    {"limit", share,
+     "condition number of A up to which theory guarantees convergence of the method; constants that depend on n are "
+     "left out",
+     "lu, ir: 1 / u_f; gmres-ir: 1 / (sqrt(u) u_f) if u_p <= u^2, otherwise (u u_f^2)^(-1/3); gmres: 1 / u"},
     {"flops_low", "operations",
      "operations in the formats of the factors and of the substitution: 2 n^3 / 3 for LU, half as many for Cholesky, "
      "twice as many for QR, and 2 n^2 (QR: 3 n^2) for each solve",
@@ -155,7 +158,10 @@ inline constexpr ColumnWords formula_words[] = {
      "largest error over the inputs, in bits. If only the result or only the reference is NaN, the error is the width "
      "of the format",
      ""},
-    {"worst_x", "", "first input whose error is `max_bits`: the codes of the input in hex, then its values", ""},
+    {"worst_x", "",
+     "first input whose error is `max_bits`: the codes of the input in hex, then its values. If the formula has "
+     "several inputs, their order is that of column `x` of eval_points.csv",
+     ""},
     {"max_ulp", "ulp", "largest error over finite results and references", "abs(result - exact) / ulp(reference)"},
     {"not_correct", values, "inputs whose result differs from the reference", ""},
     {"overflow", values, "inputs whose result is Inf although the reference is finite", ""},
@@ -164,7 +170,10 @@ inline constexpr ColumnWords formula_words[] = {
 };
 
 inline constexpr ColumnWords formula_point_words[] = {
-    {"x", "", "values of the inputs, separated by spaces", ""},
+    {"x", "",
+     "values of the inputs, separated by spaces, in the order in which the inputs first appear in the formula, or in "
+     "the order of the argument list of an FPCore",
+     ""},
     {"result", "", "result of the formula in the format", ""},
     {"reference", "", "the exact value, rounded once in the mode of `round` (to nearest if `round` is stochastic)", ""},
     {"ulp", "ulp", "error of the result; empty unless both values are finite", "as max_ulp"},

@@ -104,11 +104,13 @@ TEST_CASE("every command quoted in a sentence of README.md runs", "[readme]") {
     int count = 0;
     for (const Match& quoted : all_matches(page, "`(macheps [a-z][^`]*)`")) {
         const std::string& line = quoted[1];
-        // Skip commands with placeholders, and commands that need a browser or a finished run.
-        const bool is_shape = finds(line, "DIR|VERB|bash\\|zsh|--charts|machine show$|train --resume|report --");
+        // Skip commands with placeholders, and commands that need a browser, a finished run or outputs of a kernel.
+        const bool is_shape =
+            finds(line, "DIR|VERB|bash\\|zsh|--charts|machine show$|train --resume|report --|check suite");
         if (is_shape) continue;
         const Outcome outcome = run_command({line, "."});
         CAPTURE(line, outcome.err);
+        if (line.starts_with("macheps eval") && outcome.code == 4) continue;  // a build without Arb
         CHECK(outcome.code == 0);
         ++count;
     }
@@ -171,14 +173,21 @@ TEST_CASE("the errors of long fp8 sums agree with the figures in README.md", "[r
         CHECK(row["beyond_bound"] == 0);
         CHECK(row["beyond_probable"] == 0);
         if (row["machine"] == "sm90.wgmma.fp8+promote128") CHECK(row["max_error"] < 0.001);
-        if (row["machine"] == "sm100.tcgen05.fp8") CHECK(row["max_error"] < 0.000115);
+        if (row["machine"] == "sm100.tcgen05.fp8") CHECK(row["max_error"] < 0.00012);
+        const int k = row["k"];
+        if (row["machine"] == "sm90.wgmma.fp8" && k >= 1024 && k <= 16384) {
+            const double share = row["max_error"].get<double>() / row["probable_bound"].get<double>();
+            CHECK(share > 0.20);
+            CHECK(share < 0.26);
+        }
     }
     const auto hopper = [&](int k) { return errors.at({"sm90.wgmma.fp8", k}); };
     says("0.09 % of the sum at k = 128, 7 % at 4,096, three quarters at 131,072");
     CHECK(std::round(hopper(128) * 1e4) == 9);
     CHECK(std::round(hopper(4096) * 1e2) == 7);
     CHECK(std::fabs(hopper(131072) - 0.75) < 0.02);
-    says("Promotion keeps the error below 0.1 % for every k, and Blackwell's error is at most 0.011 %");
+    says("From k = 1,024 to 16,384, the error is between 20 % and 26 % of the probable bound");
+    says("Promotion keeps the error below 0.1 % for every k, and Blackwell's error is at most 0.012 %");
     says("the same command without `-d positive` gives at most 0.04 %");
     const std::string either = replaced(command, "-d positive ", "");
     for (const json& row : rows_of(run(either + " -q --json"))) CHECK(row["max_error"] < 0.00045);

@@ -137,6 +137,11 @@ void write_reports(const Arguments& a, std::span<const check::Checked> checks) {
     add_summary(checks);
 }
 
+void print_checks(std::span<const check::Checked> checks, bool has_suite) {
+    const std::string text = has_suite ? check_suite_text(checks) : checks.front().text();
+    print_text(text);
+}
+
 /// Writes the baseline, or compares with it. An input fails if the baseline has it, but the suite no longer does.
 /// Without a suite, inputs that are only in the baseline are ignored, because the given files may be only a part of the
 /// inputs.
@@ -150,6 +155,7 @@ void use_baseline(const Arguments& a, bool has_suite, std::vector<check::Checked
     }
     if (!has_baseline) {
         write_reports(a, checks);
+        if (!a.json) print_checks(checks, has_suite);
         throw Error(
             {.what = "there is no baseline yet", .where = a.baseline, .fix = "write it with --update-baseline"});
     }
@@ -157,12 +163,26 @@ void use_baseline(const Arguments& a, bool has_suite, std::vector<check::Checked
     if (has_suite) std::move(gone.begin(), gone.end(), std::back_inserter(checks));
 }
 
-std::vector<check::Checked> judge_suite(const Arguments& a, ThreadPool& pool) {
-    bool is_declared = a.words.size() != 1 || !a.op.empty();
+/// Throws Error (usage) if the command line has other words than the suite, or declarations.
+void check_is_suite_alone(const Arguments& a) {
+    const auto suite = std::find_if(a.words.begin(), a.words.end(), is_suite);
+    if (std::count_if(a.words.begin(), a.words.end(), is_suite) > 1)
+        throw usage_error("several suites are given", *suite, "check one suite with each command");
+    std::vector<std::string> given;
+    std::copy_if(a.words.begin(), a.words.end(), std::back_inserter(given),
+                 [](const std::string& word) { return !is_suite(word); });
+    if (!a.op.empty()) given.emplace_back("--op");
     for_each_given(check::declare_keys(), a.declared,
-                   [&](const check::DeclareKey&, const std::string&) { is_declared = true; });
-    if (is_declared)
-        throw usage_error("a suite contains its own declarations and files", a.words.front(), "pass it alone");
+                   [&](const check::DeclareKey& key, const std::string&) { given.push_back(option_name(key.name)); });
+    if (given.empty()) return;
+    throw usage_error("declarations and files of a suite are written in the suite", *suite,
+                      fmt::format("move {} into the suite; only options for limits, time, memory and output can be "
+                                  "given here",
+                                  fmt::join(given, ", ")));
+}
+
+std::vector<check::Checked> judge_suite(const Arguments& a, ThreadPool& pool) {
+    check_is_suite_alone(a);
     if (!a.bounds.empty())
         throw usage_error("the limits of a suite cannot be written", "--bounds",
                           "check a single input without a suite");
@@ -233,8 +253,7 @@ Exit run(const Arguments& a) {
     if (a.json) {
         print_json(check::document_json(checks));
     } else {
-        const std::string text = has_suite ? check_suite_text(checks) : checks.front().text();
-        print_text(text);
+        print_checks(checks, has_suite);
     }
     write_reports(a, checks);
     return check::exit_of(checks);

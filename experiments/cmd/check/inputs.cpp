@@ -58,7 +58,9 @@ Examples:
   macheps check power suite.toml --json                  for each check of a suite
   macheps check power --op softmax --x bf16 --out bf16 --shape 64,4096)";
 
-constexpr const char* power_notes = R"(The checks of a suite use the default sizes.
+constexpr const char* power_notes = R"(Suites:
+  The files of a suite are not read. Each check uses the default sizes, and fp32 for required
+  arrays whose formats the suite does not declare. To use other sizes, write a [recipe].
 
 Exit codes:
   0  every wrong kernel that --require selects is caught
@@ -74,13 +76,13 @@ struct PlanArguments {
     std::uint64_t seed = check::InputRequest{}.seed;
     GivenKeys declared{check::declare_keys().size()};
 
-    void add_options(Command& verb) {
+    /// Adds the options. `file_help` is the help text of the file.
+    void add_options(Command& verb, const std::string& file_help) {
         const check::Operation* const topic = help_topic(verb);
         verb.group("Inputs");
         std::vector<std::string> operations;
         for (const check::Operation& operation : check::all_operations()) operations.emplace_back(operation.name);
-        verb.option("RECIPE", file, "A .toml file with a table [recipe], or a suite. Default: the options")
-            .takes(value_kind::file);
+        verb.option("RECIPE", file, file_help).takes(value_kind::file);
         verb.option("--op", op, "The operation of the kernel. Required without RECIPE").one_of(operations).takes("OP");
         verb.integer("--shape", shape, {1, 1 << 28},
                      "Sizes: m,n,k or batches,m,n,k of a gemm; rows,columns of other operations. "
@@ -170,7 +172,7 @@ Exit make(const MakeArguments& a, const Command& verb) {
     const std::vector<check::InputPlan> plans = a.plan.plans(verb);
     if (plans.size() != 1)
         throw usage_error("the file has several checks, whose inputs would have the same names", "RECIPE",
-                          "pass a file with a [recipe]");
+                          "pass a file with a [recipe], or a suite with a single check");
     const check::InputPlan& plan = plans.front();
     if (!plan.declined.empty()) throw usage_error(plan.declined, a.plan.file, "describe the inputs in a [recipe]");
     if (a.folder.empty()) throw usage_error("no folder was given for the files", "-o", "pass one");
@@ -201,7 +203,9 @@ Exit make(const MakeArguments& a, const Command& verb) {
 
 void describe_make(Command& verb) {
     const auto a = std::make_shared<MakeArguments>();
-    a->plan.add_options(verb);
+    a->plan.add_options(verb,
+                        "A .toml file with a table [recipe], or a suite with a single check, for which inputs of the "
+                        "default sizes are made. Default: the options");
     verb.group("Output");
     verb.option("-o,--output", a->folder, "Write the files to this folder. Required without --list")
         .takes(value_kind::folder);
@@ -251,7 +255,7 @@ Exit power(const PowerArguments& a, const Command& verb) {
 
 void describe_power(Command& verb) {
     const auto a = std::make_shared<PowerArguments>();
-    a->plan.add_options(verb);
+    a->plan.add_options(verb, "A .toml file with a table [recipe], or a suite. Default: the options");
     verb.group("Output");
     const std::vector<std::string_view> names = check::power_words();
     const std::vector<std::string> words(names.begin(), names.end());

@@ -85,7 +85,7 @@ Error no_picture(const std::string& what, const fs::path& where) {
 
 }  // namespace
 
-Browser::Browser() {
+Browser::Browser(const std::string& option) {
     if (const char* named = std::getenv("MACHEPS_BROWSER"); named != nullptr && *named != '\0') {
         if (!is_program(named)) throw no_picture("MACHEPS_BROWSER does not name a program", named);
         program_ = named;
@@ -102,7 +102,7 @@ Browser::Browser() {
             return;
         }
     }
-    throw no_picture("Chromium or Chrome, which draws the pictures, was not found on PATH", "--png");
+    throw no_picture("Chromium or Chrome, which draws the pictures, was not found on PATH", option);
 }
 
 std::string Browser::run(const std::vector<std::string>& options, bool dark) const {

@@ -13,8 +13,9 @@ enum class PageExtent : bool { whole, top };
 class Browser {
   public:
     /// Finds the browser: $MACHEPS_BROWSER, else the first Chromium or Chrome on PATH. If there is none, throws Error
-    /// (Exit::cannot_write) that explains how to get pictures without a browser.
-    Browser();
+    /// (Exit::cannot_write) that explains how to get pictures without a browser. `option` is the option of the command
+    /// line that asked for pictures, which the error names.
+    explicit Browser(const std::string& option);
 
     /// Draws the page, up to a height of 16,000 pixels. Errors: Exit::cannot_write.
     void picture_of_page(const std::filesystem::path& page, const std::filesystem::path& png, PageExtent extent,

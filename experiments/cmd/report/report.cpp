@@ -207,7 +207,7 @@ Exit report(const ReportOptions& options) {
     for (const std::string& note : summary.notes) eprint("note: {}\n", note);
     eprint("wrote {}{}\n", has_rows ? rows.string() + " and " : "", page.string());
     if (options.png.empty() && options.charts.empty()) return Exit::ok;
-    const Browser browser;
+    const Browser browser(options.png.empty() ? "--charts" : "--png");
     if (!options.png.empty()) {
         browser.picture_of_page(page, options.png, options.top ? PageExtent::top : PageExtent::whole, options.dark);
         eprint("wrote {}\n", options.png.string());
@@ -244,10 +244,13 @@ void describe(Command& verb) {
     const Option json = verb.flag("--json", a->json, "Print the summary as JSON");
     verb.flag("--csv", a->csv, "Print the summary as CSV").excludes(json).excludes(diagnose);
     verb.group("Pictures");
-    const Option png = verb.option("--png", a->png, "Also draw the page into this PNG file. Default: no picture")
-                           .takes(value_kind::file);
+    const Option png =
+        verb.option("--png", a->png,
+                    "Also draw the page into this PNG file. Needs Chromium or Chrome. Default: no picture")
+            .takes(value_kind::file);
     verb.flag("--top", a->top, "Draw only the part of the page above its curves").needs(png);
-    verb.option("--charts", a->charts, "Draw each chart into a PNG file in this folder. Default: no pictures")
+    verb.option("--charts", a->charts,
+                "Draw each chart into a PNG file in this folder. Needs Chromium or Chrome. Default: no pictures")
         .takes(value_kind::folder);
     verb.flag("--dark", a->dark, "Draw pictures in the dark theme");
     verb.runs([a] { return report(*a); });

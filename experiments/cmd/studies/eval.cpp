@@ -67,7 +67,8 @@ const std::string notes = fmt::format(R"text(More examples:
 Formulas:
   A formula has names, numbers, + - * / ^ (pow), calls and if(a < b, c, d). It is evaluated as
   written, without rearrangement. Files contain FPCore 2.0, without arrays. Every operator is
-  rounded once to the format. Functions are correctly rounded, or those of core/math.hpp.
+  rounded once to the format. Functions are correctly rounded, or those of core/math.hpp. A
+  constant such as 0.1 or PI is rounded to the format in the result, but is exact in the reference.
 
 Functions:
 {}
@@ -83,7 +84,8 @@ Inputs:
   one number. Without it, the input takes all finite numbers. Numbers are decimal or hexadecimal
   (0x1p-3). A formula with one input in a format of up to 16 bits is evaluated at every input. So
   is a range with at most 1000 numbers. Other formulas are evaluated at 1000 drawn inputs; each
-  number in the range is equally likely.
+  number in the range is equally likely. The columns worst_x and x list several inputs in the
+  order in which they first appear in the formula, or in the order of an FPCore's argument list.
 
 Bits of error:
   log2(1 + number of format values between the result and the reference); the width of the format
