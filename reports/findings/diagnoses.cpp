@@ -7,7 +7,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <optional>
-#include <set>
 #include <string_view>
 #include <vector>
 
@@ -199,16 +198,11 @@ std::optional<Sighting> narrow_accumulation(const RunView& view) {
     if (parts == nullptr) parts = view.train->find("micro_batches");
     if (parts == nullptr || !parts->is_number_integer() || parts->get<double>() < 2) return {};
     if (resolved == nullptr || !resolved->is_array()) return {};
-    const auto parameter = [](const Json& row) { return row[0].string().substr(0, row[0].string().rfind(':')); };
-    std::set<std::string> summed_in_fp32;  // parameters with narrow gradients may still be summed in fp32
-    for (const Json& row : *resolved) {
-        if (cast_at(row, ":accum") == "fp32") summed_in_fp32.insert(parameter(row));
-    }
     std::int64_t tensors = 0;
     std::string site;
     for (const Json& row : *resolved) {
         const std::string_view cast = cast_at(row, ":grad");
-        if (cast.empty() || cast == "fp32" || summed_in_fp32.contains(parameter(row))) continue;
+        if (cast.empty() || cast == "fp32") continue;
         if (++tensors == 1) site = row[0].string();
     }
     if (tensors == 0) return {};
@@ -386,7 +380,7 @@ constexpr Diagnosis table[] = {
      "round stochastically",
      no_master},
     {"narrow-accumulation", Reads::manifest,
-     "a step has several micro-batches, and their gradients are added in a format narrower than fp32",
+     "a step has several micro-batches, and gradients are stored in a format narrower than fp32",
      "the gradients of {parts} micro-batches are added in a narrow format, in {tensors} tensors",
      "accumulate in fp32 (DeepSpeed: data_types.grad_accum_dtype, whose default depends on the version)",
      narrow_accumulation},

@@ -466,10 +466,15 @@ TEST_CASE("the report suggests --inner for a norm that rounds before its gain, b
     const test::TemporaryFolder folder;
     const std::string at = folder.path().string(),
                       suite = "[[check]]\nop = 'rmsnorm'\neps = 1e-5\nfiles = '" + at + "/*.npz'\n";
-    test::write_npz(folder.path() / "rounded.npz", arrays(rounded));
-    test::write_npz(folder.path() / "same.npz", arrays(rounded));
+    const auto write = [&](const char* name, const std::vector<float>& out) {
+        test::write_npz(folder.path() / name,
+                        {test::array("x", {rows, columns}, x), test::array("gain", {columns}, gain),
+                         test::array("out", {rows, columns}, out)});
+    };
+    write("rounded.npz", rounded);
+    write("same.npz", rounded);
     for (const Checked& each : run_text(suite)) CHECK(each.explaining == "--inner bf16");
-    test::write_npz(folder.path() / "wrong.npz", arrays(wrong));
+    write("wrong.npz", wrong);
     for (const Checked& each : run_text(suite)) CHECK(each.explaining.empty());
 
     // With a wrong eps, tiny rows are far from right. Under --inner fp16 any output would pass, because the limits are

@@ -155,7 +155,7 @@ TEST_CASE("a file that breaks a rule of safetensors is refused with an error abo
              {R"({"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}})", 8, "cannot have 8 bytes"},
              {R"({"a":{)" + f32x2 + "[0]}}", 8, "not a pair"},
              {R"({"a":{)" + f32x2 + "[8,0]}}", 8, "8 to 0"},
-             {R"({"a":{)" + f32x2 + "[0,8]}}", 7, "0 to 8 of 7"},
+             {R"({"a":{)" + f32x2 + "[0,8]}}", 7, "0 to 8, but there are only 7"},
              {R"({"a":{)" + f32x2 + "[0,8]}}", 9, "1 bytes at the end"},
              {R"({"a":{)" + f32x2 + "[1,9]}}", 9, "begins at byte 1"},
              {R"({"a":{)" + f32x2 + R"([0,8]},"b":{)" + f32x2 + "[4,12]}}", 12, "begins at byte 4"},

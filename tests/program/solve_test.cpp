@@ -80,18 +80,18 @@ TEST_CASE("solve can run the updates of blocked LU on a machine, and refuses imp
     struct Case {
         const char *arguments, *told;
     };
-    const Case c =
-        GENERATE(Case{"-M fp32.chain", "a machine is used only in blocked LU"},
-                 Case{"-M kahan:fp16 --lu block:8", "has no addend"}, Case{"--lu block:0", "unknown variant 'block:0'"},
-                 Case{"--factor fp8", "fp8"}, Case{"--factor e8m0fnu", "cannot compute in e8m0fnu"},
-                 Case{"--work fp128", "use fp128 only in"}, Case{"--residual fp16", "cannot hold every number of fp64"},
-                 Case{"--substitution e4m3fn", "cannot hold"}, Case{"--matrix randsvd", "0 numbers"},
-                 Case{"--sweep kapa=1..2", "must begin with one of n, kappa"}, Case{"-n 5000", "5000"},
-                 Case{"--gmres-tol 0", "above 0"}, Case{"--factorisation cholesky", "randsvd:1e3 is not symmetric"},
-                 Case{"--factorisation lu,qr --lu block:8", "only LU supports"},
-                 Case{"--factorisation cholesky --matrix minij --scale two-sided", "separately scaled"},
-                 Case{"--shift 2", "only cholesky shifts the matrix"},
-                 Case{"--factorisation cholesky --matrix minij --shift -1", "from 0 to 10^6"});
+    const Case c = GENERATE(
+        Case{"-M fp32.chain", "a machine is used only in blocked LU"},
+        Case{"-M kahan:fp16 --lu block:8", "has no addend"}, Case{"--lu block:0", "unknown variant 'block:0'"},
+        Case{"--factor fp8", "fp8"}, Case{"--factor e8m0fnu", "cannot compute in e8m0fnu"},
+        Case{"--work fp128", "use fp128 only in"}, Case{"--residual fp16", "cannot hold every number of fp64"},
+        Case{"--substitution e4m3fn", "cannot hold"}, Case{"--matrix randsvd", "wrong number of parameters: 0"},
+        Case{"--sweep kapa=1..2", "must begin with one of n, kappa"}, Case{"-n 5000", "5000"},
+        Case{"--gmres-tol 0", "above 0"}, Case{"--factorisation cholesky", "randsvd:1e3 is not symmetric"},
+        Case{"--factorisation lu,qr --lu block:8", "only LU supports"},
+        Case{"--factorisation cholesky --matrix minij --scale two-sided", "separately scaled"},
+        Case{"--shift 2", "only cholesky shifts the matrix"},
+        Case{"--factorisation cholesky --matrix minij --shift -1", "from 0 to 10^6"});
     CAPTURE(c.arguments);
     const Outcome refused = run(std::string("solve -q ") + c.arguments);
     CHECK(refused.code == 2);

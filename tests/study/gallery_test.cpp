@@ -75,9 +75,9 @@ TEST_CASE("unknown matrices and wrong parameters are refused with a reason", "[a
         const char *text, *told;
     };
     const Case c =
-        GENERATE(Case{"randsdv:1e3", "did you mean randsvd?"}, Case{"randsvd", "0 numbers"},
+        GENERATE(Case{"randsdv:1e3", "did you mean randsvd?"}, Case{"randsvd", "wrong number of parameters: 0"},
                  Case{"randsvd:0.5", "below 1"}, Case{"randsvd:1e3,5", "no mode 5"},
-                 Case{"randsvd:x", "'x' is not a finite number"}, Case{"tridiag:1,2", "2 numbers"},
+                 Case{"randsvd:x", "'x' is not a finite number"}, Case{"tridiag:1,2", "wrong number of parameters: 2"},
                  Case{"file:", "the path of the file is missing"}, Case{"hilbert:inf", "not a finite number"});
     CAPTURE(c.text);
     try {

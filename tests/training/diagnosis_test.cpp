@@ -309,11 +309,6 @@ TEST_CASE("micro-batches added in bf16 are diagnosed from the settings", "[diagn
         small({variant("parts", "pure-bf16", "[accumulation]\nmicro_batches = 2\n"), load_policy("pure-bf16")}, 10)));
     CHECK(figure_of(finding_of(divided, "parts", "narrow-accumulation"), "parts") == 2);
     CHECK_FALSE(ids_of(divided, "pure-bf16").contains("narrow-accumulation"));
-    // Narrow gradients may be added in fp32.
-    const TemporaryFolder wide;
-    Experiment summed = small({variant("wide", "pure-bf16", "[[rule]]\nparams = \"*\"\naccum = \"fp32\"\n")}, 10);
-    summed.options.micro_batches = 4;
-    CHECK_FALSE(ids_of(diagnose(trained(wide, summed)), "wide").contains("narrow-accumulation"));
 }
 
 TEST_CASE("the wire format between ranks is diagnosed if it is narrower than fp32", "[diagnosis][narrow-wire]") {
