@@ -252,14 +252,18 @@ TEST_CASE("a second signal interrupts the current step, and no completed step is
         usleep(200000);
         REQUIRE(kill(child, signal) == 0);
         usleep(100000);
+        const auto rows = [&] {
+            const std::string text = contents(folder / "run/steps.csv");
+            return std::count(text.begin(), text.end(), '\n');
+        };
+        const auto before = rows();
         REQUIRE(kill(child, signal) == 0);
         const Outcome outcome = folder.finish(child);
         CAPTURE(signal, outcome.err);
         CHECK(outcome.code == 75);
         CHECK(outcome.err.find("macheps train --resume run") != std::string::npos);
         CHECK(folder.run("report run").code == 0);
-        const std::string steps = contents(folder / "run/steps.csv");
-        CHECK(std::count(steps.begin(), steps.end(), '\n') == 2);  // the header and the first step
+        CHECK(rows() == before);  // on a busy machine, more than one step may have been completed before
         // A resumed run repeats the interrupted step, and writes the same bytes as an uninterrupted run.
         CHECK(fs::exists(folder / "run/checkpoints"));
         if (signal == SIGINT) continue;
