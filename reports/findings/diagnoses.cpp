@@ -387,8 +387,8 @@ constexpr Diagnosis table[] = {
     {"activation-overflow", Reads::sites,
      "a value of the forward pass that was cast without a scale exceeded half of the largest number of its format, or "
      "overflowed",
-     "a value of the forward pass reached {percent} % of the largest finite number of its format; a value first "
-     "exceeded half of it at step {first}",
+     "a value of the forward pass first exceeded half of the largest finite number of its format at step {first}; the "
+     "largest value reached {percent} % of it",
      "run that site in bf16 or fp32, or reduce its inputs; a loss scale has no effect on the forward pass",
      activation_overflow},
     {"clip-before-unscale", Reads::baseline,
@@ -407,8 +407,8 @@ constexpr Diagnosis table[] = {
      "updates the scale before it unscales",
      half_gradient_on_growth},
     {"gradient-underflow", Reads::sites, "more than 1 % of the elements of a gradient became zero in a cast",
-     "{percent} % of the elements of a gradient became zero in a cast; a gradient first lost more than 1 % at step "
-     "{first}",
+     "a gradient first lost more than 1 % of its elements in a cast at step {first}; at most, {percent} % of the "
+     "elements of a gradient became zero",
      "scale the loss (fp16), scale the tensor (fp8), or use a format with a wider range (bf16, e5m2)",
      gradient_underflow},
     {"narrow-wire", Reads::sites, "ranks sent their gradients in a format narrower than fp32",
