@@ -52,7 +52,7 @@ MACHEPS_HD constexpr void require_random_bits(Round mode, RandomBits random) {
 
 /// Returns `significand` / 2^drop rounded to an integer. A significand of zero gives zero for any drop. For any other
 /// significand, a negative drop is a left shift, and the caller ensures that it loses no bit. Let f < 1 be the
-/// discarded fraction. Stochastic rounding goes away from zero if and only if floor(2^random.bits * f) + random.value
+/// discarded fraction. Stochastic rounding rounds away from zero if and only if floor(2^random.bits * f) + random.value
 /// is at least 2^random.bits. Without random bits, stochastic rounding fails as in require_random_bits().
 MACHEPS_HD constexpr std::uint64_t round_shift(std::uint64_t significand, int drop, Round mode, bool negative,
                                                RandomBits random = {}) {

@@ -61,7 +61,8 @@ std::string worse_words(Policies worse) {
     return out;
 }
 
-/// Returns a clause with the smallest gap that is detectable for every policy in the list.
+/// Returns a clause with the largest of the policies' smallest detectable gaps: a gap of this size is detectable for
+/// every policy in the list. Returns "" if no policy has a detectable gap.
 std::string seen_words(const Policies& policies) {
     double most = 0;
     for (const PolicySummary* policy : policies) most = std::max(most, policy->row.detectable_gap.value_or(0));

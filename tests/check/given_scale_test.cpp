@@ -154,7 +154,7 @@ TEST_CASE("a quantiser must declare whether it computes x / (amax / max) or x * 
     CHECK(codes(judge({given, out, array("scale", {rows}, decode)}, keys)).find("KC042") != std::string::npos);
 }
 
-TEST_CASE("the check of a quantiser without scales is not weak, because a wrong kernel has no scale to omit",
+TEST_CASE("for a quantiser that has no scales, a check is not weak, because no wrong kernel can omit a scale",
           "[check][quantise]") {
     const Floats x = draw(55);
     const check::Verdict v =

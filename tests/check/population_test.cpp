@@ -77,7 +77,7 @@ TEST_CASE("no legal kernel of any operation on rows is refused", "[check]") {
     check_population(6, 20, 300, 40, 4242, false);
 }
 
-TEST_CASE("none of ten thousand legal kernels of each operation on rows is refused", "[check][slow]") {
+TEST_CASE("for each operation on rows, none of ten thousand legal kernels is refused", "[check][slow]") {
     check_population(10000, 8, 200, 1, 777, true);
 }
 

@@ -79,7 +79,7 @@ TEST_CASE("recipes reveal the wrong kernels that the published table lists, with
     }
 }
 
-TEST_CASE("a least set of inputs catches every wrong kernel that all inputs together catch, and has no unneeded input",
+TEST_CASE("a least set of inputs catches the same wrong kernels as all inputs, and needs each of its inputs",
           "[check][recipes]") {
     const InputPlan plan =
         parse_plans(

@@ -214,7 +214,7 @@ TEST_CASE("an input is not weak if another input of the check catches the wrong 
     const std::vector<Checked> apart = run_text(norms + "name = 'one'\nfiles = '" + at + "/usual.npz'\n" + norms +
                                                 "name = 'two'\nfiles = '" + at + "/small.npz'\n");
     CHECK(apart[0].outcome == Outcome::weak);
-    // A wrong kernel fails even if all other inputs pass.
+    // If the outputs in one file are wrong, this file and the suite fail, even if all other files pass.
     test::write_npz(folder.path() / "wrong.npz", norm_rows(0x1p-9f, 1e-6f, 3));
     const std::vector<Checked> wrong = run_text(norms + "files = '" + at + "/*.npz'\n");
     CHECK(wrong[2].outcome == Outcome::fail);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the vectorised steps of references (the exact results that a check computes). They must have the same bits as
-// the scalar steps, for every instruction set of this CPU.
+// A check computes exact results (references) in double-double operations on whole rows. This file tests the vector
+// code of these operations. It must give the same bits as the scalar code, for every instruction set of this CPU.
 #include "experiments/check/truth/wide_steps.hpp"
 #include "tests/test.hpp"
 

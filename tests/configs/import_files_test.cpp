@@ -212,7 +212,7 @@ TEST_CASE("the override that the error about files of two frameworks suggests ma
     }
 }
 
-TEST_CASE("a given framework applies only to files that may belong to it, and other files are refused", "[import]") {
+TEST_CASE("if the user names a framework, files that cannot belong to it are refused", "[import]") {
     const ConfigFolder folder;
     const std::string main = folder.write("hf.yaml", "{per_device_train_batch_size: 4, output_dir: out, bf16: true}");
     const std::string more = folder.write("more.yaml", "{max_grad_norm: 0.5}");

@@ -40,7 +40,7 @@ std::string said(int terms, Times times) {
 
 }  // namespace
 
-TEST_CASE("the control rows of reveal find terms that a sum omits or reads twice, and the error names these terms",
+TEST_CASE("reveal detects with control rows that a sum omits or repeats a term, and the error names the term",
           "[emulation][reveal]") {
     CHECK(control_rows(1) == 1);
     CHECK(control_rows(2) == 2);

@@ -207,7 +207,7 @@ TEST_CASE("elements are where the figures of the PTX ISA show them", "[gpu][veri
     // Along k, they are 1024 bytes apart, because a column of 64 rows with 16 bytes each lies between them.
     CHECK(shared_descriptor(0x400, 64) == (0x40 | std::uint64_t{1024 / 16} << 16 | std::uint64_t{128 / 16} << 32));
     CHECK(shared_offset(64, 9, 9, 2, false) == 1024 + 128 + 16 + 2);      // K-major
-    CHECK(shared_offset(64, 9, 10, 2, true) == 1024 + 128 + 2 * 16 + 2);  // M-major: a line of 16 bytes has one k
+    CHECK(shared_offset(64, 9, 10, 2, true) == 1024 + 128 + 2 * 16 + 2);  // M-major: a line is 8 rows at the same k
     for (int i = 0; i < instruction_forms; ++i) {                         // every place occurs once
         const InstructionForm& form = instruction_form(i);
         if (form.ptx() != form) continue;
@@ -465,7 +465,7 @@ TEST_CASE("a written trace is read back unchanged, its replay agrees with the mo
     std::filesystem::remove_all(folder);
 }
 
-TEST_CASE("if outputs of an instruction variant differ, they can be replayed from a file, and the note names the cause",
+TEST_CASE("differing outputs of an instruction variant can be replayed from a file, and the note names the cause",
           "[gpu][verify]") {
     const struct {
         const char *form, *cause;

@@ -193,9 +193,10 @@ class Pairs {
 
 }  // namespace
 
-// The table of the specification counts only products of pairs whose sum is also in range. In the 6-bit formats, the
-// table treats overflows inside TwoSum as infinite, although these formats have no infinity. Some rows of atlas count
-// in the same way, and these are compared.
+// The table of the specification counts a product only if the sum of the same two numbers is also in range. In the
+// 6-bit formats, the table treats overflows inside TwoSum as infinite, although these formats have no infinity. The
+// rows two_sum_fails_or_overflows and two_product_fails_where_sum_fits of atlas follow these two rules. This test
+// compares these rows.
 TEST_CASE("the number of failing error-free transformations in atlas agrees with the table and an enumeration",
           "[program][atlas]") {
     struct Line {

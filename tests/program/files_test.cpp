@@ -62,7 +62,7 @@ TEST_CASE("writing an output does not replace a link, a device or a pipe", "[pro
         CHECK(run("gemm -M fp32.chain -f fp32 -k 16 -m 1 -n 1 --quiet -o nothing").code == 0);
         CHECK(fs::is_symlink(scratch() / "nothing"));
         CHECK(fs::is_character_file(scratch() / "device"));
-        CHECK_FALSE(fs::exists(scratch() / "summary.csv"));  // no other file is written next to a device
+        CHECK_FALSE(fs::exists(scratch() / "summary.csv"));  // none if the page goes to a device file
     }
     CHECK(run("report r -o page.html").code == 0);
     CHECK(fs::is_symlink(scratch() / "page.html"));

@@ -33,7 +33,7 @@ double seconds_of_children() {
 TEST_CASE("if steps are long, --dry-run times shorter steps, so it needs only seconds", "[program]") {
     const double before = seconds_of_children();
     const json base = plan("--size base");
-    CHECK(seconds_of_children() - before < 12);  // processor time; timing whole steps takes 117 s
+    CHECK(seconds_of_children() - before < 12);  // processor time; it would be 117 s if whole steps were timed
     CHECK(base["policies"].size() == 8);
     CHECK(base["timed_tokens"] > 0);
     CHECK(base["timed_tokens"] <= 64);  // a whole step has 1024 tokens

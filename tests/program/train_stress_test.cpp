@@ -133,8 +133,8 @@ TEST_CASE("train --stress: stressed runs can be repeated and resumed, and do not
         CHECK(contents(scratch() / "run" / name) == contents(scratch() / "again" / name));
     }
     CHECK(run("train --resume run -q").code == 0);
-    // The stress adds runs, but does not change the other runs. The file steps.csv therefore contains every line that
-    // it has without the stress.
+    // With a stress, the plan has additional runs (the stressed ones), and the plain runs do not change. steps.csv
+    // therefore contains every line that steps.csv of the training without a stress contains.
     const std::string both = contents(scratch() / "run/steps.csv");
     std::istringstream lines(contents(scratch() / "plain/steps.csv"));
     for (std::string line; std::getline(lines, line);) CHECK(has(both, line + "\n"));

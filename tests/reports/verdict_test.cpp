@@ -388,7 +388,7 @@ TEST_CASE("the stated peak of a GPU is units times clock rate times operations p
     }
 }
 
-TEST_CASE("the relative peak averages the vendor's peaks over multiply-adds, and the slower operand decides each peak",
+TEST_CASE("the relative peak follows from the time of all multiply-adds, each at the peak of its slower operand",
           "[reports][verdict]") {
     CHECK(relative_peak("bf16*bf16:10", "h100").value() == 1);
     CHECK(relative_peak("fp32*fp32:10", "h100").value() == Approx(66.9 / 989.4));

@@ -129,7 +129,7 @@ class Slicer {
             observe(reach_of(lanes, 2, 2, j), lanes.count / 4);
         }
         // Slices may join in any order. A joined sum is the sum of a subset of the slices. Neighbouring slices in the
-        // subset form one run of terms. There are at most half as many runs as slices.
+        // subset form one run of terms. The number of runs is at most half the number of slices, rounded up.
         const double slices = std::max(slices_, 4.0),
                      join = std::min(std::ceil(slices / 2) * single_.front().range(0, j) + own, magnitude);
         certain += u * (slices - 1) * join + 5 * u * magnitude;

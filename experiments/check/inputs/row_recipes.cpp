@@ -148,9 +148,10 @@ void far(Maker& maker) {
     aim_at_maximum(inputs);
 }
 
-/// Returns how many elements of a row should equal its maximum m: the number s for which the rounding of m + log s to
-/// fp32 has the largest relative effect on log s. `unit` is the distance between fp32 numbers at m. Numbers s for which
-/// this rounding changes the result in the format `out` are preferred.
+/// Chooses how many elements of a row should equal the maximum m of the row. If s elements do, a kernel may compute
+/// m + log s and round it to fp32. Returns the number s for which this rounding has the largest effect relative to
+/// log s. `unit` is the distance between fp32 numbers at m. Numbers s for which this rounding changes the result in the
+/// format `out` are preferred.
 std::int64_t shown_count(const Format& out, double unit, std::int64_t columns) {
     std::int64_t best = 1;
     double most = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds a Problem (a declaration with its data) from the arrays of files. Finds the arrays by name, decodes them, and
-// checks that their shapes agree.
+// Builds a Problem (a declaration with its data) from the arrays that the input files contain. Finds the arrays by
+// name, decodes them, and checks that their shapes agree.
 #include "experiments/check/declare/declare_products.hpp"
 #include "experiments/check/judge/judge.hpp"
 #include "experiments/check/pose/canary.hpp"

@@ -199,7 +199,8 @@ Exit report(const ReportOptions& options) {
     for (std::string& note : read_samples(log, drawn)) summary.notes.push_back(std::move(note));
     const std::filesystem::path page = page_of(options);
     const std::filesystem::path rows = page.parent_path() / SummaryRow::file;
-    // summary.csv cannot be written next to a device or a pipe.
+    // summary.csv belongs in the folder of the page. It is not written if the page is a device file or a pipe, because
+    // the folder (such as /dev) is then no place for other files.
     const bool has_rows = !log.folders.empty() && !is_written_in_place(page);
     if (has_rows) write_summary(summary, rows);
     write_page(log, summary, page, options.small ? PageSize::small : PageSize::full);

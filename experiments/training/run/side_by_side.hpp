@@ -39,9 +39,10 @@ class SideBySide {
     bool has_room();
     /// Returns true if fewer runs are held in memory than there are engines. At least one engine is then idle.
     bool is_idle();
-    /// Opens the first run of the plan among those that were begun, and waits until it is over. Returns its result.
-    /// With `may_begin`, also stops waiting when another run may begin (see has_room()), and then returns nothing.
-    /// Rethrows an exception that the training of the first run threw.
+    /// Of the runs that begin() queued and whose results were not yet returned, takes the one that comes first in the
+    /// plan. Opens this run (see RunJob::open()), waits until it is over, and returns its result. With `may_begin`,
+    /// also stops waiting when another run may begin (see has_room()), and then returns nothing. Rethrows an exception
+    /// that the training of the run threw.
     std::optional<RunResult> wait(bool may_begin);
 
   private:

@@ -69,7 +69,8 @@ class ToFormat {
     HWY_INLINE V operator()(V x) const {
         const V magnitude = hn::Abs(x), place = hn::Max(hn::And(x, infinity_), least_);
         const V near = hn::NegMulAdd(place, lift_, hn::MulAdd(place, lift_, magnitude));
-        // If x is Inf or NaN, `near` is NaN. Adding `beyond` (Inf or NaN) to the magnitude keeps a NaN.
+        // If x is Inf or NaN, `near` is NaN, so the comparison is false. The result is then magnitude + beyond, where
+        // `beyond` is Inf or NaN. This sum, and not `beyond` alone, is the result because it is NaN whenever x is NaN.
         const V result = hn::IfThenElse(hn::Le(near, largest_), near, hn::Add(magnitude, beyond_));
         return hn::CopySignToAbs(result, x);
     }
