@@ -4,6 +4,7 @@
 #include "core/text/nearest_name.hpp"
 #include "core/text/shown.hpp"
 #include "experiments/configs/framework.hpp"
+#include "experiments/configs/history/history.hpp"
 
 #include <fmt/format.h>
 
@@ -199,6 +200,7 @@ void ImportContext::run() {
     if (framework_->prepare != nullptr) framework_->prepare(*this);
     check_keys(*this);
     if (framework_->resolve != nullptr) framework_->resolve(*this);
+    report_history(*this);
 }
 
 void ImportContext::delegate(const Framework& other, std::string_view at) {

@@ -37,6 +37,11 @@ struct Finding {
     /// Used only if `code` is `unknown`. If the framework refuses a config with this key, the severity of the finding
     /// is error, otherwise warning.
     bool framework_refuses = false;
+    /// Id of the row of the history of faults (history/history.hpp) that this finding reports; empty for other findings.
+    std::string fault;
+    /// What macheps does not emulate, as a short statement for the verdict of `train`: "LoRA is not emulated: the whole
+    /// model is trained". Empty if the finding reports no such thing.
+    std::string not_emulated;
 };
 
 FindingSeverity severity(const Finding& finding);

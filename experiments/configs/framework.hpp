@@ -85,6 +85,8 @@ struct Framework {
     /// Lists of keys, separated by spaces. `model_keys` name the model, and `dtype_keys` give the dtype in which it is
     /// loaded.
     std::string_view model_keys{}, dtype_keys{};
+    /// Keys, separated by spaces, that only configs of this framework have: dotted paths from the root.
+    std::string_view marks{};
     /// Returns how likely it is that a config with these keys belongs to this framework: from 0 (it does not belong to
     /// it) to 100 (it cannot belong to any other framework).
     int (*recognises)(const files::ConfigValue& root) = nullptr;

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/configs/history/history.hpp"
+
+namespace macheps::configs {
+
+std::span<const FaultRow> torch_faults() { return {}; }
+
+}  // namespace macheps::configs
