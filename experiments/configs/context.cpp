@@ -7,6 +7,7 @@
 #include "experiments/configs/history/history.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -70,10 +71,19 @@ ImportContext::ImportContext(const Framework& framework, files::ConfigValue root
 }
 
 FrameworkVersion ImportContext::version(std::string_view framework) const {
-    if (const auto said = options_->versions.find(framework); said != options_->versions.end()) return said->second;
+    if (std::find(asked_versions_.begin(), asked_versions_.end(), framework) == asked_versions_.end())
+        asked_versions_.emplace_back(framework);
+    if (const std::optional<FrameworkVersion> given = given_version(framework)) return *given;
     const Framework* row = find_framework(framework);
     if (row == nullptr) throw Error({.what = fmt::format("'{}' is not a known framework", framework)});
     return parse_version(row->newest);
+}
+
+std::optional<FrameworkVersion> ImportContext::given_version(std::string_view package) const {
+    for (const auto* versions : {&options_->versions, &options_->requirements.versions}) {
+        if (const auto found = versions->find(package); found != versions->end()) return found->second;
+    }
+    return {};
 }
 
 const DeviceProfile& ImportContext::device() const {
@@ -231,6 +241,7 @@ void ImportContext::delegate(const Framework& other, std::string_view at) {
     included_ = inner.included_;
     asked_device_ = asked_device_ || inner.asked_device_;
     asked_checkpoint_ = asked_checkpoint_ || inner.asked_checkpoint_;
+    for (const std::string& name : inner.asked_versions_) version(name);
 }
 
 void ImportContext::add_file(files::ConfigFile& file) {
@@ -324,19 +335,48 @@ void ImportContext::report_defaults() {
         finding.key = path;
         finding.keys = {path};
     }
+}
+
+void ImportContext::report_assumed() {
+    std::vector<std::string> assumed, options, versions;
     if (asked_device_ && options_->device_is_default) {
-        report(FindingCode::defaulted, "assumed-device", {},
-               fmt::format("no device was given: {} is assumed", device_->name), "--device-profile NAME");
+        assumed.push_back(fmt::format("device {}", device_->name));
+        options.emplace_back("--device-profile NAME");
     }
     if (asked_checkpoint_ && options_->checkpoint_is_default) {
-        report(FindingCode::defaulted, "assumed-checkpoint", {},
-               fmt::format("no dtype of the checkpoint was given: {} is assumed", options_->checkpoint_dtype),
-               "--checkpoint-dtype fp32, fp16 or bf16");
+        assumed.push_back(fmt::format("a checkpoint in {}", options_->checkpoint_dtype));
+        options.emplace_back("--checkpoint-dtype DTYPE");
     }
-    if (!options_->versions.contains(framework_->name)) {
-        report(FindingCode::defaulted, "assumed-version", {},
-               fmt::format("no version was given: {} {} is assumed", framework_->title, to_string(version())),
-               fmt::format("--framework-version {}=V", framework_->name));
+    for (const std::string& name : asked_versions_) {
+        if (given_version(name)) continue;
+        std::string text = fmt::format("{} {}", find_framework(name)->title, to_string(version(name)));
+        const auto& inexact = options_->requirements.inexact;
+        if (const auto said = inexact.find(name); said != inexact.end())
+            text += fmt::format(" (the requirements say '{}', which is not one version)", said->second);
+        assumed.push_back(std::move(text));
+        versions.push_back(fmt::format("{}=V", name));
+    }
+    if (!versions.empty())
+        options.push_back(fmt::format("--framework-version {} or --requirements FILE", fmt::join(versions, ",")));
+    if (assumed.empty()) return;
+    report(FindingCode::defaulted, "assumed", {},
+           fmt::format("assumed, because no option says it: {}", fmt::join(assumed, ", ")),
+           fmt::format("{}", fmt::join(options, ", ")));
+}
+
+void ImportContext::report_unknown_versions() {
+    for (const std::string& name : asked_versions_) {
+        const Framework& row = *find_framework(name);
+        const FrameworkVersion used = version(name);
+        const bool is_older = used < parse_version(row.oldest);
+        if (!is_older && used <= parse_version(row.newest)) continue;
+        report(
+            FindingCode::warning, "unknown-version", {},
+            fmt::format("{} {} is {} than {}, the {} release that macheps knows: what it computes is taken from that "
+                        "release, and its own faults are not known",
+                        row.title, to_string(used), is_older ? "older" : "newer", is_older ? row.oldest : row.newest,
+                        is_older ? "oldest" : "newest"),
+            fmt::format("a version from {} to {}", row.oldest, row.newest));
     }
 }
 

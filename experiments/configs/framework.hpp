@@ -120,13 +120,15 @@ class ImportContext {
     /// Returns the version of this framework, or of a framework that it calls ("transformers" for llamafactory).
     FrameworkVersion version() const { return version(framework_->name); }
     FrameworkVersion version(std::string_view framework) const;
+    /// Returns the version of a package that the user named, in an option or in a requirements file.
+    std::optional<FrameworkVersion> given_version(std::string_view package) const;
     /// Returns whether the version is at least `first`.
     bool since(std::string_view framework, std::string_view first) const {
         return version(framework) >= parse_version(first);
     }
     bool since(std::string_view first) const { return since(framework_->name, first); }
-    /// Return the device and the dtype of the checkpoint. If the user gave none and a default is assumed, calling the
-    /// function causes a finding with the code `defaulted`.
+    /// Return the device and the dtype of the checkpoint. If the user gave none, calling the function makes
+    /// report_assumed() name the default.
     const DeviceProfile& device() const;
     std::string_view checkpoint_dtype() const;  ///< fp32, fp16 or bf16
     const ImportOptions& options() const { return *options_; }
@@ -192,6 +194,10 @@ class ImportContext {
     void report_device();  ///< sets the field `device`, if resolve() has not set it
     /// Reports each default that determined a field. Call this function after all fields have their final values.
     void report_defaults();
+    /// Reports, in one finding, the device, the dtype of the checkpoint and the versions that no option gives.
+    void report_assumed();
+    /// Reports each framework whose version is older or newer than the releases that its tables describe.
+    void report_unknown_versions();
     void add_file(files::ConfigFile& file);  ///< records the repeated keys and suppressions of a file
     const std::vector<files::RepeatedKey>& repeated() const { return repeated_; }
     const std::vector<files::IgnoredRule>& ignored_rules() const { return ignored_rules_; }
@@ -225,6 +231,7 @@ class ImportContext {
     std::string prefix_;  // path of this part in the whole config; empty if it is the whole config
     const Framework* shared_by_ = nullptr;
     mutable bool asked_device_ = false, asked_checkpoint_ = false;
+    mutable std::vector<std::string> asked_versions_;  // frameworks whose version decided something
 };
 
 /// Returns 'F', 'H' or 'B' for the name of a dtype ("bfloat16", "torch.float16", "half"), or 0 for any other text.

@@ -6,6 +6,7 @@
 #include "experiments/configs/checkpoint_range.hpp"
 #include "experiments/configs/framework.hpp"
 #include "experiments/configs/given_files.hpp"
+#include "experiments/configs/history/history.hpp"
 #include "experiments/configs/policy_text/fp8_text.hpp"
 #include "experiments/configs/policy_text/policy_text.hpp"
 #include "experiments/configs/policy_text/step_fields.hpp"
@@ -47,9 +48,17 @@ void check_options(const ImportOptions& options) {
     if (!options.framework.empty()) require_name(options.framework, known, "framework", "framework");
     require_name(options.device, names_of_rows(device_profiles()), "device profile", "device_profile");
     require_name(options.checkpoint_dtype, {"fp32", "fp16", "bf16"}, "dtype of a checkpoint", "checkpoint_dtype");
-    for (const auto& [name, version] : options.versions) {
-        if (!name.empty()) require_name(name, known, "framework", "framework_version");
+    std::vector<std::string_view> packages = known;
+    for (const FaultRow* row : fault_rows()) {
+        if (std::find(packages.begin(), packages.end(), row->package) == packages.end())
+            packages.push_back(row->package);
     }
+    for (const auto& [name, version] : options.versions) {
+        if (!name.empty()) require_name(name, packages, "framework", "framework_version");
+    }
+    std::vector<std::string_view> faults;
+    for (const FaultRow* row : fault_rows()) faults.push_back(row->id);
+    for (const std::string& id : options.despite) require_name(id, faults, "fault of the history", "despite");
 }
 
 /// Reports the files that are read because another file names them.
@@ -64,21 +73,10 @@ void report_named(ImportContext& context, const GivenFiles& given) {
     }
 }
 
-/// Reports findings about the whole config: which framework was recognised by its keys, and whether the tables of this
-/// framework describe its version.
-void report_framework(ImportContext& context, const ImportOptions& options) {
-    const Framework& framework = context.framework();
-    if (options.framework.empty()) {
-        context.report(FindingCode::note, "recognised", {},
-                       fmt::format("recognised as {} by its keys", framework.title));
-    }
-    const FrameworkVersion version = context.version();
-    if (version < parse_version(framework.oldest) || version > parse_version(framework.newest)) {
-        context.report(FindingCode::note, "unknown-version", {},
-                       fmt::format("the tables cover {} {} to {}, not {}: the findings follow the nearest version",
-                                   framework.title, framework.oldest, framework.newest, to_string(version)),
-                       fmt::format("a version from {} to {}", framework.oldest, framework.newest));
-    }
+/// Reports that the framework was recognised by the keys of the config.
+void report_recognised(ImportContext& context) {
+    context.report(FindingCode::note, "recognised", {},
+                   fmt::format("recognised as {} by its keys", context.framework().title));
 }
 
 void report_repeated(ImportContext& context) {
@@ -117,11 +115,32 @@ void silence(ImportContext& context) {
     }
 }
 
+/// Sorts findings by consequence: first what makes a training fail or refuse to start, last what changes nothing.
+int consequence(const Finding& finding) {
+    const bool is_error = severity(finding) == FindingSeverity::error;
+    if (!finding.fault.empty() && finding.code != FindingCode::note) return is_error ? 0 : 2;
+    if (is_error) return 1;
+    switch (finding.code) {
+        case FindingCode::error:
+        case FindingCode::warning:
+        case FindingCode::contradiction:
+            return 3;
+        case FindingCode::unknown:
+            return 4;
+        case FindingCode::note:
+            return finding.fault.empty() ? 6 : 5;
+        case FindingCode::defaulted:
+            return 7;
+        case FindingCode::inert:
+            break;
+    }
+    return 8;
+}
+
 void sort_findings(std::vector<Finding>& findings) {
-    const auto code_order = [](FindingCode code) { return std::string_view("EUWCDIN").find(static_cast<char>(code)); };
-    const auto order = [&](const Finding& one) {
-        return std::tuple(severity(one), code_order(one.code), one.place.file, one.place.line, one.place.column,
-                          one.rule, one.key, one.message);
+    const auto order = [](const Finding& one) {
+        return std::tuple(consequence(one), one.place.file, one.place.line, one.place.column, one.rule, one.key,
+                          one.message, static_cast<char>(one.code));
     };
     std::sort(findings.begin(), findings.end(),
               [&](const Finding& a, const Finding& b) { return order(a) < order(b); });
@@ -158,8 +177,10 @@ ImportResult import_config(std::span<const std::string> files_and_overrides, con
     ImportResult result;
     result.policy = policy_text(context);
     result.has_recipe = has_known_recipe(context.resolved());
-    report_framework(context, options);
+    if (options.framework.empty()) report_recognised(context);
+    context.report_unknown_versions();
     context.report_defaults();
+    context.report_assumed();
     report_repeated(context);
     silence(context);
     sort_findings(context.findings());

@@ -4,6 +4,7 @@
 #pragma once
 #include "experiments/configs/finding.hpp"
 #include "experiments/configs/memory/device_profile.hpp"
+#include "experiments/configs/requirements.hpp"
 #include "experiments/configs/resolved.hpp"
 #include "experiments/configs/versions.hpp"
 
@@ -21,7 +22,11 @@ struct Framework;  // framework.hpp
 /// Options of the importer, in addition to the files.
 struct ImportOptions {
     std::string framework;                                          ///< empty: recognised by the keys
-    std::map<std::string, FrameworkVersion, std::less<>> versions;  ///< by framework; default: the newest known
+    /// Versions of frameworks and of packages in the history of faults, by name. They win over `requirements`. The
+    /// default is the newest known version.
+    std::map<std::string, FrameworkVersion, std::less<>> versions;
+    Requirements requirements{};         ///< from --requirements: the packages that the config runs with
+    std::vector<std::string> despite{};  ///< ids of faults of the history that are warnings, and no errors
     std::string device = "a100";
     bool device_is_default = true;
     std::string checkpoint_dtype = "fp32";  ///< fp32, fp16 or bf16
@@ -40,7 +45,7 @@ struct ImportResult {
     const Framework* framework = nullptr;
     FrameworkVersion version;
     ResolvedConfig resolved;
-    std::vector<Finding> findings;  ///< sorted by severity, code and place; errors first
+    std::vector<Finding> findings;  ///< sorted by consequence, gravest first, and by place
     std::string policy;             ///< TOML that can be loaded as a policy
     bool has_recipe = true;         ///< false if the config uses an fp8 recipe that the policy language does not have
     /// Files that the config names and that were read as parts of it, in the order of reading, without duplicates.

@@ -248,14 +248,14 @@ TEST_CASE("each default that decided a field is reported once, with all fields t
     CHECK(context.findings()[0].message == "`fp16.enabled` is not set: compute fp16, store fp32 (default of toy 2.0)");
     CHECK(context.resolved().find("grad")->from == "t.yaml:1:1 mode");
     CHECK(context.resolved().find("accum")->origin == Origin::inferred);
-    // The assumed device and checkpoint format are reported if the import used them.
+    // The assumed device and checkpoint format are reported, in one finding, if the import used them.
     context.device();
     context.checkpoint_dtype();
     context.findings().clear();
-    context.report_defaults();
-    CHECK(lines_of(context.findings()) == Lines{"D t.yaml:1:1 toy/default fp16.enabled",
-                                                "D t.yaml:1:1 toy/assumed-device ",
-                                                "D t.yaml:1:1 toy/assumed-checkpoint "});
+    context.report_assumed();
+    REQUIRE(lines_of(context.findings()) == Lines{"D t.yaml:1:1 toy/assumed "});
+    CHECK(context.findings()[0].message == "assumed, because no option says it: device a100, a checkpoint in fp32");
+    CHECK(context.findings()[0].instead == "--device-profile NAME, --checkpoint-dtype DTYPE");
     CHECK_THROWS_AS(context.set("no such field", {}, "mode"), Error);
 }
 

@@ -44,6 +44,8 @@ inline void import_by_one(const files::ConfigValue& root, std::string_view text)
     context.run();
     const std::string policy = configs::policy_text(context);
     context.report_defaults();
+    context.report_assumed();
+    context.report_unknown_versions();
     for (const configs::Finding& one : context.findings()) {
         require(!one.message.empty() && one.rule.find('/') != std::string::npos, "a finding has a rule and a message");
     }

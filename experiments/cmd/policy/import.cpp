@@ -81,19 +81,6 @@ struct ImportArguments {
 
 Exit exit_of(const ImportResult& result) { return result.refused() ? Exit::check_failed : Exit::ok; }
 
-/// Reads versions such as "0.16.5" or "transformers=4.41,deepspeed=0.16.5". A version without a name is stored under ""
-/// and belongs to the config's own framework.
-void read_versions(const std::string& text, ImportOptions& options) {
-    for (std::size_t start = 0; start <= text.size();) {
-        const std::size_t comma = std::min(text.find(',', start), text.size());
-        const std::string one = text.substr(start, comma - start);
-        const std::size_t equals = one.find('=');
-        const std::string name = equals == std::string::npos ? "" : one.substr(0, equals);
-        options.versions[name] = parse_version(one.substr(equals == std::string::npos ? 0 : equals + 1));
-        start = comma + 1;
-    }
-}
-
 Exit import_one(const ImportArguments& a, const ImportOptions& options) {
     const ImportResult result = import_config(a.files, options);
     if (a.toml) {
@@ -287,6 +274,17 @@ void describe_import(Command& verb) {
 
 }  // namespace
 
+void read_versions(const std::string& text, ImportOptions& options) {
+    for (std::size_t start = 0; start <= text.size();) {
+        const std::size_t comma = std::min(text.find(',', start), text.size());
+        const std::string one = text.substr(start, comma - start);
+        const std::size_t equals = one.find('=');
+        const std::string name = equals == std::string::npos ? "" : one.substr(0, equals);
+        options.versions[name] = parse_version(one.substr(equals == std::string::npos ? 0 : equals + 1));
+        start = comma + 1;
+    }
+}
+
 void ImportChoice::add_options(Command& verb) {
     std::vector<std::string> names, devices;
     for (const Framework* each : frameworks()) names.emplace_back(each->name);
@@ -294,8 +292,16 @@ void ImportChoice::add_options(Command& verb) {
     verb.option("--framework", framework, "Framework of the config. Default: recognised by the keys of the config")
         .one_of(names);
     verb.option("--framework-version", versions,
-                "Version of the framework: V, or NAME=V,NAME=V for frameworks that call each other. "
-                "Default: the newest known version");
+                "Version of the framework: V, or NAME=V,NAME=V for frameworks that call each other, and for "
+                "packages such as peft. Default: --requirements, or the newest known version");
+    verb.option("--requirements", requirements,
+                "File with the versions of packages: requirements.txt, the output of `pip freeze`, uv.lock or "
+                "poetry.lock. Default: none")
+        .takes(value_kind::file);
+    verb.option("--despite", despite,
+                "Ids of faults in the history (`policy history`) that are no errors: a config with such a fault is "
+                "used as if its framework had no fault. Default: none")
+        .list();
     verb.option("--device-profile", device, "Device that the config runs on").one_of(devices).shows_default();
     verb.option("--checkpoint-dtype", checkpoint, "Format of the weights in the checkpoint that training starts from")
         .one_of({"fp32", "fp16", "bf16"})
@@ -317,6 +323,8 @@ ImportOptions ImportChoice::options(const Command& verb) const {
     options.checkpoint_dtype = checkpoint;
     options.checkpoint_is_default = !is_given("--checkpoint-dtype");
     if (!versions.empty()) read_versions(versions, options);
+    if (!requirements.empty()) options.requirements = read_requirements(requirements);
+    options.despite = despite;
     if (!environment.empty()) options.environment = read_environment_file(environment);
     return options;
 }

@@ -16,12 +16,17 @@ extern const VerbRow import_verb;
 /// Options for reading configs. Every verb that accepts configs has them.
 struct ImportChoice {
     std::string framework, versions, device = configs::ImportOptions{}.device,
-                                     checkpoint = configs::ImportOptions{}.checkpoint_dtype, environment;
+                                     checkpoint = configs::ImportOptions{}.checkpoint_dtype, environment, requirements;
+    std::vector<std::string> despite;
 
     void add_options(Command& verb);
     /// Returns the options from the command line of `verb`. Throws Error (usage) for an invalid version.
     configs::ImportOptions options(const Command& verb) const;
 };
+
+/// Reads versions such as "0.16.5" or "transformers=4.41,deepspeed=0.16.5" into the options. A version without a name is
+/// stored under "" and belongs to the config's own framework.
+void read_versions(const std::string& text, configs::ImportOptions& options);
 
 /// Returns whether the name has the ending of a config.
 bool is_config_name(const std::string& name);

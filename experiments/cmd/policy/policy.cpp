@@ -8,6 +8,7 @@
 #include "experiments/cmd/frame/model_choice.hpp"
 #include "experiments/cmd/frame/print.hpp"
 #include "experiments/cmd/policy/advise.hpp"
+#include "experiments/cmd/policy/history.hpp"
 #include "experiments/cmd/policy/import.hpp"
 #include "experiments/cmd/policy/memory.hpp"
 #include "experiments/cmd/policy/tables.hpp"
@@ -43,6 +44,7 @@ Examples:
   macheps policy explain fp8-tensorwise             every site: format, scaling, machine, rule
   macheps policy diff amp-bf16 ./mine.toml          the differences between the two
   macheps policy import ds.json                     what a framework's config really computes
+  macheps policy history deepspeed                  faults of DeepSpeed that change numbers, by release
   macheps policy advise --device-profile h100       which policy to use, why, and what to watch for
   macheps policy words                              every word that a policy may contain)";
 
@@ -446,8 +448,8 @@ constexpr VerbRow policy_show{"show", show_help, describe_show, show_notes};
 constexpr VerbRow policy_explain{"explain", explain_help, describe_explain, explain_notes};
 constexpr VerbRow policy_diff{"diff", diff_help, describe_diff, diff_notes};
 constexpr VerbRow policy_words_row{"words", words_help, describe_words, words_notes};
-constexpr const VerbRow* policy_verbs[] = {&policy_list, &policy_show, &policy_explain,  &policy_diff,
-                                           &import_verb, &advise_verb, &policy_words_row};
+constexpr const VerbRow* policy_verbs[] = {&policy_list, &policy_show,  &policy_explain, &policy_diff,
+                                           &import_verb, &history_verb, &advise_verb,    &policy_words_row};
 
 void describe(Command& verb) { verb.verbs(policy_verbs); }
 

@@ -79,8 +79,8 @@ std::string name_of(const std::vector<std::string>& parts, const std::vector<Pol
 void refuse_without_config(const ConfigChoice& choice, const Command& verb) {
     if (!choice.configs.empty()) return;
     const std::vector<std::string> given = verb.given();
-    for (const char* option :
-         {"--take", "--framework", "--framework-version", "--device-profile", "--checkpoint-dtype", "--env"}) {
+    for (const char* option : {"--take", "--framework", "--framework-version", "--device-profile", "--checkpoint-dtype",
+                               "--env", "--requirements", "--despite"}) {
         if (std::find(given.begin(), given.end(), option) == given.end()) continue;
         throw Error({.what = fmt::format("{} applies to configs, but no config is given", option),
                      .where = option,
@@ -99,6 +99,20 @@ std::optional<Error> untrained(const ImportResult& result, const std::string& co
                   .where = config,
                   .fix = "use a policy that describes it; `macheps policy words` lists the recipes",
                   .exit = Exit::usage});
+}
+
+/// Returns the error for a config that has an error. If the error is a fault of this release, the config can be trained
+/// as if the release did not have it.
+Error refusal(const ImportResult& result) {
+    const Finding& first = result.findings.front();
+    std::string fix = first.instead.empty() ? "correct the config" : first.instead;
+    if (!first.fault.empty())
+        fix += fmt::format("; --despite {} trains as if the release did not have this fault", first.fault);
+    return Error({.what = fmt::format("this {} config has an error: {} [{}]", result.framework->title, first.message,
+                                      first.rule),
+                  .where = to_string(first.place),
+                  .fix = std::move(fix),
+                  .exit = Exit::check_failed});
 }
 
 /// Returns the configs that another of these configs names. Each is part of that config and not a separate policy.
@@ -175,14 +189,7 @@ ConfigPolicies load_configs(const ConfigChoice& choice, const Command& verb) {
                policies::finding_counts(result.findings));
         eprint_text(policies::finding_lines(result.findings));
         if (result.refused()) {
-            const Finding& first = result.findings.front();
-            if (!refused) {
-                refused = Error({.what = fmt::format("this {} config has an error: {} [{}]", result.framework->title,
-                                                     first.message, first.rule),
-                                 .where = to_string(first.place),
-                                 .fix = first.instead.empty() ? "correct the config" : first.instead,
-                                 .exit = Exit::check_failed});
-            }
+            if (!refused) refused = refusal(result);
             continue;
         }
         if (!not_trained) not_trained = untrained(result, config);

@@ -10,8 +10,9 @@ namespace macheps::configs {
 
 namespace {
 
-constexpr std::array tables{&deepspeed_faults, &transformers_faults, &accelerate_faults, &trl_faults,
-                            &axolotl_and_llamafactory_faults, &torch_faults, &library_faults, &trainer_faults};
+constexpr std::array tables{
+    &deepspeed_faults, &transformers_faults, &accelerate_faults, &trl_faults, &axolotl_and_llamafactory_faults,
+    &torch_faults,     &library_faults,      &trainer_faults};
 
 bool contains_word(std::string_view words, std::string_view word) {
     while (!words.empty()) {
@@ -33,9 +34,8 @@ std::string with_version(std::string_view sentence, const FrameworkVersion& vers
 /// Returns the version with which the config runs, or nothing if it is unknown and the fault is repaired in newer
 /// releases. A package without a known version is assumed to be new.
 std::optional<FrameworkVersion> version_with_fault(const ImportContext& context, const FaultRow& row) {
-    const auto& given = context.options().versions;
-    if (const auto found = given.find(row.package); found != given.end())
-        return has_fault(row, found->second) ? std::optional(found->second) : std::nullopt;
+    const std::optional<FrameworkVersion> given = context.given_version(row.package);
+    if (given) return has_fault(row, *given) ? given : std::nullopt;
     const Framework* framework = find_framework(row.package);
     if (framework == nullptr && (row.holds == nullptr || !row.first_good.empty())) return {};
     const FrameworkVersion newest = parse_version(framework == nullptr ? row.newest_seen : framework->newest);
@@ -77,13 +77,18 @@ void report_history(ImportContext& context) {
         const std::optional<FrameworkVersion> version = version_with_fault(context, *row);
         if (!version || (row->holds != nullptr && !row->holds(context))) continue;
         const bool is_question = !row->question.empty() || row->holds == nullptr;
+        const auto& despite = context.options().despite;
+        const bool is_accepted = std::find(despite.begin(), despite.end(), row->id) != despite.end();
         FindingCode code = row->code;
-        if (is_question && code == FindingCode::error) code = FindingCode::warning;
-        const std::string_view condition = row->question.empty() && row->holds == nullptr ? row->trigger : row->question;
+        if ((is_question || is_accepted) && code == FindingCode::error) code = FindingCode::warning;
+        const std::string_view condition =
+            row->question.empty() && row->holds == nullptr ? row->trigger : row->question;
         std::string message = with_version(row->sentence, *version);
         if (!condition.empty()) message = fmt::format("if {}: {}", condition, message);
         Finding& finding = context.report(code, row->id, row->keys, std::move(message), std::string(row->remedy));
         finding.fault = row->id;
+        if (!is_question && code != FindingCode::note)
+            finding.not_emulated = fmt::format("the fault {} is not emulated", row->id);
     }
 }
 

@@ -50,8 +50,8 @@ struct FaultRow {
     std::string_view sentence;     ///< the message of the finding; {v} is the version that the config runs with
     std::string_view signature{};  ///< what a log of such a run shows
     FaultEvidence evidence = FaultEvidence::read;
-    std::string_view seen;    ///< what was run or read, with the figures
-    std::string_view source;  ///< files with lines, issues and pull requests
+    std::string_view seen;      ///< what was run or read, with the figures
+    std::string_view source;    ///< files with lines, issues and pull requests
     std::string_view sample{};  ///< the smallest config that has the fault, as JSON or YAML, in an importer's language
 };
 
