@@ -11,9 +11,11 @@
 #include "python/engine.hpp"
 #include "python/rooms.hpp"
 
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -55,10 +57,16 @@ Json finding_json(const Finding& one) {
             {"instead", one.instead}};
 }
 
-/// Imports a framework's config. Returns the closest policy and the findings as JSON.
-std::string import(const std::vector<std::string>& files, const std::string& framework, const std::string& device) {
+/// Imports a framework's config. Returns the closest policy and the findings as JSON. `versions` are versions by the
+/// names of packages, `requirements` is the path of a requirements file, and `despite` lists faults of the history.
+std::string import(const std::vector<std::string>& files, const std::string& framework, const std::string& device,
+                   const std::map<std::string, std::string>& versions, const std::string& requirements,
+                   const std::vector<std::string>& despite) {
     ImportOptions options;
     options.framework = framework;
+    options.despite = despite;
+    for (const auto& [name, version] : versions) options.versions[name] = parse_version(version);
+    if (!requirements.empty()) options.requirements = read_requirements(requirements);
     if (!device.empty()) {
         options.device = device;
         options.device_is_default = false;
@@ -123,7 +131,8 @@ std::string explain(const std::string& text, const std::string& origin, const st
 void add_policies(nb::module_& m) {
     m.def("policies", &policies);
     m.def("load_policy", &load, nb::arg("name"));
-    m.def("import_config", &import, nb::arg("files"), nb::arg("framework"), nb::arg("device"));
+    m.def("import_config", &import, nb::arg("files"), nb::arg("framework"), nb::arg("device"),
+          nb::arg("versions"), nb::arg("requirements"), nb::arg("despite"));
     m.def("explain", &explain, nb::arg("text"), nb::arg("origin"), nb::arg("model"), nb::arg("size"));
 }
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -114,7 +114,12 @@ def policies() -> list[str]:
 
 
 def policy(
-    name_or_config: str | os.PathLike[str] | Mapping[str, Any], framework: str = "", device: str = ""
+    name_or_config: str | os.PathLike[str] | Mapping[str, Any],
+    framework: str = "",
+    device: str = "",
+    versions: Mapping[str, str] | None = None,
+    requirements: str | os.PathLike[str] = "",
+    despite: Sequence[str] = (),
 ) -> Policy:
     """Loads a preset or a policy's .toml file, or imports a training framework's config.
 
@@ -127,11 +132,18 @@ def policy(
         Framework of the config. By default, it is recognised from the keys of the config.
     device : str
         Device that the config runs on, such as ``h100``. The default is a100.
+    versions : mapping
+        Versions of frameworks and packages by name, such as ``{"deepspeed": "0.18.2"}``. The default is
+        ``requirements``, or the newest known version.
+    requirements : str or path
+        A file with the versions of packages: requirements.txt, the output of ``pip freeze``, uv.lock or poetry.lock.
+    despite : sequence of str
+        Ids of faults of framework releases (``macheps policy history``) with which the config is imported all the same.
 
     Examples
     --------
     >>> import macheps as me
-    >>> p = me.policy({"train_micro_batch_size_per_gpu": 4, "fp16": {"enabled": True}})
+    >>> p = me.policy({"train_micro_batch_size_per_gpu": 4, "fp16": {"enabled": True}}, versions={"deepspeed": "0.18.2"})
     >>> p.framework, "fp16" in p.loss_scaler or "dynamic" in p.loss_scaler or bool(p.loss_scaler)
     ('deepspeed', True)
     """
@@ -140,17 +152,27 @@ def policy(
             path = os.path.join(folder, "config.json")
             with open(path, "w", encoding="utf-8") as file:
                 json.dump(name_or_config, file)
-            return _config(path, "config", framework, device)
+            return _config(path, "config", framework, device, versions, requirements, despite)
     name = os.fspath(name_or_config)
     if os.path.splitext(name)[1] in (".json", ".yaml", ".yml", ".args"):
-        return _config(name, name, framework, device)
+        return _config(name, name, framework, device, versions, requirements, despite)
     made = json.loads(_core.load_policy(name))
     origin = f"preset {name}" if name in policies() else name
     return Policy(made["name"], made["description"], made["toml"], origin, made["loss_scaler"])
 
 
-def _config(path: str, origin: str, framework: str, device: str) -> Policy:
-    made = json.loads(_core.import_config([path], framework, device))
+def _config(
+    path: str,
+    origin: str,
+    framework: str,
+    device: str,
+    versions: Mapping[str, str] | None,
+    requirements: str | os.PathLike[str],
+    despite: Sequence[str],
+) -> Policy:
+    made = json.loads(
+        _core.import_config([path], framework, device, dict(versions or {}), os.fspath(requirements), list(despite))
+    )
     findings = made["findings"]
     if made["refused"]:
         worst = next(one for one in findings if one["severity"] == "error")

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compares the importers and the history of faults with steps of real releases. scripts/release-steps has run each
+// release with known gradients and has written the tables tests/configs/steps/*.csv.
+#include "core/host/read_file.hpp"
+#include "experiments/configs/history/history.hpp"
+#include "experiments/files/config/value.hpp"
+#include "tests/configs/import_case.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <sstream>
+
+namespace release_steps_test {
+
+using namespace macheps;
+using namespace macheps::test;
+using namespace macheps::configs;
+
+namespace {
+
+namespace fs = std::filesystem;
+using Row = std::map<std::string, std::string, std::less<>>;
+
+const fs::path steps_folder = fs::path(MACHEPS_SOURCE_DIR) / "tests/configs/steps";
+
+/// Returns the cells of a line of CSV.
+std::vector<std::string> cells_of(const std::string& line) {
+    std::vector<std::string> cells(1);
+    bool quoted = false;
+    for (const char c : line) {
+        if (c == '"')
+            quoted = !quoted;
+        else if (c == ',' && !quoted)
+            cells.emplace_back();
+        else
+            cells.back() += c;
+    }
+    return cells;
+}
+
+std::vector<Row> read_table(const std::string& name) {
+    std::istringstream text(read_file(steps_folder / name));
+    std::string line;
+    std::getline(text, line);
+    const std::vector<std::string> header = cells_of(line);
+    std::vector<Row> rows;
+    while (std::getline(text, line)) {
+        const std::vector<std::string> cells = cells_of(line);
+        REQUIRE(cells.size() == header.size());
+        Row& row = rows.emplace_back();
+        for (std::size_t i = 0; i < cells.size(); ++i) row[header[i]] = cells[i];
+    }
+    return rows;
+}
+
+std::vector<std::string> releases_of(const std::vector<Row>& rows) {
+    std::vector<std::string> releases;
+    for (const Row& row : rows) {
+        if (releases.empty() || releases.back() != row.at("release")) releases.push_back(row.at("release"));
+    }
+    return releases;
+}
+
+/// The importer reads each config with the two micro-batches of the step.
+std::string config_text(const std::string& name) {
+    const files::ConfigFile all = files::read_config_file((steps_folder / "deepspeed.json").string());
+    const files::ConfigValue* config = all.root.find(name);
+    REQUIRE(config != nullptr);
+    const std::string text = read_file(steps_folder / "deepspeed.json");
+    const std::string key = "\"" + name + "\": {";
+    const std::size_t start = text.find(key) + key.size(), end = text.find('\n', start);
+    std::string inner = text.substr(start, end - start);
+    inner = inner.substr(0, inner.rfind('}'));
+    const bool has_clipping = inner.find("gradient_clipping") != std::string::npos;
+    return fmt::format(R"({{"train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 2, {}{}}})",
+                       has_clipping ? "" : R"("gradient_clipping": 0.0, )", inner);
+}
+
+bool is_right(const Row& row) {
+    constexpr double wanted = 0.25, tolerance = 1e-3;  // 2^-10: the weights of fp16 and bf16 near 0.5 have 2^-11, 2^-8
+    for (const char* column : {"moved_1", "moved_2"}) {
+        const std::string& text = row.at(column);
+        if (text.empty() || !(std::fabs(std::stod(text) - wanted) <= tolerance)) return false;
+    }
+    return true;
+}
+
+/// Returns the findings that say that the release has a fault or refuses the config.
+std::string grave_findings(const ImportResult& result) {
+    std::string text;
+    for (const Finding& one : result.findings) {
+        if (severity(one) == FindingSeverity::error) text += fmt::format("{} {}\n", one.rule, one.message);
+    }
+    return text;
+}
+
+}  // namespace
+
+TEST_CASE("an import of DeepSpeed is refused at the releases whose step is wrong, and at no other", "[import][steps]") {
+    const std::vector<Row> rows = read_table("deepspeed.csv");
+    REQUIRE(rows.size() > 100);
+    std::size_t wrong = 0;
+    const Framework& deepspeed = *find_framework("deepspeed");
+    for (const Row& row : rows) {
+        const std::string &release = row.at("release"), &config = row.at("config");
+        if (parse_version(release) < parse_version(deepspeed.oldest)) continue;
+        const ImportResult result = import_text(
+            config_text(config), {.framework = "deepspeed", .versions = "deepspeed=" + release, .device = "h100"});
+        CAPTURE(release, config, row.at("moved_1"), row.at("moved_2"), row.at("error"), grave_findings(result));
+        CHECK(result.refused() == !is_right(row));
+        wrong += is_right(row) ? 0 : 1;
+    }
+    INFO(wrong);
+    CHECK(wrong >= 20);
+}
+
+TEST_CASE("an imported scaler of DeepSpeed skips a step with an infinite loss where the release does", "[import][steps]") {
+    for (const Row& row : read_table("deepspeed.csv")) {
+        const std::string &release = row.at("release"), &config = row.at("config"), &step = row.at("infinite_step");
+        if (parse_version(release) < parse_version(find_framework("deepspeed")->oldest)) continue;
+        const ImportResult result = import_text(
+            config_text(config), {.framework = "deepspeed", .versions = "deepspeed=" + release, .device = "h100"});
+        CAPTURE(release, config, step, field_of(result, "scaler"));
+        if (result.refused() || (step != "skipped" && step != "weights are lost")) continue;
+        CHECK((field_of(result, "scaler") != "none") == (step == "skipped"));
+    }
+}
+
+TEST_CASE("the table of steps has every release that the importer of DeepSpeed claims", "[import][steps]") {
+    const std::vector<std::string> releases = releases_of(read_table("deepspeed.csv"));
+    const Framework& deepspeed = *find_framework("deepspeed");
+    CHECK(std::find(releases.begin(), releases.end(), deepspeed.oldest) != releases.end());
+    CHECK(releases.back() == deepspeed.newest);
+}
+
+}  // namespace release_steps_test
