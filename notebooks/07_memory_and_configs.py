@@ -37,6 +37,7 @@ from common import plt, style
 config = {
     "train_micro_batch_size_per_gpu": 4,
     "fp16": {"enabled": True, "initial_scale_power": 12},
+    "zero_optimization": {"stage": 1},
     "gradient_cliping": 0.5,
 }
 policy = me.policy(config)

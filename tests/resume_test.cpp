@@ -172,7 +172,7 @@ const std::map<std::string, std::string> configs{
     {"torch.yaml", "{fp16: true, bf16: false, gradient_accumulation_steps: 2, optim: adamw_torch}"},
     {"sharded.yaml", "{fsdp: {param_dtype: float16, reduce_dtype: float32}, grad_scaler: {init_scale: 67108864}}"},
     {"zero.json", R"({"fp16": {"enabled": true, "initial_scale_power": 26, "loss_scale_window": 5, "hysteresis": 2},
-                      "zero_optimization": {"stage": 2}, "gradient_accumulation_steps": 2,
+                      "zero_optimization": {"stage": 1}, "gradient_accumulation_steps": 2,
                       "data_types": {"grad_accum_dtype": "fp32"}, "gradient_clipping": 1.0})"},
     {"fused.json", R"({"fp16": {"enabled": true, "initial_scale_power": 26, "loss_scale_window": 5}})"},
     {"apex.json", R"({"opt_level": "O2", "loss_scale": "dynamic", "min_loss_scale": 1, "num_losses": 1})"},
@@ -196,7 +196,7 @@ const std::map<std::string, std::string> configs{
 const std::string configured =
     std::string("train ") + model + schedule +
     "--config torch.yaml sharded.yaml zero.json fused.json apex.json megatron.args static.json --policy ./utils.toml "
-    "--out run";
+    "--framework-version deepspeed=0.18.2 --out run";
 
 /// Returns the names of the loss scalers that no policy of the run directory `run` uses.
 std::string scalers_without_a_policy(const Folder& folder) {

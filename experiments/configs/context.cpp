@@ -330,14 +330,10 @@ void ImportContext::report_defaults() {
     }
     for (const auto& [default_used, fields] : fields_of) {
         const auto& [path, from_text] = default_used;
-        report(
-            FindingCode::warning, "unknown-version", {},
-            fmt::format("{} {} is {} than {}, the {} release that macheps knows: what it computes is taken from that "
-                        "release, and its own faults are not known",
-                        row.title, to_string(used), is_older ? "older" : "newer", is_older ? row.oldest : row.newest,
-                        is_older ? "oldest" : "newest"),
-            fmt::format("a version from {} to {}", row.oldest, row.newest))
-            .rule = fmt::format("{}/unknown-version", name);
+        Finding& finding = report(FindingCode::defaulted, "default", {},
+                                  fmt::format("`{}` is not set: {} ({})", path, fields, from_text));
+        finding.key = path;
+        finding.keys = {path};
     }
 }
 
@@ -380,7 +376,8 @@ void ImportContext::report_unknown_versions() {
                         "release, and its own faults are not known",
                         row.title, to_string(used), is_older ? "older" : "newer", is_older ? row.oldest : row.newest,
                         is_older ? "oldest" : "newest"),
-            fmt::format("a version from {} to {}", row.oldest, row.newest));
+            fmt::format("a version from {} to {}", row.oldest, row.newest))
+            .rule = fmt::format("{}/unknown-version", name);
     }
 }
 

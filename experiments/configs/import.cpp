@@ -170,6 +170,7 @@ ImportResult import_config(std::span<const std::string> files_and_overrides, con
     ImportContext context(framework, std::move(files.config.root), options);
     context.add_file(files.config);
     context.run();
+    report_faults_of_named_versions(context);
     report_named(context, files);
     report_checkpoint_range(context);
     set_step_fields(context);

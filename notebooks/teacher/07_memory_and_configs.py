@@ -14,6 +14,7 @@ import macheps as me
 config = {
     "train_micro_batch_size_per_gpu": 4,
     "fp16": {"enabled": True, "initial_scale_power": 12},
+    "zero_optimization": {"stage": 1},
     "gradient_cliping": 0.5,
 }
 

@@ -141,7 +141,7 @@ TEST_CASE("LongSpec trains as its DeepSpeed section says, whatever its other key
         "torch_dtype: {_target_: general_util.training_utils.return_torch_dtype, dtype: bfloat16}\n"
         "fp16: true\nfp16_bfloat16: true\n"
         "ds_cfg: {bf16: {enabled: false}, fp16: {enabled: true, loss_scale: 0, initial_scale_power: 16, hysteresis: "
-        "2}}\n");
+        "2}, zero_optimization: {stage: 1}}\n");
     CHECK(sample.result().framework->name == "longspec");
     CHECK(sample.field("store") == "H");
     CHECK(sample.field("compute") == "H");

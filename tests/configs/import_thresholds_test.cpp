@@ -112,6 +112,19 @@ constexpr Threshold thresholds[] = {
      "dropped: the Trainer fixes the precision"},
     {"axolotl/conflicts.cpp", "0.17", "axolotl=0.16.1", "axolotl=0.17.0", "axolotl", h100, "fp32",
      "base_model: a\nattn_implementation: flash", Of::since, "which the validator refuses"},
+    {"history/accelerate.cpp", "1.8.0", "accelerate=1.7.0", "accelerate=1.8.0", "accelerate", h100, "fp32",
+     "distributed_type: MULTI_GPU\nmixed_precision: fp8\nfp8_config: {backend: AO}", Of::before,
+     "acc-fp8-launcher-off"},
+    {"history/deepspeed.cpp", "4.49", "deepspeed=0.18.3,transformers=4.48.3", "deepspeed=0.18.3,transformers=4.49.0",
+     "transformers", h100, "fp32", "gradient_accumulation_steps: 4\ndeepspeed: {zero_optimization: {stage: 1}}",
+     Of::since, "ds-scale-wrt-gas-ignored"},
+    {"history/predicates.cpp", "4.46.0", "axolotl=0.5.0,transformers=4.45.2", "axolotl=0.5.0,transformers=4.46.0",
+     "axolotl", h100, "fp32", "base_model: m\ngradient_accumulation_steps: 4", Of::since, "axo-ga"},
+    {"history/predicates.cpp", "5", "accelerate=1.13.0,transformers=4.57.6", "accelerate=1.13.0,transformers=5.0.0",
+     "transformers", h100, "bf16", "bf16: true\nfsdp: full_shard\nfsdp_config: {version: 2}", Of::since,
+     "acc-fsdp2-upcast-noop"},
+    {"history/transformers.cpp", "2.8", "torch=2.7.1", "torch=2.8.0", "transformers", h100, "fp32", "bf16: true",
+     Of::since, "tf-optim-fused-default"},
 };
 
 /// Returns the fields with their parts and the findings of an import, one per line.

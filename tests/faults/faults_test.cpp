@@ -335,7 +335,7 @@ void break_output(Depth depth) {
 /// Writes a config file and a finished sweep, which has a single unit of work, to the folder.
 void write_folders(const Folder& folder) {
     fs::create_directories(folder / "configs");
-    folder.write("configs/a.json", R"({"fp16":{"enabled":true}})");
+    folder.write("configs/a.json", R"({"fp16":{"enabled":true},"zero_optimization":{"stage":1}})");
     folder.write("plan.toml",
                  "[train]\nsteps = 2\nlayers = 1\nwidth = 8\nheads = 1\ncontext = 8\nbatch = 2\n[axes]\n"
                  "policy = [\"amp-bf16\"]\nseeds = [0]\n");

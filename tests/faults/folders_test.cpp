@@ -32,7 +32,7 @@ TEST_CASE("a folder that cannot be listed is an error, and an empty folder is re
     fs::create_directories(folder / "configs/secret");
     fs::create_directories(folder / "empty");
     fs::create_directories(folder / "arrays/one");
-    folder.write("configs/good.json", R"({"fp16":{"enabled":true}})");
+    folder.write("configs/good.json", R"({"fp16":{"enabled":true},"zero_optimization":{"stage":1}})");
     folder.write("configs/secret/bad.json", R"({"fp16":{"enabled":true},"bf16":{"enabled":true}})");
     folder.write("arrays/one/x.npz",
                  zip_of({{"a.npy", npy_of_ones(2, 2)}, {"b.npy", npy_of_ones(2, 2)}, {"out.npy", npy_of_ones(2, 2)}}));
@@ -84,7 +84,7 @@ TEST_CASE("an unreadable folder of a sweep is an error, and its units do not cou
 TEST_CASE("a read error in the middle of listing a folder ends the command with exit code 3", "[faults][folders]") {
     const Folder folder;
     fs::create_directories(folder / "configs");
-    folder.write("configs/good.json", R"({"fp16":{"enabled":true}})");
+    folder.write("configs/good.json", R"({"fp16":{"enabled":true},"zero_optimization":{"stage":1}})");
     const Outcome outcome = folder.run("policy import --each configs",
                                        {.environment = {"LD_PRELOAD=" MACHEPS_PRELOAD_FAULTS,
                                                         "MACHEPS_FAULT=readdir:1:" + std::to_string(EIO) + ":sticky"}});

@@ -75,7 +75,7 @@ class Inputs {
 
     std::vector<InputKind> kinds() const {
         const std::string
-            json_config = R"({"fp16":{"enabled":true,"loss_scale":0},"optimizer":{"type":"Adam"}})",
+            json_config = R"({"fp16":{"enabled":true,"loss_scale":0},"zero_optimization":{"stage":1}})",
             yaml_config = "bf16: true\nlearning_rate: 1e-4\noptim: adamw_torch\nmodel_name_or_path: x\n",
             policy =
                 "name = \"mine\"\nextends = \"amp-bf16\"\n[[rule]]\nsites = \"block.*.mlp.up\"\n"

@@ -167,7 +167,9 @@ TEST_CASE("train --config: the manifest keeps the text of files that a config na
     write("sub/ds.json", section);
     const std::string args = "{fp16: true, bf16: false, output_dir: out, deepspeed: sub/ds.json}\n";
     write("args.yaml", args);
-    const std::string base = "{ds_cfg: {bf16: {enabled: false}, fp16: {enabled: true, initial_scale_power: 12}}}\n";
+    const std::string base =
+        "{ds_cfg: {bf16: {enabled: false}, fp16: {enabled: true, initial_scale_power: 12}, zero_optimization: {stage: "
+        "1}}}\n";
     write("conf/base.yaml", base);
     const std::string hydra = "{defaults: [base, _self_], fp16: true, model: {gradient_checkpointing: false}}\n";
     write("conf/longspec.yaml", hydra);
@@ -240,7 +242,8 @@ TEST_CASE("train --config: LLaMA-Factory's, Axolotl's and LongSpec's configs tra
         {"lf.yaml", "{stage: pt, do_train: true, finetuning_type: full, bf16: true}\n"},
         {"axolotl.yaml", "{base_model: my/model, bf16: auto, micro_batch_size: 1}\n"},
         {"longspec.yaml",
-         "{fp16: true, ds_cfg: {bf16: {enabled: false}, fp16: {enabled: true, loss_scale: 0}}, model_name: glide}\n"}};
+         "{fp16: true, ds_cfg: {bf16: {enabled: false}, fp16: {enabled: true, loss_scale: 0}, zero_optimization: "
+         "{stage: 1}}, model_name: glide}\n"}};
     for (const auto& [name, text] : llamas) {
         write(name, text);
         const Outcome outcome = run(std::string(quick) + "--config " + name + " -q --force --out run");

@@ -45,7 +45,7 @@ const Sample samples[] = {
     {"longspec.yaml",
      "{torch_dtype: {_target_: general_util.training_utils.return_torch_dtype, dtype: bfloat16}, fp16: true,\n"
      " fp16_bfloat16: true, ds_cfg: {bf16: {enabled: false}, fp16: {enabled: true, loss_scale: 0,\n"
-     " initial_scale_power: 16, hysteresis: 2}}}\n",
+     " initial_scale_power: 16, hysteresis: 2}, zero_optimization: {stage: 1}}}\n",
      "longspec"},
     {"fsdp.yaml",
      "{fsdp: {param_dtype: bfloat16, reduce_dtype: float32, buffer_dtype: float32}, apex: {opt_level: O2, loss_scale: "

@@ -601,8 +601,7 @@ TEST_CASE("row 28: LongSpec trains as its DeepSpeed section says", "[experiments
     const Policy policy = policy_of(
         "torch_dtype: {_target_: general_util.training_utils.return_torch_dtype, dtype: bfloat16}\nfp16: true\n"
         "fp16_bfloat16: true\nds_cfg: {bf16: {enabled: false}, fp16: {enabled: true, loss_scale: 0, "
-        "initial_scale_power: "
-        "16, hysteresis: 2}}\n",
+        "initial_scale_power: 16, hysteresis: 2}, zero_optimization: {stage: 1}}\n",
         {.framework = "longspec"});
     CHECK(policy.loss_scaler.at("init_scale") == 65536);
     CHECK(policy.loss_scaler.at("growth_interval") == 1000);

@@ -234,7 +234,7 @@ void fill_deepspeed(const ImportContext& context, const std::string& precision, 
     fill(section, "bf16.enabled", precision == "bf16" || precision == "fp8" ? "true" : "false", false);
     fill(section, "gradient_clipping", "1.0", false);
     const std::string steps = text("gradient_accumulation_steps");
-    fill(section, "gradient_accumulation_steps", steps.empty() ? "1" : steps, false);
+    fill(section, "gradient_accumulation_steps", steps.empty() ? "1" : steps, !is_file);
 }
 
 void prepare(ImportContext& context) {

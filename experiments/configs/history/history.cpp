@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/configs/history/history.hpp"
+#include "experiments/configs/history/predicates.hpp"
 
 #include <fmt/format.h>
 
@@ -14,15 +15,6 @@ constexpr std::array tables{
     &deepspeed_faults, &transformers_faults, &accelerate_faults, &trl_faults, &axolotl_and_llamafactory_faults,
     &torch_faults,     &library_faults,      &trainer_faults};
 
-bool contains_word(std::string_view words, std::string_view word) {
-    while (!words.empty()) {
-        const std::size_t space = std::min(words.find(' '), words.size());
-        if (words.substr(0, space) == word) return true;
-        words.remove_prefix(std::min(space + 1, words.size()));
-    }
-    return false;
-}
-
 /// Replaces {v} with the version.
 std::string with_version(std::string_view sentence, const FrameworkVersion& version) {
     std::string text(sentence);
@@ -31,15 +23,46 @@ std::string with_version(std::string_view sentence, const FrameworkVersion& vers
     return text;
 }
 
-/// Returns the version with which the config runs, or nothing if it is unknown and the fault is repaired in newer
-/// releases. A package without a known version is assumed to be new.
+/// Returns the version with which the config runs, if this version has the fault. If the version of a framework is
+/// unknown, the newest known one is assumed. If the version of another package is unknown, all repaired faults are
+/// assumed to be repaired.
 std::optional<FrameworkVersion> version_with_fault(const ImportContext& context, const FaultRow& row) {
-    const std::optional<FrameworkVersion> given = context.given_version(row.package);
-    if (given) return has_fault(row, *given) ? given : std::nullopt;
-    const Framework* framework = find_framework(row.package);
-    if (framework == nullptr && (row.holds == nullptr || !row.first_good.empty())) return {};
-    const FrameworkVersion newest = parse_version(framework == nullptr ? row.newest_seen : framework->newest);
-    return has_fault(row, newest) ? std::optional(newest) : std::nullopt;
+    FrameworkVersion version;
+    if (const std::optional<FrameworkVersion> given = context.given_version(row.package))
+        version = *given;
+    else if (const Framework* framework = find_framework(row.package); framework != nullptr)
+        version = parse_version(framework->newest);
+    else if (row.first_good.empty())
+        version = parse_version(row.newest_seen);
+    else
+        return {};
+    return has_fault(row, version) ? std::optional(version) : std::nullopt;
+}
+
+/// Returns a condition that the config leaves open, or an empty text.
+std::string_view open_condition(const ImportContext& context, const FaultRow& row) {
+    return row.asks == nullptr ? row.question : row.asks(context);
+}
+
+bool is_reported(const ImportContext& context, const FaultRow& row) {
+    const std::vector<Finding>& findings = context.findings();
+    return std::any_of(findings.begin(), findings.end(),
+                       [&](const Finding& one) { return history::is_one_of(one.rule, row.finding); });
+}
+
+void report_fault(ImportContext& context, const FaultRow& row, const FrameworkVersion& version) {
+    const std::string_view condition = open_condition(context, row);
+    const bool is_certain = condition.empty();
+    const std::vector<std::string>& despite = context.options().despite;
+    const bool is_accepted = std::find(despite.begin(), despite.end(), row.id) != despite.end();
+    const bool is_warning = row.code == FindingCode::error && (!is_certain || is_accepted);
+    const FindingCode code = is_warning ? FindingCode::warning : row.code;
+    std::string message = with_version(row.sentence, version);
+    if (!is_certain) message = fmt::format("if {}: {}", condition, message);
+    Finding& finding = context.report(code, row.id, row.keys, std::move(message), std::string(row.remedy));
+    finding.fault = row.id;
+    if (is_certain && code != FindingCode::note)
+        finding.not_emulated = fmt::format("the fault {} is not emulated", row.id);
 }
 
 }  // namespace
@@ -68,27 +91,21 @@ bool has_fault(const FaultRow& row, FrameworkVersion version) {
     return row.first_good.empty() || version < parse_version(row.first_good);
 }
 
+std::string_view importers_of(const FaultRow& row) { return row.importers.empty() ? row.package : row.importers; }
+
 void report_history(ImportContext& context) {
-    const std::string_view importer = context.framework().name;
     for (const FaultRow* row : fault_rows()) {
-        const std::string_view importers = row->importers.empty() ? row->package : row->importers;
-        if (row->holds != nullptr && !contains_word(importers, importer)) continue;
-        if (row->holds == nullptr && context.shared_by() != nullptr) continue;  // reported once, for the whole config
+        if (row->holds == nullptr || !history::is_one_of(context.framework().name, importers_of(*row))) continue;
         const std::optional<FrameworkVersion> version = version_with_fault(context, *row);
-        if (!version || (row->holds != nullptr && !row->holds(context))) continue;
-        const bool is_question = !row->question.empty() || row->holds == nullptr;
-        const auto& despite = context.options().despite;
-        const bool is_accepted = std::find(despite.begin(), despite.end(), row->id) != despite.end();
-        FindingCode code = row->code;
-        if ((is_question || is_accepted) && code == FindingCode::error) code = FindingCode::warning;
-        const std::string_view condition =
-            row->question.empty() && row->holds == nullptr ? row->trigger : row->question;
-        std::string message = with_version(row->sentence, *version);
-        if (!condition.empty()) message = fmt::format("if {}: {}", condition, message);
-        Finding& finding = context.report(code, row->id, row->keys, std::move(message), std::string(row->remedy));
-        finding.fault = row->id;
-        if (!is_question && code != FindingCode::note)
-            finding.not_emulated = fmt::format("the fault {} is not emulated", row->id);
+        if (version && row->holds(context) && !is_reported(context, *row)) report_fault(context, *row, *version);
+    }
+}
+
+void report_faults_of_named_versions(ImportContext& context) {
+    for (const FaultRow* row : fault_rows()) {
+        if (row->holds != nullptr || !context.given_version(row->package)) continue;
+        if (const std::optional<FrameworkVersion> version = version_with_fault(context, *row))
+            report_fault(context, *row, *version);
     }
 }
 

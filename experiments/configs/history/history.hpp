@@ -26,33 +26,42 @@ std::string_view to_string(FaultEvidence evidence);
 struct FaultRow {
     std::string_view id;                    ///< permanent: "ds-z2-last-micro-batch"
     std::string_view package;               ///< the package with the fault: "deepspeed", "peft"
-    std::string_view first_bad;             ///< first release with the fault; empty if the oldest release has it
-    std::string_view first_good;            ///< first release without it; empty if no release is known to be without it
+    std::string_view first_bad{};           ///< first release with the fault; empty if the oldest release has it
+    std::string_view first_good{};          ///< first release without it; empty if no release is known to be without it
     std::string_view newest_seen{};         ///< if `first_good` is empty: the newest release in which it was seen
     bool is_change = false;                 ///< a deliberate change of behaviour, and no fault
     FindingCode code = FindingCode::error;  ///< error, warning or note
-    std::string_view trigger;               ///< the config that has the fault, in words: "ZeRO 2, accumulation > 1"
+    std::string_view trigger{};             ///< the config that has the fault, in words: "ZeRO 2, accumulation > 1"
     std::initializer_list<std::string_view> keys{};  ///< keys that `holds` reads; the user should change the first
     /// Importers in whose context `holds` is called, separated by spaces. Empty: only the importer of `package`.
     std::string_view importers{};
     /// Returns whether the config has the fault in the releases of the row. Versions of the row's package have already
-    /// been compared. Null if no config shows it. The row is then reported only if the user names the package's version.
+    /// been compared. Null if no config shows it: the row is then reported only if the user names the version of the
+    /// package.
     bool (*holds)(const ImportContext&) = nullptr;
-    /// A condition that no config shows, such as "more than one rank trains". The finding is then a warning at most, and
-    /// its sentence begins with it.
+    /// A condition that no config shows, such as "more than one rank trains". The finding is then a warning at most,
+    /// and its sentence begins with the condition. A row without `holds` has a question.
     std::string_view question{};
-    std::string_view computes;     ///< what is computed instead
-    std::string_view consequence;  ///< what a user sees
-    std::string_view remedy;       ///< what to do, in words
-    /// Overrides, separated by spaces, after which the config no longer has the fault: "zero_optimization.stage=1".
-    /// Empty if only another release helps. A test applies them and imports the config again.
+    /// Returns a condition that this config leaves open, or an empty text. Null if no config leaves one open. A row
+    /// with `asks` has no `question`.
+    std::string_view (*asks)(const ImportContext&) = nullptr;
+    std::string_view computes{};     ///< what is computed instead
+    std::string_view consequence{};  ///< what a user sees
+    std::string_view remedy{};       ///< what to do, in words
+    /// Overrides, as words of a command line, after which the config no longer has the fault:
+    /// "zero_optimization.stage=1". Empty if only another release helps. A test applies them and imports the config
+    /// again.
     std::string_view cure{};
-    std::string_view sentence;     ///< the message of the finding; {v} is the version that the config runs with
+    std::string_view sentence{};   ///< the message of the finding; {v} is the version that the config runs with
     std::string_view signature{};  ///< what a log of such a run shows
+    /// Rules of importers, separated by spaces, that report the same fact. If one of them has a finding, the row has
+    /// none.
+    std::string_view finding{};
     FaultEvidence evidence = FaultEvidence::read;
-    std::string_view seen;      ///< what was run or read, with the figures
-    std::string_view source;    ///< files with lines, issues and pull requests
-    std::string_view sample{};  ///< the smallest config that has the fault, as JSON or YAML, in an importer's language
+    std::string_view seen{};    ///< what was run or read, with the figures
+    std::string_view source{};  ///< files with lines, issues and pull requests
+    std::string_view sample{};  ///< the smallest config that has the fault, as JSON or YAML, for the first importer
+    std::string_view sample_device{};  ///< device profile with which the sample has the fault; empty: h100
 };
 
 /// All rows, ordered by package.
@@ -63,8 +72,14 @@ const FaultRow* find_fault(std::string_view id);
 /// Returns whether a release of the row's package has the fault.
 bool has_fault(const FaultRow& row, FrameworkVersion version);
 
-/// Reports each row that applies to the config of this context.
+/// Returns the importers in whose context `holds` is called, separated by spaces.
+std::string_view importers_of(const FaultRow& row);
+
+/// Reports each row whose `holds` is true for the config of this context.
 void report_history(ImportContext& context);
+/// Reports each row without `holds` whose package has a version that the user named and that has the fault. Called once
+/// for a whole config.
+void report_faults_of_named_versions(ImportContext& context);
 
 /// The tables, one for each group of packages.
 std::span<const FaultRow> deepspeed_faults();
