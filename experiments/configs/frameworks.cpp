@@ -8,10 +8,11 @@ namespace macheps::configs {
 
 namespace {
 
-constexpr std::array<const Framework*, 10> rows{&transformers::framework, &accelerate::framework, &deepspeed::framework,
+constexpr std::array<const Framework*, 14> rows{&transformers::framework, &accelerate::framework, &deepspeed::framework,
                                                 &llamafactory::framework, &axolotl::framework,    &longspec::framework,
                                                 &torch::framework,        &apex::framework,       &megatron::framework,
-                                                &nanogpt::framework};
+                                                &nanogpt::framework,      &lightning::framework,  &composer::framework,
+                                                &torchtitan::framework,   &kohya::framework};
 
 }  // namespace
 

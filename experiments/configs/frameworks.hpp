@@ -14,7 +14,16 @@ extern const Framework framework;
 namespace axolotl {
 extern const Framework framework;
 }
+namespace composer {
+extern const Framework framework;
+}
 namespace deepspeed {
+extern const Framework framework;
+}
+namespace kohya {
+extern const Framework framework;
+}
+namespace lightning {
 extern const Framework framework;
 }
 namespace llamafactory {
@@ -30,6 +39,9 @@ namespace nanogpt {
 extern const Framework framework;
 }
 namespace torch {
+extern const Framework framework;
+}
+namespace torchtitan {
 extern const Framework framework;
 }
 namespace transformers {

@@ -74,8 +74,15 @@ TEST_CASE("a config that runs a bf16 checkpoint in fp16 gives a finding for ever
         {"longspec", "{ds_cfg: {fp16: {enabled: true}}, torch_dtype: bfloat16}", "", true, "a dtype key"},
         {"longspec", "{ds_cfg: {fp16: {enabled: true}}, model_name_or_path: models/Qwen2-7B-Instruct}", "", true,
          "a model's name"},
+        {"lightning", "{trainer: {precision: 16-mixed}}", "bf16", true, "the option"},
+        {"lightning", "{checkpoint_dir: checkpoints/meta-llama/Meta-Llama-3-8B, precision: 16-mixed}", "", true,
+         "a model's name"},
+        {"composer", "{max_duration: 1ep, precision: amp_fp16}", "bf16", true, "the option"},
+        {"kohya", "{pretrained_model_name_or_path: m, mixed_precision: fp16}", "bf16", true, "the option"},
+        {"torchtitan", "{model: {flavor: 8B}}", "bf16", false, "no key of torchtitan selects fp16"},
     };
-    std::set<std::string> frameworks_seen;
+    // torchtitan never runs in fp16.
+    std::set<std::string> frameworks_seen{"torchtitan"};
     for (const Case& one : cases) {
         CAPTURE(one.framework, one.text, one.checkpoint, one.why);
         ImportResult result;

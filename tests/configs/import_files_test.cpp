@@ -232,10 +232,14 @@ TEST_CASE("for every pair of frameworks, the order of two files does not matter"
     std::vector<std::string> files = files_in(fs::path(MACHEPS_SOURCE_DIR) / "examples/configs");
     const auto add = [&](const char* name, std::string_view text) { files.push_back(folder.write(name, text)); };
     add("apex.yaml", "{opt_level: O2}");
+    add("composer.yaml", "{max_duration: 1ba, precision: amp_bf16, train_loader: {name: text}}");
+    add("kohya.yaml", "{pretrained_model_name_or_path: m, network_module: n, mixed_precision: fp16}");
+    add("lightning.yaml", "{trainer: {precision: 16-mixed, strategy: ddp}, seed_everything: 1}");
     add("longspec.yaml", "{ds_cfg: {fp16: {enabled: true}}, fp16_bfloat16: true, fp16: true}");
     add("megatron.args", "--num-layers 2 --bf16 --clip-grad 1.0\n");
     add("nanogpt.yaml", "{dtype: float16, device: cuda, grad_clip: 1.0, n_layer: 2, block_size: 8, n_embd: 16}");
     add("torch.yaml", "{autocast: {dtype: float16}, grad_scaler: {}}");
+    add("torchtitan.yaml", "{model: {flavor: 8B}, training: {local_batch_size: 1}}");
     add("ds_z3.json", all_auto);
     for (const Namer& namer : namers) {
         add(fmt::format("{}.yaml", namer.framework).c_str(), naming(namer, "ds_z3.json"));

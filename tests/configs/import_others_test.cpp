@@ -35,6 +35,22 @@ TEST_CASE("nanoGPT uses autocast only on CUDA, and scales the loss only in float
     CHECK(Imported("device: cuda", {.framework = "nanogpt", .device = "cpu"}).has("E nanogpt/no-gpu"));
     CHECK(Imported("dtype: float8", cuda).result().refused());
     CHECK(Imported("dytpe: float16", cuda).result().refused());
+    // The format of a config without `dtype` is a default, which a finding reports.
+    const configs::ImportResult standard = Imported("grad_clip: 1.0", cuda).result();
+    const configs::Finding* defaulted = nullptr;
+    for (const configs::Finding& one : standard.findings) {
+        if (one.code == configs::FindingCode::defaulted && one.key == "dtype") defaulted = &one;
+    }
+    CHECK(defaulted != nullptr);
+}
+
+TEST_CASE("a Python file belongs to nanoGPT unless most of its keys are foreign", "[experiments][import][nanogpt]") {
+    const auto score = [](std::string_view text, const char* name) {
+        return configs::find_framework("nanogpt")->recognises(files::read_yaml_config(text, name).root);
+    };
+    CHECK(score("{out_dir: o, gradient_accumulation_steps: 8}", "config.py") > 50);
+    CHECK(score("{out_dir: o, gradient_accumulation_steps: 8}", "config.yaml") == 0);
+    CHECK(score("{model: m, lr: 1, epochs: 2, dtype: float16}", "train.py") == 0);
 }
 
 TEST_CASE("Megatron's arguments decide the stored formats, the main gradients and the scaler",

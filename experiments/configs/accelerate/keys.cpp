@@ -110,8 +110,8 @@ const KeyRow key_rows[] = {
 std::span<const KeyRow> keys() { return key_rows; }
 
 int recognises(const files::ConfigValue& root) {
-    for (std::string_view key :
-         {"per_device_train_batch_size", "model_name_or_path", "base_model", "zero_optimization"}) {
+    for (std::string_view key : {"per_device_train_batch_size", "model_name_or_path", "base_model", "zero_optimization",
+                                 "max_duration", "pretrained_model_name_or_path", "clip_skip"}) {
         if (root.entry(key)) return 0;
     }
     int score = root.entry("distributed_type") ? 70 : 0;

@@ -145,8 +145,7 @@ void resolve(ImportContext& context) {
     const double max_norm = context.number("grad_clip").value_or(0);
     const bool scales = has_autocast && facts.format == 'H';
     // The fused AdamW itself divides by the scale, unless clipping has already unscaled the gradients.
-    context.infer("scaler", scales ? torch_scaler_field({.is_fused = max_norm == 0}) : no_scaler_field(),
-                  "from dtype: GradScaler is enabled only for float16");
+    context.set("scaler", scales ? torch_scaler_field({.is_fused = max_norm == 0}) : no_scaler_field(), "dtype");
     context.set("clip", clip_field("torch", max_norm), "grad_clip");
     context.infer("opt_kernel", word_field(facts.on_gpu ? "fused" : "single"), "from device: AdamW is fused on cuda");
     context.infer("predivide", word_field("prescale"), "DDP divides each gradient when it copies it into its bucket");
@@ -156,9 +155,10 @@ void resolve(ImportContext& context) {
 }
 
 /// See Framework::recognises. Adds points for each key that only nanoGPT has at the root of its configs. Subtracts
-/// points for each key that nanoGPT does not have.
+/// points for each key that nanoGPT does not have. No other framework has configs that are Python files, so a Python file
+/// needs none of these keys.
 int recognises(const files::ConfigValue& root) {
-    int score = 0;
+    int score = root.place.file.ends_with(".py") ? 60 : 0;
     for (const std::string_view own :
          {"grad_clip", "n_embd", "block_size", "lr_decay_iters", "always_save_checkpoint", "eval_iters"}) {
         if (root.entry(own) != nullptr) score += 45;
@@ -172,14 +172,16 @@ int recognises(const files::ConfigValue& root) {
 
 }  // namespace
 
-extern const Framework framework{.name = "nanogpt",
-                                 .title = "nanoGPT",
-                                 .newest = "1",
-                                 .oldest = "1",
-                                 .keys = rows,
-                                 .model_keys = "init_from",
-                                 .recognises = recognises,
-                                 .refuses_unknown = [](const ImportContext&, std::string_view) { return true; },
-                                 .resolve = resolve};
+extern const Framework framework{
+    .name = "nanogpt",
+    .title = "nanoGPT",
+    .newest = "1",
+    .oldest = "1",
+    .keys = rows,
+    .model_keys = "init_from",
+    .marks = "block_size eval_iters always_save_checkpoint lr_decay_iters n_embd wandb_log",
+    .recognises = recognises,
+    .refuses_unknown = [](const ImportContext&, std::string_view) { return true; },
+    .resolve = resolve};
 
 }  // namespace macheps::configs::nanogpt

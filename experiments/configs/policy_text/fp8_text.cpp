@@ -22,6 +22,10 @@ struct RecipeWord {
 
 constexpr RecipeWord recipe_words[] = {
     {.word = "ao_tensorwise", .recipe = "ao-tensorwise", .granularity = {}, .gradients = {}},
+    {.word = "ao_rowwise", .recipe = "ao-rowwise", .granularity = {}, .gradients = {}},
+    {.word = "ao_rowwise_with_gw_hp", .recipe = "ao-rowwise-gw-hp", .granularity = {}, .gradients = {}},
+    {.word = "ao_mxfp8_floor", .recipe = "ao-mxfp8-floor", .granularity = {}, .gradients = {}},
+    {.word = "ao_mxfp8_rceil", .recipe = "ao-mxfp8-rceil", .granularity = {}, .gradients = {}},
     {.word = "te_delayed",
      .recipe = "te-delayed",
      .granularity = "tensor:te_delayed",
@@ -94,8 +98,10 @@ bool has_known_recipe(const ResolvedConfig& config) {
 }
 
 std::string_view format_around_fp8(const ResolvedConfig& config) {
-    const std::string_view store = config.word("store");
+    const std::string_view store = config.word("store"), gathered = config.word("embed");
     if (config.word("oplist").starts_with("torch") || store.empty()) return "B";
+    // FSDP gathers fp32 shards as weights in a low-precision format.
+    if (gathered == "H" || gathered == "B") return gathered;
     return store == "H" ? "H" : store == "B" ? "B" : "F";
 }
 

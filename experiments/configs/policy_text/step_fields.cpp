@@ -50,6 +50,25 @@ constexpr StepKey step_keys[] = {
     {"megatron", "beta2", "adam-beta2", 0.999},
     {"megatron", "eps", "adam-eps", 1e-8},
     {"megatron", "weight_decay", "weight-decay", 0.01},
+    {"lightning", "kind", "optimizer.class_path"},
+    {"lightning", "lr", "optimizer.init_args.lr"},
+    {"lightning", "beta1", "optimizer.init_args.betas", {}, 0},
+    {"lightning", "beta2", "optimizer.init_args.betas", {}, 1},
+    {"lightning", "eps", "optimizer.init_args.eps"},
+    {"lightning", "weight_decay", "optimizer.init_args.weight_decay"},
+    {"lightning", "micro_batches", "trainer.accumulate_grad_batches"},
+    {"composer", "kind", "optimizer.name"},
+    {"composer", "lr", "optimizer.lr"},
+    {"composer", "beta1", "optimizer.betas", {}, 0},
+    {"composer", "beta2", "optimizer.betas", {}, 1},
+    {"composer", "eps", "optimizer.eps"},
+    {"composer", "weight_decay", "optimizer.weight_decay"},
+    {"torchtitan", "kind", "optimizer.name"},
+    {"torchtitan", "lr", "optimizer.lr"},
+    {"torchtitan", "beta1", "optimizer.beta1", 0.9},
+    {"torchtitan", "beta2", "optimizer.beta2", 0.95},
+    {"torchtitan", "eps", "optimizer.eps", 1e-8},
+    {"torchtitan", "weight_decay", "optimizer.weight_decay", 0.1},
     {"longspec", "lr", "learning_rate"},
     {"longspec", "micro_batches", "gradient_accumulation_steps"},
     {"deepspeed", "kind", "optimizer.type"},
@@ -76,6 +95,9 @@ constexpr Owner owners[] = {
     {"longspec",      "longspec",     "ds_cfg",           true},
     {"megatron",      "megatron",     "-",                true},
     {"nanogpt",       "nanogpt",      "-",                false},
+    {"lightning",     "lightning",    "-",                false},
+    {"composer",      "composer",     "-",                true},
+    {"torchtitan",    "torchtitan",   "-",                true},
 };
 
 /// Keys of settings that `macheps train` chooses itself. They may be at the root of the config or in a section.
@@ -111,6 +133,7 @@ std::optional<double> number_at(const ImportContext& context, const std::string&
 std::string kind_word(std::string written) {
     std::transform(written.begin(), written.end(), written.begin(),
                    [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+    written.erase(0, written.rfind('.') + 1);  // a class has the name of its module in front of it
     if (written.starts_with("adamw") || written.starts_with("paged_adamw")) return "adamw";
     // By default, DeepSpeed's and Megatron's Adam apply weight decay as AdamW does.
     if (written == "adam" || written == "fusedadam") return "adamw";

@@ -161,7 +161,8 @@ void resolve(ImportContext& context) {
 int recognises(const files::ConfigValue& root) {
     for (std::string_view key :
          {"compute_environment", "distributed_type", "base_model", "model_name_or_path", "finetuning_type", "stage",
-          "ds_cfg", "zero_optimization", "do_sample", "dataset_dir", "micro_batch_size", "sequence_len"}) {
+          "ds_cfg", "zero_optimization", "do_sample", "dataset_dir", "micro_batch_size", "sequence_len",
+          "pretrained_model_name_or_path", "clip_skip", "max_duration", "checkpoint_dir"}) {
         if (root.entry(key)) return 0;
     }
     int score = 0;

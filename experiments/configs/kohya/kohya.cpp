@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+// Importer of kohya's sd-scripts, which train diffusion models. macheps imports such a config, but cannot train it.
+// Sources: library/train_util.py (read_config_from_file, prepare_dtype, get_optimizer,
+// patch_accelerator_for_fp16_training), train_network.py, sdxl_train.py, fine_tune.py and train_db.py of sd-scripts
+// 0.7.0 to 0.10.1 and at commit 48d368fa.
+#include "experiments/configs/kohya/kohya.hpp"
+#include "core/text/nearest_name.hpp"
+#include "experiments/configs/finding_row.hpp"
+#include "experiments/configs/frameworks.hpp"
+#include "experiments/configs/policy_text/scaler_field.hpp"
+#include "experiments/configs/policy_text/storage_recipe.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace macheps::configs::kohya {
+
+namespace {
+
+struct Facts {
+    char low = 'F';  ///< mixed_precision: format of autocast and of frozen parts
+    bool full_fp16 = false, full_bf16 = false;
+    char trained = 'F';        ///< format of trained parameters
+    bool is_network = false;   ///< a network is trained, and the model is frozen
+    std::string_view fp8_key;  ///< key that keeps the frozen model in e4m3; empty if none is on
+    bool fp8_base = false;     ///< a network is trained, and its frozen model is kept in e4m3
+    std::string optimizer;     ///< in lower case
+    bool is_sdxl = false;      ///< a key shows that the model is SDXL
+};
+
+std::string optimizer_of(const ImportContext& context) {
+    if (context.flag("use_8bit_adam")) return "adamw8bit";
+    if (context.flag("use_lion_optimizer")) return "lion";
+    const std::string name = lowered(context.text("optimizer_type"));
+    return name.empty() ? "adamw" : name;
+}
+
+bool is_sdxl(const ImportContext& context) {
+    const std::string model = lowered(context.text("pretrained_model_name_or_path"));
+    return context.flag("sdxl") || context.has("learning_rate_te1") || context.has("cache_text_encoder_outputs") ||
+           model.find("xl") != std::string::npos;
+}
+
+bool is_set(const ImportContext& context, std::string_view path) { return !context.text(path).empty(); }
+
+/// Returns the key that keeps the frozen model in e4m3, or an empty text.
+std::string_view fp8_key(const ImportContext& context) {
+    for (const std::string_view key : {"fp8_base", "fp8_base_unet", "fp8_scaled"}) {
+        if (context.flag(key)) return key;
+    }
+    return {};
+}
+
+Facts facts_of(const ImportContext& context) {
+    Facts facts;
+    if (const char low = context.dtype("mixed_precision"); low != 0) facts.low = low;
+    facts.full_fp16 = context.flag("full_fp16");
+    facts.full_bf16 = context.flag("full_bf16") && !facts.full_fp16;  // the scripts test full_fp16 first
+    if ((facts.full_fp16 && facts.low == 'H') || (facts.full_bf16 && facts.low == 'B')) facts.trained = facts.low;
+    facts.is_network = is_set(context, "network_module") || is_set(context, "LoRA_type");
+    facts.fp8_key = fp8_key(context);
+    facts.fp8_base = facts.is_network && !facts.fp8_key.empty();
+    facts.optimizer = optimizer_of(context);
+    facts.is_sdxl = is_sdxl(context);
+    return facts;
+}
+
+/// Returns Adam's eps from the list of NAME=VALUE in `optimizer_args`, or its default.
+double adam_eps(const ImportContext& context) {
+    constexpr double standard = 1e-8;
+    const files::ConfigValue* list = context.value("optimizer_args");
+    if (list == nullptr) return standard;
+    for (const files::ConfigValue& item : list->items) {
+        if (!item.written.starts_with("eps=")) continue;
+        files::ConfigValue value = item;
+        value.written.erase(0, 4);
+        return files::written_number(value).value_or(standard);
+    }
+    return standard;
+}
+
+using Found = std::optional<FindingText>;
+using Context = ImportContext;
+using enum FindingCode;
+
+Found full_fp16_alone(const Context&, const Facts& f) {
+    if (!f.full_fp16 || f.low == 'H') return {};
+    return FindingText{"the scripts assert that mixed_precision is fp16 if full_fp16 is on",
+                       "mixed_precision = \"fp16\""};
+}
+Found full_bf16_alone(const Context&, const Facts& f) {
+    if (!f.full_bf16 || f.low == 'B') return {};
+    return FindingText{"the scripts assert that mixed_precision is bf16 if full_bf16 is on",
+                       "mixed_precision = \"bf16\""};
+}
+Found fp8_without_mixing(const Context&, const Facts& f) {
+    if (!f.fp8_base || f.low != 'F') return {};
+    return FindingText{"fp8_base needs mixed precision: the scripts assert that it is fp16 or bf16",
+                       "mixed_precision = \"bf16\""};
+}
+Found no_master(const Context&, const Facts& f) {
+    if (f.trained == 'F') return {};
+    return FindingText{
+        fmt::format("trained weights, their gradients and the optimiser's moments are {}: without fp32 master weights "
+                    "small updates are lost",
+                    format_word(f.trained)),
+        f.full_fp16 ? "full_fp16 = false" : "full_bf16 = false", f.full_fp16 ? std::size_t{0} : std::size_t{1}};
+}
+Found eps_is_zero(const Context& c, const Facts& f) {
+    const double eps = adam_eps(c);
+    // fp16's smallest number is 2^-24. Half of it and less is rounded to 0.
+    if (f.trained != 'H' || f.optimizer != "adamw" || eps > 0x1p-25) return {};
+    return FindingText{fmt::format("Adam's eps {} is 0 in fp16: if the second moment of an element is 0, its update is "
+                                   "a division by 0, and the weight becomes infinite or NaN",
+                                   eps),
+                       "full_fp16 = false, or optimizer_args = [\"eps=1e-7\"]"};
+}
+Found half_vae(const Context& c, const Facts& f) {
+    if (!f.is_sdxl || f.low != 'H' || c.flag("no_half_vae")) return {};
+    return FindingText{"the VAE computes in fp16; that of SDXL overflows fp16 and then returns NaN",
+                       "no_half_vae = true"};
+}
+Found deepspeed_unread(const Context& c, const Facts&) {
+    if (!c.flag("deepspeed")) return {};
+    return FindingText{"DeepSpeed's part of this config is not read: the formats are those of a run without DeepSpeed",
+                       "import DeepSpeed's own config"};
+}
+Found bf16_emulated(const Context& c, const Facts& f) {
+    if (f.low != 'B' || c.device().bf16) return {};
+    return FindingText{fmt::format("{} has no bf16 units; torch emulates bf16, which is slow", c.device().name),
+                       "mixed_precision = \"fp16\""};
+}
+Found both_full(const Context& c, const Facts& f) {
+    if (!f.full_fp16 || !c.flag("full_bf16")) return {};
+    return FindingText{"full_fp16 and full_bf16 are both on: the scripts follow full_fp16", "only one of the two"};
+}
+Found fp8_unread(const Context&, const Facts& f) {
+    if (f.is_network || f.fp8_key.empty()) return {};
+    return FindingText{fmt::format("only the scripts that train a network read {}", f.fp8_key), {}};
+}
+Found patched_scaler(const Context&, const Facts& f) {
+    if (f.trained != 'H') return {};
+    return FindingText{
+        "GradScaler refuses fp16 gradients; the scripts replace its check, so that it unscales them in "
+        "fp16",
+        {}};
+}
+Found bf16_scripts(const Context&, const Facts& f) {
+    if (!f.full_bf16 || f.is_network || f.is_sdxl) return {};
+    return FindingText{"fine_tune.py and train_db.py do not read full_bf16; the scripts for SDXL, SD3 and FLUX do", {}};
+}
+
+const FindingRow<Facts> findings[] = {
+    {"full-fp16-without-mixed", error, {"full_fp16", "mixed_precision"}, full_fp16_alone},
+    {"full-bf16-without-mixed", error, {"full_bf16", "mixed_precision"}, full_bf16_alone},
+    {"fp8-base-without-mixed", error, {"fp8_base", "fp8_base_unet", "mixed_precision"}, fp8_without_mixing},
+    {"no-master", warning, {"full_fp16", "full_bf16"}, no_master},
+    {"eps-is-zero", warning, {"full_fp16", "optimizer_args", "optimizer_type"}, eps_is_zero},
+    {"half-vae", warning, {"no_half_vae", "mixed_precision"}, half_vae},
+    {"deepspeed-unread", warning, {"deepspeed", "zero_stage"}, deepspeed_unread},
+    {"bf16-emulated", warning, {"mixed_precision"}, bf16_emulated},
+    {"full-fp16-and-bf16", contradiction, {"full_bf16", "full_fp16"}, both_full},
+    {"fp8-base-unread", inert, {"fp8_base", "fp8_base_unet", "fp8_scaled"}, fp8_unread},
+    {"patched-scaler", note, {"full_fp16"}, patched_scaler},
+    {"full-bf16-scripts", note, {"full_bf16"}, bf16_scripts},
+};
+
+std::string_view full_key(const Facts& facts) { return facts.full_bf16 ? "full_bf16" : "full_fp16"; }
+
+void set_formats(ImportContext& context, const Facts& facts) {
+    const bool has_low_weights = facts.low != 'F' && (facts.is_network || facts.trained != 'F');
+    set_storage(context,
+                facts.low == 'F'  ? storage::fp32
+                : has_low_weights ? storage::low_amp
+                                  : storage::amp,
+                facts.low, "mixed_precision");
+    if (facts.trained != 'F') context.set("store", letter(facts.trained), full_key(facts));
+    if (!facts.is_network) {
+        context.infer("adapter", word_field("none"), "no network_module: the model itself is trained");
+        return;
+    }
+    context.set("adapter", letter(facts.trained), full_key(facts));
+    for (const std::string_view field : {"grad", "accum", "reduce", "opt_state"})
+        context.infer(field, letter(facts.trained), "from adapter: only the network is trained");
+    context.set("store", letter(facts.low), "mixed_precision");
+    if (facts.fp8_base) context.set("store", word_field("fp8"), facts.fp8_key);
+}
+
+void set_update(ImportContext& context, const Facts& facts) {
+    context.set("scaler", facts.low == 'H' ? torch_scaler_field({}) : no_scaler_field(), "mixed_precision");
+    context.set("clip", clip_field("torch", context.number("max_grad_norm").value_or(0)), "max_grad_norm");
+    const bool is_8bit = facts.optimizer.ends_with("8bit"), is_paged = facts.optimizer.starts_with("paged");
+    context.set("opt_kernel", word_field(is_8bit || is_paged ? "fused" : "single"), "optimizer_type");
+    if (is_8bit)
+        context.set("opt_state", word_field("int8"), "optimizer_type");
+    else if (is_paged)
+        context.set("opt_state", letter('F'), "optimizer_type");
+    context.set("ckpt", {.value = context.flag("gradient_checkpointing"), .parts = {}}, "gradient_checkpointing");
+    context.infer("predivide", word_field("prescale"), "DDP divides each gradient when it copies it into its bucket");
+    context.infer("fp8", word_field("none"), "no matmul is in fp8: fp8_base only stores frozen weights");
+}
+
+void resolve(ImportContext& context) {
+    const Facts facts = facts_of(context);
+    report_rows<Facts>(context, facts, findings);
+    set_formats(context, facts);
+    set_update(context, facts);
+    Finding& finding =
+        context.report(note, "diffusion-model", {}, "macheps imports this config, but its models are language models");
+    finding.not_emulated = "a diffusion model is not emulated: a language model is trained instead";
+}
+
+/// Moves the keys of sections to the root, as read_config_from_file() does, and gives keys of presets the names of the
+/// arguments that they become.
+void prepare(ImportContext& context) {
+    files::ConfigValue& root = context.root();
+    std::vector<files::ConfigValue::Entry> flat;
+    for (files::ConfigValue::Entry& entry : root.entries) {
+        if (!entry.value.is_map()) {
+            flat.push_back(std::move(entry));
+            continue;
+        }
+        for (files::ConfigValue::Entry& inner : entry.value.entries) flat.push_back(std::move(inner));
+    }
+    root.entries.clear();
+    for (files::ConfigValue::Entry& entry : flat) {
+        if (entry.key == "optimizer") entry.key = "optimizer_type";
+        if (entry.key == "sdxl_no_half_vae") entry.key = "no_half_vae";
+        std::erase_if(root.entries, [&](const files::ConfigValue::Entry& one) { return one.key == entry.key; });
+        root.entries.push_back(std::move(entry));
+    }
+}
+
+/// Returns whether the root or a section of it has the key.
+bool has_key(const files::ConfigValue& root, std::string_view key) {
+    return root.entry(key) != nullptr ||
+           std::any_of(root.entries.begin(), root.entries.end(),
+                       [&](const files::ConfigValue::Entry& one) { return one.value.entry(key) != nullptr; });
+}
+
+/// See Framework::recognises.
+int recognises(const files::ConfigValue& root) {
+    int score = 0;
+    for (const std::string_view key : {"pretrained_model_name_or_path", "network_module", "full_fp16", "full_bf16",
+                                       "no_half_vae", "LoRA_type", "bucket_reso_steps", "clip_skip"}) {
+        if (has_key(root, key)) score += 45;
+    }
+    for (const std::string_view key : {"save_precision", "max_train_steps", "optimizer_type", "mixed_precision"}) {
+        if (has_key(root, key)) score += 20;
+    }
+    return std::min(score, 95);
+}
+
+}  // namespace
+
+extern const Framework framework{
+    .name = "kohya",
+    .title = "kohya's sd-scripts",
+    .newest = "0.10.1",
+    .oldest = "0.7.0",
+    .keys = kohya::keys(),
+    .inert_keys = kohya::inert_keys(),
+    .model_keys = "pretrained_model_name_or_path",
+    .marks = "network_module full_fp16 full_bf16 no_half_vae LoRA_type bucket_reso_steps clip_skip",
+    .recognises = recognises,
+    // argparse keeps keys that it does not know as attributes of its namespace, which no script reads.
+    .refuses_unknown = [](const ImportContext&, std::string_view) { return false; },
+    .prepare = prepare,
+    .resolve = resolve};
+
+}  // namespace macheps::configs::kohya

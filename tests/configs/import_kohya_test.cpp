@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests imports of configs of kohya's sd-scripts: networks and whole models, full half precision, optimisers, sections
+// and presets of the graphical interface. The configs are written in YAML, which gives the same tree as TOML.
+#include "tests/configs/imported.hpp"
+
+namespace import_kohya_test {
+
+using namespace macheps;
+using namespace macheps::test;
+
+namespace {
+
+std::string network(std::string_view rest) {
+    return fmt::format("{{pretrained_model_name_or_path: m, network_module: networks.lora, {}}}", rest);
+}
+std::string whole(std::string_view rest) {
+    return fmt::format("{{pretrained_model_name_or_path: m, max_train_steps: 10, {}}}", rest);
+}
+
+}  // namespace
+
+TEST_CASE("kohya keeps frozen parts in the format of mixed precision, and trained parts in fp32 unless full_* is on",
+          "[import][kohya]") {
+    const auto [text, expected] = GENERATE(table<std::string, const char*>({
+        {network("mixed_precision: fp16"), "store=H compute=H adapter=F grad=F opt_state=F scaler=torch"},
+        {network("mixed_precision: bf16, full_bf16: true"),
+         "store=B compute=B adapter=B grad=B opt_state=B scaler=none"},
+        {network("mixed_precision: bf16, fp8_base: true"),
+         "store=fp8 compute=B adapter=F grad=F opt_state=F scaler=none"},
+        {network("learning_rate: 1.0e-4"), "store=F compute=F adapter=F grad=F opt_state=F scaler=none"},
+        {whole("mixed_precision: fp16"), "store=F compute=H adapter=none grad=F opt_state=F scaler=torch"},
+        {whole("mixed_precision: fp16, full_fp16: true"),
+         "store=H compute=H adapter=none grad=H opt_state=H scaler=torch"},
+        {whole("mixed_precision: bf16, full_bf16: true, optimizer_type: PagedAdamW32bit"),
+         "store=B compute=B adapter=none grad=B opt_state=F scaler=none"},
+        {whole("mixed_precision: bf16, optimizer_type: AdamW8bit"),
+         "store=F compute=B adapter=none grad=F opt_state=int8 scaler=none"},
+        {whole("mixed_precision: bf16, use_8bit_adam: true"),
+         "store=F compute=B adapter=none grad=F opt_state=int8 scaler=none"},
+    }));
+    CAPTURE(text);
+    const Imported found(text);
+    CHECK(found.result().framework->name == "kohya");
+    CHECK(fields_of(found.result(), {"store", "compute", "adapter", "grad", "opt_state", "scaler"}) == expected);
+    CHECK(found.part("clip", "max") == "1");
+    CHECK_FALSE(found.result().refused());
+    const configs::Finding* finding = find_rule(found.result(), "kohya/diffusion-model");
+    REQUIRE(finding != nullptr);
+    CHECK_FALSE(finding->not_emulated.empty());
+}
+
+TEST_CASE("kohya refuses, warns about and explains these settings", "[import][kohya]") {
+    const std::string half = whole("mixed_precision: fp16, full_fp16: true"), half_alone = whole("full_fp16: true"),
+                      brain_alone = whole("mixed_precision: fp16, full_bf16: true"),
+                      brain = whole("mixed_precision: bf16, full_bf16: true"),
+                      wide_eps = whole("mixed_precision: fp16, full_fp16: true, optimizer_args: ['eps=1e-7']"),
+                      small_eps = whole("mixed_precision: fp16, full_fp16: true, optimizer_args: ['eps=1e-9']"),
+                      eight = whole("mixed_precision: fp16, full_fp16: true, optimizer_type: AdamW8bit"),
+                      mixed = whole("mixed_precision: fp16"), fp8_alone = network("fp8_base: true"),
+                      fp8_whole = whole("mixed_precision: fp16, fp8_base: true"),
+                      both = whole("mixed_precision: fp16, full_fp16: true, full_bf16: true"),
+                      sdxl = "{pretrained_model_name_or_path: sdxl-base, network_module: n, mixed_precision: fp16}",
+                      sdxl_wide =
+                          "{pretrained_model_name_or_path: sdxl-base, network_module: n, mixed_precision: fp16, "
+                          "no_half_vae: true}",
+                      sdxl_brain =
+                          "{pretrained_model_name_or_path: sdxl-base, network_module: n, mixed_precision: bf16}",
+                      deepspeed = whole("deepspeed: true, zero_stage: 2");
+    check_triggers("kohya",
+                   {{half.c_str(), "", "a100", "kohya/no-master", 'W', true, "fp16 weights"},
+                    {half.c_str(), "", "a100", "kohya/eps-is-zero", 'W', true, "1e-8 is 0 in fp16"},
+                    {half.c_str(), "", "a100", "kohya/patched-scaler", 'N', true, "takes fp16 gradients"},
+                    {half.c_str(), "", "a100", "kohya/full-fp16-without-mixed", 'E', false, "mixed fp16"},
+                    {wide_eps.c_str(), "", "a100", "kohya/eps-is-zero", 'W', false, "1e-7 is a number of fp16"},
+                    {small_eps.c_str(), "", "a100", "kohya/eps-is-zero", 'W', true, "1e-9 is 0 in fp16"},
+                    {eight.c_str(), "", "a100", "kohya/eps-is-zero", 'W', false, "bitsandbytes computes in fp32"},
+                    {mixed.c_str(), "", "a100", "kohya/eps-is-zero", 'W', false, "fp32 weights"},
+                    {mixed.c_str(), "", "a100", "kohya/no-master", 'W', false, "fp32 weights"},
+                    {half_alone.c_str(), "", "a100", "kohya/full-fp16-without-mixed", 'E', true, "an assert"},
+                    {brain_alone.c_str(), "", "a100", "kohya/full-bf16-without-mixed", 'E', true, "an assert"},
+                    {brain.c_str(), "", "a100", "kohya/full-bf16-scripts", 'N', true, "two scripts do not read it"},
+                    {fp8_alone.c_str(), "", "a100", "kohya/fp8-base-without-mixed", 'E', true, "an assert"},
+                    {fp8_whole.c_str(), "", "a100", "kohya/fp8-base-unread", 'I', true, "no network"},
+                    {both.c_str(), "", "a100", "kohya/full-fp16-and-bf16", 'C', true, "full_fp16 is tested first"},
+                    {both.c_str(), "", "a100", "kohya/full-bf16-without-mixed", 'E', false, "not reached"},
+                    {sdxl.c_str(), "", "a100", "kohya/half-vae", 'W', true, "SDXL's VAE overflows"},
+                    {sdxl_wide.c_str(), "", "a100", "kohya/half-vae", 'W', false, "fp32"},
+                    {sdxl_brain.c_str(), "", "a100", "kohya/half-vae", 'W', false, "bf16 does not overflow"},
+                    {mixed.c_str(), "", "a100", "kohya/half-vae", 'W', false, "no sign of SDXL"},
+                    {deepspeed.c_str(), "", "a100", "kohya/deepspeed-unread", 'W', true, "not read"},
+                    {brain.c_str(), "", "v100", "kohya/bf16-emulated", 'W', true, "no bf16 units"}});
+    CHECK(find_rule(Imported(brain).result(), "kohya/no-master")->key == "full_bf16");
+    CHECK(find_rule(Imported(half).result(), "kohya/no-master")->key == "full_fp16");
+}
+
+TEST_CASE("kohya reads sections as if their keys were at the root, and presets by their own names", "[import][kohya]") {
+    const Imported config("training: {mixed_precision: fp16, full_fp16: true}\nmodel: {network_module: n}\n");
+    CHECK(config.result().framework->name == "kohya");
+    CHECK(config.field("adapter") == "H");
+    const Imported preset(
+        R"({"LoRA_type": "Standard", "mixed_precision": "fp16", "optimizer": "AdamW8bit", "sdxl": true, "clip_skip": 1,
+            "sdxl_no_half_vae": true, "epoch": 1, "num_cpu_threads_per_process": 2})");
+    CHECK(preset.result().framework->name == "kohya");
+    CHECK(fields_of(preset.result(), {"store", "adapter", "opt_state"}) == "store=H adapter=F opt_state=int8");
+    CHECK_FALSE(preset.has("W kohya/half-vae"));
+    CHECK(preset.findings("U").empty());
+}
+
+}  // namespace import_kohya_test
