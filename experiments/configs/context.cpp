@@ -73,7 +73,17 @@ ImportContext::ImportContext(const Framework& framework, files::ConfigValue root
 FrameworkVersion ImportContext::version(std::string_view framework) const {
     if (std::find(asked_versions_.begin(), asked_versions_.end(), framework) == asked_versions_.end())
         asked_versions_.emplace_back(framework);
+    return assumed_version(framework);
+}
+
+FrameworkVersion ImportContext::assumed_version(std::string_view framework) const {
     if (const std::optional<FrameworkVersion> given = given_version(framework)) return *given;
+    for (const Framework* owner : {framework_, shared_by_}) {
+        if (owner == nullptr) continue;
+        const std::size_t sign = owner->runs_with.find('=');
+        if (sign != std::string_view::npos && owner->runs_with.substr(0, sign) == framework)
+            return parse_version(owner->runs_with.substr(sign + 1));
+    }
     const Framework* row = find_framework(framework);
     if (row == nullptr) throw Error({.what = fmt::format("'{}' is not a known framework", framework)});
     return parse_version(row->newest);
@@ -101,6 +111,17 @@ std::string_view ImportContext::environment(std::string_view name) const {
     return found == options_->environment.end() ? std::string_view{} : std::string_view(found->second);
 }
 
+/// Returns the default of a key if the framework of the whole config changes it, otherwise nothing.
+std::optional<std::string_view> ImportContext::changed_default(std::string_view path) const {
+    const Framework& owner = shared_by_ != nullptr ? *shared_by_ : *framework_;
+    return owner.changed_default == nullptr ? std::nullopt : owner.changed_default(*this, path);
+}
+
+std::optional<std::string_view> ImportContext::default_value(std::string_view path) const {
+    const std::optional<std::string_view> changed = changed_default(path);
+    return changed ? changed : default_of(*framework_, path, version());
+}
+
 bool ImportContext::has(std::string_view path) const {
     const files::ConfigValue* found = root_.find(path);
     return found != nullptr && !found->is_null();
@@ -121,7 +142,7 @@ std::optional<bool> ImportContext::maybe_flag(std::string_view path) const {
         if (found->is_list() || found->is_map() || found->written == "auto") return {};
         return as_flag(*found);
     }
-    const std::optional<std::string_view> standard = default_of(*framework_, path, version());
+    const std::optional<std::string_view> standard = default_value(path);
     return standard ? spelled_flag(*standard) : std::nullopt;
 }
 
@@ -132,7 +153,7 @@ std::optional<double> ImportContext::number(std::string_view path) const {
     if (found != nullptr) {
         if (const std::optional<double> said = files::written_number(*found)) return said;
     }
-    const std::optional<std::string_view> standard = default_of(*framework_, path, version());
+    const std::optional<std::string_view> standard = default_value(path);
     if (!standard) return {};
     files::ConfigValue value;
     value.kind = files::ConfigValue::Kind::text;
@@ -143,7 +164,7 @@ std::optional<double> ImportContext::number(std::string_view path) const {
 std::string ImportContext::text(std::string_view path) const {
     const files::ConfigValue* found = root_.find(path);
     if (found != nullptr && !found->is_null() && !found->is_list() && !found->is_map()) return found->written;
-    return std::string(default_of(*framework_, path, version()).value_or(""));
+    return std::string(default_value(path).value_or(""));
 }
 
 char ImportContext::dtype(std::string_view path) const { return dtype_letter(text(path)); }
@@ -154,7 +175,11 @@ std::string ImportContext::full_path(std::string_view path) const {
 }
 
 std::string ImportContext::from(std::string_view path) const {
-    if (!has(path)) return fmt::format("default of {} {}", framework_->name, to_string(version()));
+    if (!has(path)) {
+        const std::string_view owner =
+            shared_by_ != nullptr && changed_default(path) ? shared_by_->name : framework_->name;
+        return fmt::format("default of {} {}", owner, to_string(version(owner)));
+    }
     return fmt::format("{} {}", to_string(place_of(path)), full_path(path));
 }
 

@@ -78,6 +78,11 @@ struct Framework {
     /// of LLaMA-Factory contain keys of Transformers. resolve() delegates the root to these frameworks, and each of
     /// them checks its own keys.
     std::string_view shares_root_with{};
+    /// Returns the default of a key of a framework that shares the root, if this framework changes the default. For
+    /// example, TRL turns bf16 on. May be null.
+    std::optional<std::string_view> (*changed_default)(const ImportContext&, std::string_view path) = nullptr;
+    /// Version of another framework that this framework runs with unless the user names one: "deepspeed=0.16.5".
+    std::string_view runs_with{};
     /// Kind of model that the framework trains, such as `llama`. Empty if the framework trains any kind of model.
     std::string_view model{};
     /// Keys that name config files of other frameworks. Those files are read as parts of this config.
@@ -120,6 +125,8 @@ class ImportContext {
     /// Returns the version of this framework, or of a framework that it calls ("transformers" for llamafactory).
     FrameworkVersion version() const { return version(framework_->name); }
     FrameworkVersion version(std::string_view framework) const;
+    /// Returns the same version as version(). The call does not make report_assumed() name it.
+    FrameworkVersion assumed_version(std::string_view framework) const;
     /// Returns the version of a package that the user named, in an option or in a requirements file.
     std::optional<FrameworkVersion> given_version(std::string_view package) const;
     /// Returns whether the version is at least `first`.
@@ -210,6 +217,8 @@ class ImportContext {
     const Framework* shared_by() const { return shared_by_; }
 
   private:
+    std::optional<std::string_view> changed_default(std::string_view path) const;
+    std::optional<std::string_view> default_value(std::string_view path) const;
     /// A field that a default determined. set() records it, and report_defaults() reports it.
     struct DefaultUsed {
         std::string field, path, from;

@@ -8,11 +8,12 @@ namespace macheps::configs {
 
 namespace {
 
-constexpr std::array<const Framework*, 14> rows{&transformers::framework, &accelerate::framework, &deepspeed::framework,
-                                                &llamafactory::framework, &axolotl::framework,    &longspec::framework,
-                                                &torch::framework,        &apex::framework,       &megatron::framework,
-                                                &nanogpt::framework,      &lightning::framework,  &composer::framework,
-                                                &torchtitan::framework,   &kohya::framework};
+constexpr std::array rows{&transformers::framework, &accelerate::framework, &deepspeed::framework,
+                          &llamafactory::framework, &axolotl::framework,    &longspec::framework,
+                          &torch::framework,        &apex::framework,       &megatron::framework,
+                          &nanogpt::framework,      &lightning::framework,  &composer::framework,
+                          &torchtitan::framework,   &kohya::framework,      &trl::framework,
+                          &verl::framework,         &torchtune::framework,  &gpt_neox::framework};
 
 }  // namespace
 

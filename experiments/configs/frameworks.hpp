@@ -20,6 +20,9 @@ extern const Framework framework;
 namespace deepspeed {
 extern const Framework framework;
 }
+namespace gpt_neox {
+extern const Framework framework;
+}
 namespace kohya {
 extern const Framework framework;
 }
@@ -44,7 +47,16 @@ extern const Framework framework;
 namespace torchtitan {
 extern const Framework framework;
 }
+namespace torchtune {
+extern const Framework framework;
+}
 namespace transformers {
+extern const Framework framework;
+}
+namespace trl {
+extern const Framework framework;
+}
+namespace verl {
 extern const Framework framework;
 }
 

@@ -80,9 +80,18 @@ TEST_CASE("a config that runs a bf16 checkpoint in fp16 gives a finding for ever
         {"composer", "{max_duration: 1ep, precision: amp_fp16}", "bf16", true, "the option"},
         {"kohya", "{pretrained_model_name_or_path: m, mixed_precision: fp16}", "bf16", true, "the option"},
         {"torchtitan", "{model: {flavor: 8B}}", "bf16", false, "no key of torchtitan selects fp16"},
+        {"trl", "{model_name_or_path: Qwen/Qwen2.5-7B, dataset_name: d, fp16: true}", "", true, "a model's name"},
+        {"trl", "{model_name_or_path: Qwen/Qwen2.5-7B, dataset_name: d}", "", false, "bf16 is on"},
+        {"verl",
+         "{actor_rollout_ref: {model: {path: Qwen/Qwen2.5-7B}, actor: {fsdp_config: {mixed_precision: {param_dtype: "
+         "fp16}}}}}",
+         "", true, "a model's name"},
+        {"verl", "{actor_rollout_ref: {model: {path: Qwen/Qwen2.5-7B}}}", "", false, "bf16 is the default"},
+        {"gpt-neox", "{num_layers: 2, train_batch_size: 4, precision: fp16}", "bf16", true, "the option"},
+        {"gpt-neox", "{num_layers: 2, train_batch_size: 4, precision: fp16}", "", false, "the dtype is not known"},
     };
-    // torchtitan never runs in fp16.
-    std::set<std::string> frameworks_seen{"torchtitan"};
+    // torchtitan never runs in fp16, and torchtune refuses it.
+    std::set<std::string> frameworks_seen{"torchtitan", "torchtune"};
     for (const Case& one : cases) {
         CAPTURE(one.framework, one.text, one.checkpoint, one.why);
         ImportResult result;

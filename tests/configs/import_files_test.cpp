@@ -138,6 +138,7 @@ constexpr const char* all_auto =
 /// A config that names a DeepSpeed file. FILE is a placeholder for the path of that file.
 struct Namer {
     const char *framework, *text;
+    const char* reader = framework;  ///< the importer that reads the file
 };
 constexpr Namer namers[] = {
     {"transformers",
@@ -149,6 +150,8 @@ constexpr Namer namers[] = {
     {"accelerate",
      "{compute_environment: LOCAL_MACHINE, distributed_type: DEEPSPEED, mixed_precision: fp16, num_processes: 2, "
      "deepspeed_config: {deepspeed_config_file: FILE}}"},
+    {"trl", "{model_name_or_path: my/model, dataset_name: d, max_length: 8, fp16: true, deepspeed: FILE}",
+     "transformers"},
 };
 
 std::string naming(const Namer& namer, const std::string& path) {
@@ -185,8 +188,8 @@ TEST_CASE(
             const ImportResult result = import_config(files, {});
             CHECK(result.framework->name == namer.framework);
             CHECK(test::field_of(result, "compute") == "H");
-            CHECK(test::find_rule(result, fmt::format("{}/file-by-name", namer.framework), 'N') != nullptr);
-            CHECK(test::find_rule(result, fmt::format("{}/missing-file", namer.framework)) == nullptr);
+            CHECK(test::find_rule(result, fmt::format("{}/file-by-name", namer.reader), 'N') != nullptr);
+            CHECK(test::find_rule(result, fmt::format("{}/missing-file", namer.reader)) == nullptr);
         }
     }
 }
@@ -238,8 +241,11 @@ TEST_CASE("for every pair of frameworks, the order of two files does not matter"
     add("longspec.yaml", "{ds_cfg: {fp16: {enabled: true}}, fp16_bfloat16: true, fp16: true}");
     add("megatron.args", "--num-layers 2 --bf16 --clip-grad 1.0\n");
     add("nanogpt.yaml", "{dtype: float16, device: cuda, grad_clip: 1.0, n_layer: 2, block_size: 8, n_embd: 16}");
+    add("neox.yml", "{num_layers: 2, train_batch_size: 4, precision: fp16}");
     add("torch.yaml", "{autocast: {dtype: float16}, grad_scaler: {}}");
     add("torchtitan.yaml", "{model: {flavor: 8B}, training: {local_batch_size: 1}}");
+    add("torchtune.yaml", "{model: {_component_: torchtune.models.llama2.llama2_7b}, dtype: bf16}");
+    add("verl.yaml", "{actor_rollout_ref: {actor: {strategy: fsdp}}}");
     add("ds_z3.json", all_auto);
     for (const Namer& namer : namers) {
         add(fmt::format("{}.yaml", namer.framework).c_str(), naming(namer, "ds_z3.json"));
@@ -253,7 +259,7 @@ TEST_CASE("for every pair of frameworks, the order of two files does not matter"
     for (const Sample& one : samples) seen.insert(one.alone.framework->name);
     CHECK(seen.size() == frameworks().size());
     const auto counts = check_pairs(samples);
-    CHECK(counts.at("named") == 4);
+    CHECK(counts.at("named") == std::size(namers));
     CHECK(counts.at("joined") >= 4);
     CHECK(counts.at("refused") > 90);
 }

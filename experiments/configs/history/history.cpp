@@ -30,8 +30,8 @@ std::optional<FrameworkVersion> version_with_fault(const ImportContext& context,
     FrameworkVersion version;
     if (const std::optional<FrameworkVersion> given = context.given_version(row.package))
         version = *given;
-    else if (const Framework* framework = find_framework(row.package); framework != nullptr)
-        version = parse_version(framework->newest);
+    else if (find_framework(row.package) != nullptr)
+        version = context.assumed_version(row.package);
     else if (row.first_good.empty())
         version = parse_version(row.newest_seen);
     else
@@ -61,6 +61,7 @@ void report_fault(ImportContext& context, const FaultRow& row, const FrameworkVe
     if (!is_certain) message = fmt::format("if {}: {}", condition, message);
     Finding& finding = context.report(code, row.id, row.keys, std::move(message), std::string(row.remedy));
     finding.fault = row.id;
+    if (find_framework(row.package) != nullptr) context.version(row.package);  // names the version if it is assumed
     if (is_certain && code != FindingCode::note)
         finding.not_emulated = fmt::format("the fault {} is not emulated", row.id);
 }

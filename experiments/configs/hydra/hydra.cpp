@@ -5,10 +5,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace macheps::configs::hydra {
 
@@ -123,6 +125,34 @@ void read_numbers(files::ConfigValue& value) {
     }
 }
 
+/// Removes from `map` the keys that `removed` has. If both values of a key are maps, only the keys below are removed.
+void remove_keys(files::ConfigValue& map, const files::ConfigValue& removed) {
+    for (const files::ConfigValue::Entry& entry : removed.entries) {
+        files::ConfigValue* below = map.find(entry.key);
+        if (below != nullptr && below->is_map() && entry.value.is_map())
+            remove_keys(*below, entry.value);
+        else
+            map.erase(entry.key);
+    }
+}
+
+/// Applies the keys of the root whose names begin with `+`, `++` or `~`, and removes the prefixes.
+void apply_prefixes(files::ConfigValue& root) {
+    const std::vector<files::ConfigValue::Entry> entries = root.entries;
+    for (const files::ConfigValue::Entry& entry : entries) {
+        const std::size_t length = std::min(entry.key.find_first_not_of("+~"), entry.key.size());
+        if (length == 0) continue;
+        root.erase(entry.key);
+        files::ConfigValue change;
+        change.kind = files::ConfigValue::Kind::map;
+        change.entries.push_back({entry.key.substr(length), entry.place, entry.value});
+        if (entry.key.front() == '~')
+            remove_keys(root, change);
+        else
+            files::merge_config(root, change);
+    }
+}
+
 }  // namespace
 
 bool is_set(const files::ConfigValue& root, std::string_view path) {
@@ -159,6 +189,11 @@ void compose(ImportContext& context) {
         if (!has_self) files::merge_config(composed, own);
         context.root() = std::move(composed);
     }
+    interpolate(context);
+}
+
+void interpolate(ImportContext& context) {
+    apply_prefixes(context.root());
     const files::ConfigValue before = context.root();
     Interpolation(before).resolve(context.root(), 0);
     read_numbers(context.root());

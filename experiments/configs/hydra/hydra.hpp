@@ -14,6 +14,11 @@ namespace macheps::configs::hydra {
 /// finding.
 void compose(ImportContext& context);
 
+/// Does the same without the `defaults` list, for frameworks whose lists name files of the framework's own package.
+/// Before that, applies keys that overrides have added with a prefix: `+a.b` and `++a.b` set `a.b`, and `~a.b` removes
+/// it.
+void interpolate(ImportContext& context);
+
 /// Returns whether the key is set to something other than null or an empty text, map or list.
 bool is_set(const files::ConfigValue& root, std::string_view path);
 
