@@ -215,13 +215,17 @@ class KeyCheck {
         const Framework& framework = context_.framework();
         const bool refuses = framework.refuses_unknown != nullptr && framework.refuses_unknown(context_, path);
         const bool is_late = !since.empty() && version_ < parse_version(since);
-        std::string message = fmt::format("{} {} does not know `{}`", framework.title, to_string(version_), path);
+        const bool is_of_other_version = is_late || !until.empty();
+        // Without a list of the framework's keys, a key that macheps does not know may still be one of them.
+        std::string message =
+            known_.empty() && !refuses && !is_of_other_version
+                ? fmt::format("macheps has no key `{}` for {} {}", path, framework.title, to_string(version_))
+                : fmt::format("{} {} does not know `{}`", framework.title, to_string(version_), path);
         if (is_late)
             message += fmt::format(", which was added in {}", since);
         else if (!until.empty())
             message += fmt::format(", which was removed in {}", until);
         message += refuses ? ", and refuses the config" : ", and ignores it";
-        const bool is_of_other_version = is_late || !until.empty();
         Finding& finding = report(FindingCode::unknown, is_of_other_version ? "key-of-other-version" : "unknown-key",
                                   entry, path, std::move(message), is_of_other_version ? "remove it" : remedy(path));
         finding.framework_refuses = refuses;

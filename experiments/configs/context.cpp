@@ -66,8 +66,14 @@ std::optional<std::string_view> default_of(const Framework& framework, std::stri
 }
 
 ImportContext::ImportContext(const Framework& framework, files::ConfigValue root, const ImportOptions& options)
-    : framework_(&framework), root_(std::move(root)), options_(&options), device_(find_device_profile(options.device)) {
-    if (device_ == nullptr) throw Error({.what = fmt::format("'{}' is not a device profile", options.device)});
+    : framework_(&framework), root_(std::move(root)), options_(&options) {
+    const DeviceProfile* device = find_device_profile(options.device);
+    if (device == nullptr) throw Error({.what = fmt::format("'{}' is not a device profile", options.device)});
+    device_ = *device;
+    // Since torch 2.3, is_bf16_supported() counts emulation. Before that, it required compute capability 8.0.
+    const bool counts_emulation = since("torch", "2.3");
+    if (device_.kind == DeviceProfile::Kind::cuda && !device_.bf16 && !counts_emulation)
+        device_.torch_says_bf16 = false;
 }
 
 FrameworkVersion ImportContext::version(std::string_view framework) const {
@@ -98,7 +104,7 @@ std::optional<FrameworkVersion> ImportContext::given_version(std::string_view pa
 
 const DeviceProfile& ImportContext::device() const {
     asked_device_ = true;
-    return *device_;
+    return device_;
 }
 
 std::string_view ImportContext::checkpoint_dtype() const {
@@ -122,8 +128,19 @@ std::optional<std::string_view> ImportContext::default_value(std::string_view pa
     return changed ? changed : default_of(*framework_, path, version());
 }
 
+const files::ConfigValue* ImportContext::known_value(std::string_view path) const {
+    bool has_row = false;
+    for (const KeyRow& row : framework_->keys) {
+        if (row.path != path) continue;
+        has_row = true;
+        const bool is_of_version = (row.since.empty() || since(row.since)) && (row.until.empty() || !since(row.until));
+        if (is_of_version) return root_.find(path);
+    }
+    return has_row ? nullptr : root_.find(path);
+}
+
 bool ImportContext::has(std::string_view path) const {
-    const files::ConfigValue* found = root_.find(path);
+    const files::ConfigValue* found = known_value(path);
     return found != nullptr && !found->is_null();
 }
 
@@ -137,7 +154,7 @@ bool ImportContext::as_flag(const files::ConfigValue& value) const {
 }
 
 std::optional<bool> ImportContext::maybe_flag(std::string_view path) const {
-    const files::ConfigValue* found = root_.find(path);
+    const files::ConfigValue* found = known_value(path);
     if (found != nullptr && !found->is_null()) {
         if (found->is_list() || found->is_map() || found->written == "auto") return {};
         return as_flag(*found);
@@ -149,7 +166,7 @@ std::optional<bool> ImportContext::maybe_flag(std::string_view path) const {
 bool ImportContext::flag(std::string_view path) const { return maybe_flag(path).value_or(false); }
 
 std::optional<double> ImportContext::number(std::string_view path) const {
-    const files::ConfigValue* found = root_.find(path);
+    const files::ConfigValue* found = known_value(path);
     if (found != nullptr) {
         if (const std::optional<double> said = files::written_number(*found)) return said;
     }
@@ -162,7 +179,7 @@ std::optional<double> ImportContext::number(std::string_view path) const {
 }
 
 std::string ImportContext::text(std::string_view path) const {
-    const files::ConfigValue* found = root_.find(path);
+    const files::ConfigValue* found = known_value(path);
     if (found != nullptr && !found->is_null() && !found->is_list() && !found->is_map()) return found->written;
     return std::string(default_value(path).value_or(""));
 }
@@ -338,7 +355,7 @@ std::vector<std::string> ImportContext::included() const {
 void ImportContext::report_device() {
     if (resolved_.find("device") != nullptr) return;
     const std::string from = options_->device_is_default ? "default of --device-profile" : "--device-profile";
-    resolved_.set("device", {std::string(device_->name), {}}, Origin::device, from);
+    resolved_.set("device", {std::string(device_.name), {}}, Origin::device, from);
 }
 
 void ImportContext::report_defaults() {
@@ -365,7 +382,7 @@ void ImportContext::report_defaults() {
 void ImportContext::report_assumed() {
     std::vector<std::string> assumed, options, versions;
     if (asked_device_ && options_->device_is_default) {
-        assumed.push_back(fmt::format("device {}", device_->name));
+        assumed.push_back(fmt::format("device {}", device_.name));
         options.emplace_back("--device-profile NAME");
     }
     if (asked_checkpoint_ && options_->checkpoint_is_default) {

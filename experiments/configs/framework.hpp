@@ -144,8 +144,9 @@ class ImportContext {
     files::ConfigValue& root() { return root_; }
     const files::ConfigValue& root() const { return root_; }
 
-    // Functions that read the key at a dotted path. If the key is missing, null or of a wrong type, they return its
-    // default in this version, or nothing if it has no default. check_keys reports wrong types.
+    // Functions that read the key at a dotted path. If the key is missing, null or of a wrong type, or if this version
+    // does not know it, they return its default in this version, or nothing if it has no default. check_keys reports
+    // wrong types and keys of other versions.
     /// Returns whether a file or an override sets the key to a value other than null.
     bool has(std::string_view path) const;
     bool flag(std::string_view path) const;
@@ -155,6 +156,7 @@ class ImportContext {
     /// Returns 'F', 'H' or 'B' for the name of a dtype ("bfloat16", "torch.float16", "half"), or 0 for any other text
     /// or if the key is missing.
     char dtype(std::string_view path) const;
+    /// Returns the value of a key as a file or an override sets it, even if this version does not know the key.
     const files::ConfigValue* value(std::string_view path) const { return root_.find(path); }
     /// Returns the source of a field that this key determines: "ds.json:3:5 fp16.loss_scale", or "default of deepspeed
     /// 0.19.6" if the key is not set.
@@ -226,11 +228,13 @@ class ImportContext {
     void forget_default(std::string_view field);
     std::string full_path(std::string_view path) const;
     bool as_flag(const files::ConfigValue& value) const;
+    /// Returns the value of a key, or null if no file sets it or if this version does not know it.
+    const files::ConfigValue* known_value(std::string_view path) const;
 
     const Framework* framework_;
     files::ConfigValue root_;
     const ImportOptions* options_;
-    const DeviceProfile* device_;
+    DeviceProfile device_;  // of the options, as the config's version of torch describes it
     ResolvedConfig resolved_;
     std::vector<Finding> findings_;
     std::vector<DefaultUsed> defaults_used_;

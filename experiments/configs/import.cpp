@@ -10,6 +10,7 @@
 #include "experiments/configs/policy_text/fp8_text.hpp"
 #include "experiments/configs/policy_text/policy_text.hpp"
 #include "experiments/configs/policy_text/step_fields.hpp"
+#include "experiments/configs/traps.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -173,6 +174,7 @@ ImportResult import_config(std::span<const std::string> files_and_overrides, con
     report_faults_of_named_versions(context);
     report_named(context, files);
     report_checkpoint_range(context);
+    report_traps(context);
     set_step_fields(context);
     context.report_device();
     ImportResult result;

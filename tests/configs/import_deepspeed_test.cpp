@@ -38,7 +38,7 @@ TEST_CASE("the sample config with fp16 and ZeRO 2 resolves to the formats that D
     CHECK(fields_of(result, storage_fields) == "store=H compute=H master=F grad=H accum=F reduce=F opt_state=F norm=H");
     CHECK(field_of(result, "scaler") ==
           "ds-zero init_scale=65536 growth_interval=1000 hysteresis=2 consecutive_hysteresis=false min_scale=1 "
-          "version=0.19.6 growth_step_half_grad=true");
+          "version=0.19.8 growth_step_half_grad=true");
     CHECK(field_of(result, "clip") == "deepspeed max=1");
     CHECK(result.resolved.find("accum")->origin == Origin::file);
     CHECK(result.resolved.find("store")->origin == Origin::inferred);
@@ -213,8 +213,8 @@ TEST_CASE("each assertion and trap of DeepSpeed is reported if and only if it ap
              "not read without ZeRO"},
             {R"({"fp16": {"enabled": true, "hysteresis": 0}})", v6, "h100", "deepspeed/hysteresis-unread", 'I', true,
              "and it is reported"},
-            {R"({"fp16": {"enabled": true, "loss_scale": true}})", v1, "h100", "deepspeed/loss-scale", 'E', true,
-             "a boolean, from 0.17.1"},
+            {R"({"fp16": {"enabled": true, "loss_scale": true}})", "deepspeed=0.18.8", "h100", "deepspeed/loss-scale",
+             'E', true, "a boolean, from 0.18.8"},
             {R"({"fp16": {"enabled": true, "loss_scale": true}})", v5, "h100", "deepspeed/loss-scale", 'E', false,
              "1 before"},
             {R"({"fp16": {"enabled": true, "loss_scale": true}})", v5, "h100", "deepspeed/loss-scale-boolean", 'W',

@@ -29,6 +29,7 @@ TEST_CASE("GPT-NeoX's precision selects the section of DeepSpeed that is enabled
         {"\"precision\": \"bfloat16\"", "B", "F", "B", "none"},
         {"\"precision\": \"bfloat16\", \"data_types\": {\"grad_accum_dtype\": \"fp32\"}", "B", "F", "F", "none"},
         {"\"precision\": \"fp32\"", "F", "none", "F", "none"},
+        {"\"precision\": \"bfloat16\", \"bf16\": {\"enabled\": false}", "B", "none", "B", "none"},
         {"\"deepspeed_extra_args\": {\"bf16\": {\"enabled\": true}}", "B", "F", "B", "none"},
     };
     for (const auto& row : rows) {
@@ -90,6 +91,8 @@ TEST_CASE("each finding about a GPT-NeoX config is reported in the cases that th
         {"\"precision\": \"bfloat16\", \"data_types\": {\"grad_accum_dtype\": \"fp32\"}",
          "W gpt-neox/narrow-accumulation", false},
         {"\"precision\": \"fp16\"", "W gpt-neox/narrow-accumulation", false},
+        {"\"precision\": \"bfloat16\", \"bf16\": {\"enabled\": false}", "W gpt-neox/bf16-section-off", true},
+        {"\"precision\": \"bfloat16\", \"bf16\": {\"enabled\": true}", "W gpt-neox/bf16-section-off", false},
         {"\"precision\": \"bfloat16\", \"fp32_allreduce\": true", "W gpt-neox/allreduce-unread", true},
         {"\"precision\": \"bfloat16\", \"fp32_allreduce\": true, \"data_types\": {\"grad_accum_dtype\": \"fp32\"}",
          "W gpt-neox/allreduce-unread", false},

@@ -204,7 +204,7 @@ TEST_CASE("TrainingArguments replace \"auto\" in the DeepSpeed file that they na
           "store=H compute=H oplist=none master=F grad=H accum=H reduce=H opt_state=F eval=H");
     CHECK(field_of(fp16, "scaler") ==
           "ds-zero init_scale=65536 growth_interval=500 hysteresis=2 consecutive_hysteresis=false min_scale=1 "
-          "version=0.19.6 growth_step_half_grad=true");
+          "version=0.19.8 growth_step_half_grad=true");
     CHECK(field_of(fp16, "clip") == "deepspeed max=0.3");
     CHECK_FALSE(find_rule(fp16, "deepspeed/auto"));
     CHECK_FALSE(find_rule(fp16, "transformers/fused-skip"));  // DeepSpeed's scaler is used, not torch's

@@ -61,6 +61,9 @@ TEST_CASE("verl's formats follow the version and the code that trains the actor"
     CHECK(ppo("", "0.9").field("clip") == "fsdp1");
     CHECK(ppo("", "0.9", "", "fsdp2").field("clip") == "torch");
     CHECK(ppo("mixed_precision: {buffer_dtype: bf16}", "0.9").field("buffers") == "B");
+    const Imported narrow(
+        "{actor_rollout_ref: {actor: {optim: {optimizer: AdamW8bit, optimizer_impl: torchao.optim}}}}");
+    CHECK(narrow.field("opt_state") == "int8");
     CHECK(ppo("mixed_precision: {buffer_dtype: bf16}", "0.9", "", "fsdp2").field("buffers") == "F");
 }
 
@@ -115,6 +118,7 @@ TEST_CASE("verl's SFT configs and files of the engine are read like the section 
     CHECK(sft.field("clip") == "torch");
     CHECK(sft.part("clip", "max") == "0.5");
     CHECK(sft.has("W verl/no-master"));
+    CHECK(sft.findings("U").empty());
     const Imported engine("{_target_: verl.workers.config.FSDPEngineConfig, strategy: fsdp, model_dtype: bf16}");
     CHECK(engine.result().framework->name == "verl");
     CHECK(engine.field("store") == "B");

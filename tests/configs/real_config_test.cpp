@@ -100,4 +100,29 @@ TEST_CASE("published configs are read, recognised and resolved, each in less tha
     CHECK(slowest < 0.05);
 }
 
+TEST_CASE("published configs of TRL, verl, torchtune and GPT-NeoX are recognised, and their keys are known",
+          "[import][real]") {
+    const fs::path shared = test::shared_folder();
+    if (shared.empty() || !fs::is_directory(shared / "configs/more")) SKIP_TEST("no folder of published configs");
+    const std::set<std::string> names{"trl", "verl", "torchtune", "gpt-neox"};
+    std::map<std::string, int> recognised;
+    for (const auto& entry : fs::directory_iterator(shared / "configs/more")) {
+        const std::string path = entry.path().string(), file = entry.path().filename().string();
+        const std::string name = file.substr(0, file.find("__"));
+        if (!names.contains(name) || entry.path().extension() == ".sh") continue;
+        CAPTURE(path);
+        const ImportResult result = import_config({&path, 1}, {});
+        CHECK(result.framework->name == name);
+        CHECK(result.resolved.fields().size() >= 20);
+        for (const Finding& one : result.findings) {
+            CAPTURE(one.rule, one.key, one.message);
+            // TRL's recipes of 2024 have keys that newer versions of Transformers removed.
+            CHECK((one.code != FindingCode::unknown || one.rule == "transformers/key-of-other-version"));
+        }
+        CHECK_NOTHROW(parse_policy(result.policy, "imported.toml"));
+        ++recognised[name];
+    }
+    CHECK(recognised == std::map<std::string, int>{{"trl", 5}, {"verl", 1}, {"torchtune", 3}, {"gpt-neox", 3}});
+}
+
 }  // namespace real_config_test

@@ -53,6 +53,19 @@ const Sample samples[] = {
      "torch"},
     {"apex.yaml", "{opt_level: O2, loss_scale: dynamic}\n", "apex"},
     {"megatron.args", "--bf16\n", "megatron"},
+    {"trl.yaml", "{model_name_or_path: my/model, dataset_name: d, dtype: bfloat16, max_length: 1024}\n", "trl"},
+    {"verl.yaml",
+     "{actor_rollout_ref: {model: {path: my/model}, actor: {strategy: fsdp, fsdp_config: {mixed_precision:\n"
+     " {param_dtype: fp16}}}, rollout: {dtype: float16}}}\n",
+     "verl"},
+    {"torchtune.yaml",
+     "{model: {_component_: torchtune.models.llama3.llama3_8b}, optimizer: {_component_: torch.optim.AdamW},\n"
+     " dtype: bf16}\n",
+     "torchtune"},
+    {"neox.yml",
+     "{\"num_layers\": 2, \"precision\": \"fp16\", \"zero_optimization\": {\"stage\": 1},\n"
+     " \"train_micro_batch_size_per_gpu\": 4,}\n",
+     "gpt-neox"},
 };
 
 /// Trains a config and fp32, checks the files of the run, and returns the framework that macheps recognised.

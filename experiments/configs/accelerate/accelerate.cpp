@@ -30,7 +30,35 @@ Backend backend_of(const ImportContext& context, bool& is_assumed) {
     if (name == "te") return Backend::transformer_engine;
     if (name == "msamp" || name == "ms-amp") return Backend::msamp;
     is_assumed = name != "ao";
-    return Backend::torchao;
+    // torchao is a backend since 1.4. Older releases use MS-AMP if it is installed, and otherwise Transformer Engine.
+    return is_assumed && !context.since("accelerate", "1.4") ? Backend::transformer_engine : Backend::torchao;
+}
+
+/// How the releases from `since` on select the backend of fp8. Sources: accelerator.py and state.py of every release
+/// from 0.30.1 to 1.15.0.
+struct Fp8Release {
+    std::string_view since;
+    Fp8Source plain, deepspeed;  ///< without and with DeepSpeed
+};
+constexpr Fp8Release fp8_releases[] = {
+    {"", Fp8Source::raises, Fp8Source::none},        // no recipe is made; DeepSpeed's config says bf16
+    {"0.34", Fp8Source::file, Fp8Source::none},      // FP8RecipeKwargs reads the environment
+    {"1.4", Fp8Source::none, Fp8Source::installed},  // only the argument of the constructor counts
+    {"1.8", Fp8Source::installed, Fp8Source::none},  // the state counts, which says bf16 with DeepSpeed
+    {"1.9", Fp8Source::file, Fp8Source::none},       // ACCELERATE_FP8_BACKEND is read
+    {"1.11", Fp8Source::file, Fp8Source::file},      // the state says fp8 with DeepSpeed, too
+};
+
+Fp8Source fp8_source(const ImportContext& context, const Facts& facts) {
+    for (const std::string_view handler :
+         {"FP8RecipeKwargs", "AORecipeKwargs", "TERecipeKwargs", "MSAMPRecipeKwargs"}) {
+        if (context.has(fmt::format("kwargs_handlers.{}", handler))) return Fp8Source::file;
+    }
+    const Fp8Release* release = fp8_releases;
+    for (const Fp8Release& row : fp8_releases) {
+        if (row.since.empty() || context.since("accelerate", row.since)) release = &row;
+    }
+    return facts.deepspeed ? release->deepspeed : release->plain;
 }
 
 }  // namespace
@@ -60,7 +88,9 @@ Facts facts(const ImportContext& context) {
     facts.asked = facts.precision = asked_precision(context);
     const bool is_too_old = !facts.on_cpu && device.is_cuda_like() && device.capability() < 89;
     if (facts.precision == "fp8" && is_too_old) facts.precision = "fp16";
-    if (facts.precision == "fp8") facts.backend = backend_of(context, facts.backend_assumed);
+    if (facts.precision == "fp8") facts.fp8_source = fp8_source(context, facts);
+    const bool reaches = facts.fp8_source == Fp8Source::file || facts.fp8_source == Fp8Source::installed;
+    if (facts.precision == "fp8" && reaches) facts.backend = backend_of(context, facts.backend_assumed);
     if (facts.precision == "fp16" && !(facts.on_cpu && !facts.deepspeed)) facts.autocast = 'H';
     if (facts.precision == "bf16" || facts.precision == "fp8") facts.autocast = 'B';
     return facts;
@@ -151,8 +181,9 @@ void set_megatron(ImportContext& context, const Facts& facts) {
 
 void set_model(ImportContext& context, const Facts& facts) {
     if (facts.fsdp && facts.autocast != 'F') {
-        set_accelerate_fsdp(context, facts.autocast, facts.fsdp_version, "mixed_precision");
-        report_accelerate_fsdp(context, facts.autocast, facts.fsdp_version, "mixed_precision");
+        const AccelerateFsdp fsdp{.low = facts.autocast, .version = facts.fsdp_version, .loaded = 0};
+        set_accelerate_fsdp(context, fsdp, "mixed_precision");
+        report_accelerate_fsdp(context, fsdp, "mixed_precision");
     } else {
         set_storage(context, facts.autocast == 'F' ? storage::fp32 : storage::amp, facts.autocast, "mixed_precision");
         context.infer("oplist",

@@ -17,6 +17,14 @@ inline constexpr std::string_view file_key = "deepspeed_config.deepspeed_config_
 
 enum class Backend : std::uint8_t { none, torchao, transformer_engine, msamp };
 
+/// What decides the backend of fp8 if the launcher's file requests fp8 and the program passes no recipe.
+enum class Fp8Source : std::uint8_t {
+    file,       ///< the section fp8_config
+    installed,  ///< the first installed one of torchao, Transformer Engine and MS-AMP; fp8_config.backend is not read
+    none,       ///< the request does not reach the Accelerator, which computes in bf16
+    raises,     ///< the Accelerator raises an error, because it has no recipe
+};
+
 /// Values that `accelerate launch` and the class Accelerator derive from the file.
 struct Facts {
     std::string asked;        ///< mixed_precision in lower case: no, fp16, bf16, fp8, or an unknown word
@@ -26,9 +34,10 @@ struct Facts {
     bool on_cpu = false;
     bool fsdp = false, deepspeed = false, megatron = false;
     int fsdp_version = 1;
-    bool low_memory_loading = false;  ///< fsdp_cpu_ram_efficient_loading, on by default
-    Backend backend = Backend::none;  ///< backend of fp8, if the precision is fp8
-    bool backend_assumed = false;     ///< no known backend is named, so torchao is assumed
+    bool low_memory_loading = false;         ///< fsdp_cpu_ram_efficient_loading, on by default
+    Backend backend = Backend::none;         ///< backend of fp8, if fp8 is used
+    bool backend_assumed = false;            ///< no known backend is named
+    Fp8Source fp8_source = Fp8Source::file;  ///< meaningful only if the precision is fp8
 };
 
 Facts facts(const ImportContext& context);

@@ -39,16 +39,16 @@ Found unknown_precision(const Context& c, const Facts& f) {
                        "\"no\", fp16, bf16 or fp8"};
 }
 Found bare_no_raises(const Context& c, const Facts& f) {
-    if (!is_bare_boolean(c) || f.asked != "no" || !c.since("accelerate", "0.34.2")) return {};
+    if (!is_bare_boolean(c) || f.asked != "no" || !c.since("accelerate", "0.34")) return {};
     return FindingText{
         "YAML reads an unquoted no as the boolean false, and the launcher raises: 'bool' object has no attribute "
         "'lower'",
         "mixed_precision: \"no\""};
 }
 Found bare_no(const Context& c, const Facts& f) {
-    if (!is_bare_boolean(c) || f.asked != "no" || c.since("accelerate", "0.34.2")) return {};
+    if (!is_bare_boolean(c) || f.asked != "no" || c.since("accelerate", "0.34")) return {};
     return FindingText{
-        "YAML reads an unquoted no as the boolean false; this version treats it as \"no\", but 0.34.2 and newer raise "
+        "YAML reads an unquoted no as the boolean false; this version treats it as \"no\", but 0.34.0 and newer raise "
         "an error",
         "mixed_precision: \"no\""};
 }
@@ -130,8 +130,12 @@ Found fp8_level(const Context& c, const Facts& f) {
 }
 Found fp8_backend(const Context& c, const Facts& f) {
     const std::string name = lowered(c.text("fp8_config.backend"));
-    if (f.asked != "fp8" || name.empty() || is_one_of(name, {"ao", "te", "msamp", "no"})) return {};
-    return FindingText{fmt::format("`{}` is not an fp8 backend", c.text("fp8_config.backend")), "AO, TE or MSAMP"};
+    const bool has_torchao = c.since("accelerate", "1.4");
+    if (f.asked != "fp8" || name.empty() || is_one_of(name, {"te", "msamp"})) return {};
+    if (has_torchao && is_one_of(name, {"ao", "no"})) return {};
+    return FindingText{fmt::format("`{}` is not an fp8 backend of Accelerate {}", c.text("fp8_config.backend"),
+                                   to_string(c.version("accelerate"))),
+                       has_torchao ? "AO, TE or MSAMP" : "TE or MSAMP"};
 }
 Found override_precision(const Context& c, const Facts& f) {
     const files::ConfigValue* value = c.value("fp8_config.override_linear_precision");
@@ -162,13 +166,13 @@ Found low_memory_loading(const Context& c, const Facts& f) {
 }
 Found msamp_fsdp(const Context&, const Facts& f) {
     if (f.backend != Backend::msamp || !f.fsdp) return {};
-    return FindingText{"MS-AMP with FSDP is not supported: the Accelerator raises an error", "backend: AO"};
+    return FindingText{"MS-AMP with FSDP is not supported: the Accelerator raises an error", "backend: TE"};
 }
 Found msamp(const Context&, const Facts& f) {
     if (f.backend != Backend::msamp) return {};
     return FindingText{
         "MS-AMP keeps gradients and the optimiser's state in fp8; macheps recognises it but does not emulate it",
-        "backend: AO or TE"};
+        "backend: TE"};
 }
 Found handler_without_fp8(const Context& c, const Facts& f) {
     if (f.asked == "fp8" || f.fsdp || f.deepspeed) return {};
@@ -224,10 +228,50 @@ Found fp8_unread(const Context& c, const Facts& f) {
 }
 Found backend_assumed(const Context&, const Facts& f) {
     if (!is_fp8(f) || !f.backend_assumed) return {};
+    if (f.backend == Backend::transformer_engine)
+        return FindingText{
+            "no fp8 backend is named: Accelerate uses MS-AMP if it is installed, and otherwise Transformer Engine; "
+            "macheps assumes Transformer Engine",
+            "backend: TE"};
     return FindingText{
         "no fp8 backend is named: Accelerate uses the first installed one of torchao, Transformer Engine and MS-AMP, "
         "and raises an error if there is none; macheps assumes torchao",
         "backend: AO"};
+}
+/// Returns the first release that reads fp8 from the launcher's file.
+std::string_view reads_fp8_since(const Facts& f) { return f.deepspeed ? "1.11.0" : "1.9.0"; }
+
+Found fp8_not_reached(const Context& c, const Facts& f) {
+    if (f.precision != "fp8" || f.fp8_source != Fp8Source::none) return {};
+    return FindingText{
+        fmt::format("Accelerate {} does not use the fp8 of the launcher's file{}: the run computes in bf16",
+                    to_string(c.version("accelerate")), f.deepspeed ? " with DeepSpeed" : ""),
+        fmt::format("accelerate {} or newer", reads_fp8_since(f))};
+}
+Found fp8_without_recipe(const Context& c, const Facts& f) {
+    if (f.precision != "fp8" || f.fp8_source != Fp8Source::raises) return {};
+    return FindingText{
+        fmt::format(
+            "Accelerate {} makes no fp8 recipe from the launcher's file, and then raises \"'NoneType' object has "
+            "no attribute 'backend'\"",
+            to_string(c.version("accelerate"))),
+        fmt::format("accelerate {} or newer, or FP8RecipeKwargs in the program", reads_fp8_since(f))};
+}
+Found fp8_backend_unread(const Context& c, const Facts& f) {
+    if (!is_fp8(f) || f.fp8_source != Fp8Source::installed || f.backend_assumed) return {};
+    return FindingText{
+        fmt::format("Accelerate {} does not read the backend: it uses the first installed one of torchao, Transformer "
+                    "Engine and MS-AMP; macheps assumes that only the named one is installed",
+                    to_string(c.version("accelerate"))),
+        fmt::format("accelerate {} or newer", reads_fp8_since(f))};
+}
+Found torchao_without_fsdp(const Context& c, const Facts& f) {
+    if (f.fp8_source != Fp8Source::installed || f.backend != Backend::torchao || f.fsdp || f.deepspeed) return {};
+    return FindingText{
+        fmt::format("torchao's fp8 without FSDP raises an error in Accelerate {}, which asks the FSDP plugin for a "
+                    "setting although there is none",
+                    to_string(c.version("accelerate"))),
+        "accelerate 1.9.0 or newer"};
 }
 Found fp8_layers(const Context&, const Facts& f) {
     if (!is_fp8(f)) return {};
@@ -326,6 +370,8 @@ const FindingRow<Facts> finding_rows[] = {
     {"fp8-algorithm", error, {"fp8_config.amax_compute_algo"}, fp8_algorithm},
     {"fp8-history", error, {"fp8_config.amax_history_len"}, short_history},
     {"fp8-level", error, {"fp8_config.opt_level"}, fp8_level},
+    {"fp8-without-recipe", error, {"mixed_precision"}, fp8_without_recipe},
+    {"fp8-torchao-without-fsdp", error, {"fp8_config.backend", "distributed_type"}, torchao_without_fsdp},
     {"fp8-backend", error, {"fp8_config.backend"}, fp8_backend},
     {"override-linear-precision", error, {"fp8_config.override_linear_precision"}, override_precision},
     {"torchao-low-memory-loading",
@@ -348,6 +394,8 @@ const FindingRow<Facts> finding_rows[] = {
     {"fp16-on-cpu", warning, {"mixed_precision", "use_cpu"}, fp16_on_cpu},
     {"bf16-emulated", warning, {"mixed_precision"}, bf16_emulated},
     {"fp8-capability", warning, {"mixed_precision"}, fp8_capability},
+    {"fp8-not-reached", warning, {"mixed_precision", "distributed_type"}, fp8_not_reached},
+    {"fp8-backend-unread", warning, {"fp8_config.backend", "distributed_type"}, fp8_backend_unread},
     {"recipe-deprecated", warning, {"kwargs_handlers.FP8RecipeKwargs"}, deprecated_recipe},
     {"questionnaire-key", warning, {"fp8_config.amax_history_length"}, history_length},
     {"questionnaire-key", warning, {"fp8_config.amax_compute_algorithm"}, algorithm},

@@ -9,9 +9,27 @@
 
 namespace macheps::configs {
 
-void set_accelerate_fsdp(ImportContext& context, char low, int version, std::string_view from_path) {
+namespace {
+
+/// Returns the format of the shards of trainable parameters. Accelerate widens them to fp32, except with FSDP 2 in 1.13:
+/// that release converts only a loop variable, although a warning says that it widens the parameters. Source:
+/// fsdp_utils.py of 1.12.0, 1.13.0 and 1.14.0.
+char shard_format(const ImportContext& context, const AccelerateFsdp& fsdp) {
+    if (fsdp.version == 1 || !context.since("accelerate", "1.13") || context.since("accelerate", "1.14")) return 'F';
+    return fsdp.loaded != 0 ? fsdp.loaded : dtype_letter(context.checkpoint_dtype());
+}
+
+}  // namespace
+
+void set_accelerate_fsdp(ImportContext& context, const AccelerateFsdp& fsdp, std::string_view from_path) {
+    const char low = fsdp.low;
+    const int version = fsdp.version;
     set_storage(context, storage::fsdp, low, from_path);
     const std::string why = fmt::format("Accelerate's policy for FSDP {} in {}", version, format_word(low));
+    if (const char shard = shard_format(context, fsdp); shard != 'F') {
+        for (const std::string_view field : {"store", "grad", "accum", "opt_state"})
+            context.infer(field, letter(shard), "Accelerate 1.13 does not widen the shards of FSDP 2");
+    }
     context.infer("oplist", word_field("torch-cuda"), "Accelerate also wraps the forward pass of FSDP in autocast");
     context.infer("reduce", letter(low), why);
     // FSDP 2 has no dtype option for buffers, so buffers keep the format in which they were loaded.
@@ -24,19 +42,29 @@ void set_accelerate_fsdp(ImportContext& context, char low, int version, std::str
         context.infer("scaler", no_scaler_field(), why);
 }
 
-void report_accelerate_fsdp(ImportContext& context, char low, int version, std::string_view key) {
+void report_accelerate_fsdp(ImportContext& context, const AccelerateFsdp& fsdp, std::string_view key) {
     context.report(FindingCode::warning, "fsdp-low-reduce", {key},
                    fmt::format("Accelerate gives FSDP one format for everything: gradients are also summed between "
                                "ranks in {}, although fp32 is usually recommended",
-                               format_word(low)),
-                   version == 1 ? "FullyShardedDataParallelPlugin(mixed_precision_policy=MixedPrecision(reduce_dtype="
-                                  "torch.float32, ...)) in the program"
-                                : "FullyShardedDataParallelPlugin(mixed_precision_policy=MixedPrecisionPolicy(reduce_"
-                                  "dtype=torch.float32, ...)) in the program");
-    context.report(FindingCode::note, "fsdp-upcast", {key},
-                   "shards of trainable parameters are widened to fp32 whatever the format of the checkpoint, so that "
-                   "the optimiser has fp32 weights",
-                   {});
+                               format_word(fsdp.low)),
+                   fsdp.version == 1
+                       ? "FullyShardedDataParallelPlugin(mixed_precision_policy=MixedPrecision(reduce_dtype="
+                         "torch.float32, ...)) in the program"
+                       : "FullyShardedDataParallelPlugin(mixed_precision_policy=MixedPrecisionPolicy(reduce_"
+                         "dtype=torch.float32, ...)) in the program");
+    if (const char shard = shard_format(context, fsdp); shard != 'F') {
+        context.report(
+            FindingCode::warning, "fsdp-no-master", {key},
+            fmt::format("Accelerate {} warns that it widens the shards of FSDP 2 to fp32, but they stay {}: gradients "
+                        "and the optimiser's state are {} too, and small updates are lost",
+                        to_string(context.version("accelerate")), format_word(shard), format_word(shard)),
+            "accelerate 1.14.0 or newer, or a model that is loaded in fp32");
+    } else {
+        context.report(FindingCode::note, "fsdp-upcast", {key},
+                       "shards of trainable parameters are widened to fp32 whatever the format of the checkpoint, so "
+                       "that the optimiser has fp32 weights",
+                       {});
+    }
     context.report(FindingCode::note, "fsdp-autocast", {key},
                    "the forward pass also runs under autocast, which widens the operations on its fp32 list", {});
 }

@@ -8,12 +8,19 @@
 
 namespace macheps::configs {
 
-/// Sets every field for a training with FSDP 1 or 2 (`version`) in mixed precision. `low` is the low-precision format,
-/// fp16 (H) or bf16 (B), and `from_path` is the key of the config that selects it. Shards are fp32. The forward and
-/// backward passes use a low-precision copy under autocast, and ranks sum gradients in the low format.
-void set_accelerate_fsdp(ImportContext& context, char low, int version, std::string_view from_path);
+/// A training with FSDP in mixed precision.
+struct AccelerateFsdp {
+    char low = 'B';     ///< the low-precision format: fp16 (H) or bf16 (B)
+    int version = 1;    ///< FSDP 1 or 2
+    char loaded = 'F';  ///< format of the model before Accelerate prepares it; 0: the format of its checkpoint
+};
+
+/// Sets every field. `from_path` is the key of the config that selects the low-precision format. Shards are fp32, except
+/// in releases that do not widen a low-precision model. The forward and backward passes use a low-precision copy under
+/// autocast, and ranks sum gradients in the low format.
+void set_accelerate_fsdp(ImportContext& context, const AccelerateFsdp& fsdp, std::string_view from_path);
 
 /// Reports the findings about this FSDP configuration. `key` is the key of the mixed precision.
-void report_accelerate_fsdp(ImportContext& context, char low, int version, std::string_view key);
+void report_accelerate_fsdp(ImportContext& context, const AccelerateFsdp& fsdp, std::string_view key);
 
 }  // namespace macheps::configs

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Importer of Axolotl, which resolves its own `auto` values and then passes its settings on to Transformers' Trainer.
 // Sources: axolotl/utils/config/__init__.py (resolve_dtype), core/builders/base.py (_configure_precision_settings),
-// loaders/model.py of 0.18.0.
+// loaders/model.py of 0.18.0 and 0.19.0.
 #include "experiments/configs/axolotl/axolotl.hpp"
 #include "experiments/configs/accelerate/fsdp.hpp"
 #include "experiments/configs/frameworks.hpp"
@@ -183,13 +183,14 @@ void set_fp8(ImportContext& context) {
         context.infer("fp8", word_field("none"), "fp8 is off");
         return;
     }
+    const std::string recipe = fmt::format("ao_{}", context.text("fp8_config.recipe"));
     context.set("fp8",
-                {.value = std::string("ao_tensorwise"),
+                {.value = recipe,
                  .parts = {{"pad_inner_dim", false},
                            {"all_gather", context.flag("fp8_enable_fsdp_float8_all_gather")},
                            {"filter", std::string("axolotl")}}},
-                "fp8");
-    context.set("compute", word_field("ao_tensorwise"), "fp8");
+                context.has("fp8_config.recipe") ? "fp8_config.recipe" : "fp8");
+    context.set("compute", word_field(recipe), "fp8");
 }
 
 void set_update(ImportContext& context, const Facts& facts) {
@@ -212,8 +213,9 @@ void resolve(ImportContext& context) {
     report_findings(context, found);
     const std::string_view from = switch_of(context, found);
     if (found.fsdp && found.autocast != 'F' && found.adapter.empty()) {
-        set_accelerate_fsdp(context, found.autocast, found.fsdp_version, from);
-        report_accelerate_fsdp(context, found.autocast, found.fsdp_version, from);
+        const AccelerateFsdp fsdp{.low = found.autocast, .version = found.fsdp_version, .loaded = found.loaded};
+        set_accelerate_fsdp(context, fsdp, from);
+        report_accelerate_fsdp(context, fsdp, from);
     } else {
         set_weights(context, found, from);
     }
@@ -280,7 +282,7 @@ int recognises(const files::ConfigValue& root) {
 
 extern const Framework framework{.name = "axolotl",
                                  .title = "Axolotl",
-                                 .newest = "0.18.0",
+                                 .newest = "0.19.0",
                                  .oldest = "0.4",
                                  .keys = axolotl::keys(),
                                  .model = "llama",

@@ -61,16 +61,33 @@ Found all_gather(const Context& c, const Facts&) {
         "fp8_enable_fsdp_float8_all_gather requires FSDP2: the validator raises an error, with or without fp8",
         "fsdp_version: 2"};
 }
+/// Returns whether Axolotl accepts fp8 on the device. It requires compute capability 9.0 and therefore refuses Ada (8.9),
+/// although the tensor cores of Ada multiply fp8.
+bool multiplies_fp8(const Context& c) { return c.device().fp8 && c.device().capability() >= 90; }
+
+Found fp8_config_alone(const Context& c, const Facts&) {
+    if (!c.has("fp8_config") || !c.since("0.19") || c.flag("fp8")) return {};
+    const bool has_fp8 = multiplies_fp8(c);
+    return FindingText{"fp8_config requires fp8: the validator raises an error",
+                       has_fp8 ? "fp8: true" : "remove fp8_config", has_fp8 ? 1u : 0u};
+}
+Found gather_of_rows(const Context& c, const Facts&) {
+    const std::string recipe = c.text("fp8_config.recipe");
+    if (!c.flag("fp8_enable_fsdp_float8_all_gather") || recipe == "tensorwise") return {};
+    return FindingText{
+        fmt::format("fp8_enable_fsdp_float8_all_gather supports only the recipe tensorwise, and not {}: the validator "
+                    "raises an error",
+                    recipe),
+        "fp8_enable_fsdp_float8_all_gather: false"};
+}
 Found fp8_device(const Context& c, const Facts&) {
-    // Axolotl requires compute capability 9.0 for fp8. It therefore refuses Ada (8.9), although the tensor cores of Ada
-    // multiply fp8.
-    if (!c.flag("fp8") || (c.device().fp8 && c.device().capability() >= 90)) return {};
+    if (!c.flag("fp8") || multiplies_fp8(c)) return {};
     return FindingText{
         c.device().fp8
             ? fmt::format("fp8 requires compute capability 9.0, but {} has {}.{}: the validator raises an error",
                           c.device().name, c.device().major, c.device().minor)
             : fmt::format("{} does not multiply fp8: the validator raises an error", c.device().name),
-        "fp8: false"};
+        c.has("fp8_config") ? "remove fp8 and fp8_config" : "fp8: false"};
 }
 Found cpu_ram(const Context& c, const Facts& f) {
     if (!c.flag("fp8") || !f.fsdp) return {};
@@ -161,25 +178,34 @@ Found bfloat16(const Context& c, const Facts&) {
     if (!c.flag("bfloat16")) return {};
     return FindingText{
         "`bfloat16` is documented as bf16 without AMP, but the trainer's builder treats it as `bf16`: autocast is on",
-        "bf16: true, which has the same effect"};
+        "bf16: true with bfloat16: false, which has the same effect"};
 }
 
 // Findings about settings that work, but not as intended.
 
+/// Returns settings without bf16. Without an adapter or sharding, fp16 is not among them, because the weights would be
+/// loaded in fp16, and GradScaler refuses their gradients.
+std::string without_bf16(const Context& c, const Facts& f) {
+    const bool has_fp16 = c.device().fp16 && !(is_full_finetune(f) && !f.deepspeed && !f.fsdp);
+    std::string settings = "bf16: false";
+    if (c.flag("bfloat16")) settings += " with bfloat16: false";
+    if (has_fp16 || c.flag("fp16")) settings += has_fp16 ? " with fp16: true" : " with fp16: false";
+    return settings;
+}
 Found emulated(const Context& c, const Facts& f) {
     if (!f.bf16 || c.device().bf16 || !c.device().torch_says_gpu_bf16()) return {};
     return FindingText{
         fmt::format("{} has no bf16 units; torch reports bf16 as supported because it counts emulation, so the "
                     "run uses bf16, slowly",
                     c.device().name),
-        "bf16: false with fp16: true"};
+        without_bf16(c, f)};
 }
-Found not_there(const Context& c, const Facts&) {
+Found not_there(const Context& c, const Facts& f) {
     if (c.device().torch_says_gpu_bf16()) return {};
     if ((is_auto(c, "bf16") || !c.flag("bf16")) && !c.flag("bfloat16")) return {};
     return FindingText{
         fmt::format("bf16 is requested, but torch does not support it on {}: training fails", c.device().name),
-        "bf16: auto"};
+        without_bf16(c, f)};
 }
 Found not_used(const Context& c, const Facts& f) {
     // torch reports bf16 as supported even if it is emulated. Emulated bf16 is not a reason to suggest bf16.
@@ -261,6 +287,11 @@ const FindingRow<Facts> finding_rows[] = {
     {"tf32-word", error, {"tf32"}, bad_tf32},
     {"bf16-full", error, {"bf16"}, full},
     {"all-gather-without-fsdp2", error, {"fp8_enable_fsdp_float8_all_gather", "fsdp_version"}, all_gather},
+    {"all-gather-without-tensorwise",
+     error,
+     {"fp8_enable_fsdp_float8_all_gather", "fp8_config.recipe"},
+     gather_of_rows},
+    {"fp8-config-without-fp8", error, {"fp8_config", "fp8"}, fp8_config_alone},
     {"fp8-unsupported", error, {"fp8"}, fp8_device},
     {"fp8-cpu-ram-efficient-loading", error, {"fsdp_config.cpu_ram_efficient_loading", "fp8"}, cpu_ram},
     {"fp32-norms-without-fsdp2", error, {"fp32_norms", "fsdp_version"}, fp32_norms},

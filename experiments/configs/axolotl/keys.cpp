@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keys of an Axolotl YAML that affect numerical results. All other keys are in keys/axolotl.txt. Sources:
-// axolotl/utils/schemas of 0.17.0 and 0.18.0.
+// axolotl/utils/schemas of 0.17.0 to 0.19.0.
 #include "experiments/configs/axolotl/axolotl.hpp"
 
 namespace macheps::configs::axolotl {
@@ -22,6 +22,13 @@ const KeyRow key_rows[] = {
     {.path = "tf32", .type = any, .defaults = {{"", "auto"}}, .sets = "compute", .summary = "true, false or auto"},
     {.path = "fp8", .type = flag, .sets = "fp8 compute"},
     {.path = "fp8_enable_fsdp_float8_all_gather", .type = flag, .sets = "fp8"},
+    {.path = "fp8_config", .type = map, .since = "0.19"},
+    {.path = "fp8_config.recipe",
+     .type = choice,
+     .defaults = {{"", "tensorwise"}},
+     .choices = "tensorwise rowwise rowwise_with_gw_hp",
+     .since = "0.19",
+     .sets = "fp8"},
     {.path = "torch_compile", .type = any, .summary = "true, false or auto"},
     {.path = "gradient_checkpointing", .type = any, .sets = "ckpt", .summary = "true, false, offload, offload_disk"},
     {.path = "embeddings_skip_upcast", .type = flag, .sets = "embed lm_head"},

@@ -37,6 +37,12 @@ bool uses_fused_adam(const Facts& facts, bool torch_adam) {
 
 }  // namespace
 
+bool confuses_wrappers(const ImportContext& context, const Facts& facts) {
+    const bool wants_bf16_optimizer = facts.stage == 0 || (facts.stage == 1 && !facts.offload);
+    return facts.low == 'B' && !facts.amp && wants_bf16_optimizer && context.since("deepspeed", "0.17.6") &&
+           !context.since("deepspeed", "0.18.5");
+}
+
 bool has_models(const ImportContext& context) { return context.since("deepspeed", "0.17.1"); }
 
 bool is_auto(const ImportContext& context, std::string_view path) {
@@ -48,7 +54,7 @@ Facts facts(const ImportContext& context) {
     Facts facts;
     facts.fp16 = is_on(context, "fp16.enabled");
     facts.bf16 = is_on(context, "bf16.enabled");
-    facts.amp = is_on(context, "amp.enabled");
+    facts.amp = !context.since("deepspeed", "0.19.8") && is_on(context, "amp.enabled");
     facts.autocast = context.since("deepspeed", "0.17.2") && is_on(context, "torch_autocast.enabled");
     facts.low = facts.fp16 ? 'H' : facts.bf16 ? 'B' : 'F';
     facts.stage = to_int(context.number("zero_optimization.stage").value_or(0));
@@ -65,9 +71,11 @@ Facts facts(const ImportContext& context) {
     }
     facts.optimizer = lowered(context.text("optimizer.type"));
     facts.fused = uses_fused_adam(facts, context.flag("optimizer.params.torch_adam"));
+    facts.wrong_wrapper = facts.accum == 'F' && confuses_wrappers(context, facts);
+    if (facts.wrong_wrapper) facts.accum = 'B';
     facts.bf16_optimizer =
         facts.low == 'B' && facts.accum == 'F' &&
-        (facts.stage == 0 ? !context.since("deepspeed", "0.19.3") : facts.stage == 1 && !facts.offload);
+        (facts.stage == 0 ? !context.since("deepspeed", "0.17.6") : facts.stage == 1 && !facts.offload);
     return facts;
 }
 
@@ -142,7 +150,10 @@ void set_model(ImportContext& context, const Facts& facts) {
         else if (context.since("deepspeed", "0.19.2"))
             context.infer("buffers", letter('F'), "since deepspeed 0.19.2, buffers stay as they were loaded");
     }
-    if (facts.accum != 0) context.set("accum", letter(facts.accum), "data_types.grad_accum_dtype");
+    if (facts.wrong_wrapper)
+        context.infer("accum", letter(facts.accum), "FP16_UnfusedOptimizer does not read data_types.grad_accum_dtype");
+    else if (facts.accum != 0)
+        context.set("accum", letter(facts.accum), "data_types.grad_accum_dtype");
     context.set("scaler", scaler_of(context, facts), facts.fp16 ? "fp16.loss_scale" : from);
 }
 
@@ -210,8 +221,8 @@ void prepare(ImportContext& context) {
 extern const Framework framework{
     .name = "deepspeed",
     .title = "DeepSpeed",
-    .newest = "0.19.6",
-    .oldest = "0.16.5",
+    .newest = "0.19.8",
+    .oldest = "0.14.4",
     .keys = deepspeed::keys(),
     .recognises = deepspeed::recognises,
     .refuses_unknown = deepspeed::refuses_unknown,

@@ -24,9 +24,14 @@ struct Facts {
     std::string optimizer;         ///< type in lower case; empty if the program brings its own
     bool fused = false;            ///< at ZeRO stage 0: whether the wrapper for fused Adam is used
     bool bf16_optimizer = false;   ///< BF16_Optimizer, which sums gradients in fp32 outside the model
+    bool wrong_wrapper = false;    ///< fp32 sums were requested, but FP16_UnfusedOptimizer, which has none, is used
 };
 
 Facts facts(const ImportContext& context);
+
+/// Returns whether the engine would use FP16_UnfusedOptimizer for bf16 gradients with fp32 sums, for which it means to
+/// use BF16_Optimizer. From 0.17.6 to 0.18.4, the constants of both wrappers have the same value, "bf16".
+bool confuses_wrappers(const ImportContext& context, const Facts& facts);
 
 /// Returns whether the version is at least 0.17.1. That version introduced typed fp16 and bf16 sections and changed
 /// when the loss scale grows.

@@ -147,33 +147,40 @@ Found hysteresis_unread(const Context& c, const Facts& f) {
                        "ZeRO stage 1, or remove the key"};
 }
 
+/// Returns whether DeepSpeed refuses a loss scale that is a boolean, negative or not finite. Older versions take it as
+/// it is written.
+bool checks_scale(const Context& c) { return c.since("deepspeed", "0.18.8"); }
+
+/// Returns whether DeepSpeed refuses a window or a floor of the dynamic scale that is not positive.
+bool checks_window(const Context& c) { return c.since("deepspeed", "0.19.3"); }
+
 Found loss_scale_value(const Context& c, const Facts&) {
     const files::ConfigValue* value = c.value("fp16.loss_scale");
     if (value == nullptr || value->is_null() || is_auto(c, "fp16.loss_scale")) return {};
     const double scale = value->is_boolean() ? value->boolean : files::written_number(*value).value_or(std::nan(""));
     const bool is_wrong = value->is_boolean() || !std::isfinite(scale) || scale < 0;
-    if (!is_wrong || (!has_models(c) && value->is_boolean())) return {};
-    if (!has_models(c) && !std::isnan(scale)) return {};
+    if (!is_wrong || (!checks_scale(c) && !std::isnan(scale))) return {};
     return FindingText{
         fmt::format("`{}` is not a valid scale: {} requires a finite number of at least 0", value->written, title(c)),
         "0 for a dynamic scale, or a power of two for a fixed one"};
 }
 Found loss_scale_boolean(const Context& c, const Facts&) {
     const files::ConfigValue* value = c.value("fp16.loss_scale");
-    if (value == nullptr || !value->is_boolean() || has_models(c)) return {};
+    if (value == nullptr || !value->is_boolean() || checks_scale(c)) return {};
     return FindingText{
         fmt::format("Python treats booleans as numbers: {} reads `{}` as {}", title(c), value->written,
                     value->boolean ? "the static scale 1, so small gradients are lost" : "0, a dynamic scale"),
         "0 for a dynamic scale, or a positive number for a fixed one"};
 }
 Found window_not_positive(const Context& c, const Facts& f) {
-    if (!f.dynamic || c.number("fp16.loss_scale_window").value_or(1000) > 0) return {};
-    return FindingText{has_models(c) ? "a dynamic scale requires a window of at least 1"
-                                     : "a window of 0 leads to a division by zero in the first clean step",
+    const double window = c.number("fp16.loss_scale_window").value_or(1000);
+    if (!f.dynamic || window > 0 || (!checks_window(c) && window != 0)) return {};
+    return FindingText{checks_window(c) ? "a dynamic scale requires a window of at least 1"
+                                        : "a window of 0 leads to a division by zero in the first clean step",
                        "\"loss_scale_window\": 1000"};
 }
 Found floor_not_positive(const Context& c, const Facts& f) {
-    if (!f.dynamic || !has_models(c) || c.number("fp16.min_loss_scale").value_or(1) > 0) return {};
+    if (!f.dynamic || !checks_window(c) || c.number("fp16.min_loss_scale").value_or(1) > 0) return {};
     return FindingText{"a dynamic scale requires a minimum scale above 0", "\"min_loss_scale\": 1"};
 }
 Found static_scale(const Context&, const Facts& f) {
@@ -216,7 +223,7 @@ Found scaler_keys_unread(const Context& c, const Facts& f) {
 /// fp16 is off.
 Found fp16_masters(const Context& c, const Facts& f) {
     if (!c.flag("fp16.fp16_master_weights_and_grads") || (!f.fp16 && !has_models(c))) return {};
-    if (c.since("deepspeed", "0.19")) {
+    if (c.since("deepspeed", "0.18.3")) {
         if (f.stage >= 1 && f.stage <= 3) return {};
         return FindingText{"fp16 masters require ZeRO 1, 2 or 3: DeepSpeed asserts this even if fp16 is off",
                            "a ZeRO stage, or remove the key"};
@@ -226,7 +233,7 @@ Found fp16_masters(const Context& c, const Facts& f) {
                        "\"stage\": 2 with \"offload_optimizer\": {\"device\": \"cpu\"}, or remove the key"};
 }
 Found bf16_masters(const Context& c, const Facts& f) {
-    if (!c.since("deepspeed", "0.19")) return {};  // from 0.19 on, asserted even if bf16 is off
+    if (!c.since("deepspeed", "0.18.3")) return {};  // from 0.18.3 on, asserted even if bf16 is off
     const bool masters = c.flag("bf16.bf16_master_weights_and_grads"), states = c.flag("bf16.bf16_optimizer_states");
     if (states && !masters)
         return FindingText{"bf16_optimizer_states requires bf16_master_weights_and_grads", "both, or neither"};
@@ -257,23 +264,44 @@ Found accum_mix(const Context& c, const Facts& f) {
     if (f.low == 'B' && f.accum == 'B' && !c.since("deepspeed", "0.17.6"))
         return FindingText{fmt::format("{}: {} has no wrapper for this", now, title(c)),
                            "\"grad_accum_dtype\": \"fp32\", or a ZeRO stage"};
-    if (f.low == 'B' && f.accum == 'F' && c.since("deepspeed", "0.19.3"))
-        return FindingText{fmt::format("{}: {} refuses it (0.16.5 did this by default)", now, title(c)),
-                           "ZeRO stage 1, which sums in fp32, or remove grad_accum_dtype"};
+    if (f.low == 'B' && f.accum == 'F' && c.since("deepspeed", "0.18.5"))
+        return FindingText{
+            fmt::format("{}: {} refuses it (versions before 0.17.6 did this by default); ZeRO 1 sums in fp32", now,
+                        title(c)),
+            "\"stage\": 1", 3};
     if (f.low == f.accum || (f.low == 'B' && f.accum == 'F')) return {};
     return FindingText{fmt::format("{}: DeepSpeed refuses the mix", now),
                        fmt::format("\"grad_accum_dtype\": \"{}\", or remove it", format_word(f.low))};
 }
+Found accum_unread(const Context& c, const Facts& f) {
+    if (!f.wrong_wrapper) return {};
+    return FindingText{
+        fmt::format("{} takes FP16_UnfusedOptimizer for this config: the setting is accepted, but gradients are summed "
+                    "in bf16{}",
+                    title(c), f.stage == 1 ? ", and the optimiser's state is not sharded" : ""),
+        f.stage == 1 ? "deepspeed 0.18.5 or newer" : "deepspeed 0.18.5 or newer, with ZeRO stage 1"};
+}
 Found accum_low(const Context& c, const Facts& f) {
     const double steps = c.number("gradient_accumulation_steps").value_or(1);
-    if (f.low != 'B' || f.accum != 'B' || f.amp || !(steps > 1)) return {};
+    if (f.low != 'B' || f.accum != 'B' || f.amp || f.wrong_wrapper || !(steps > 1)) return {};
+    // Without ZeRO, no release that sums in bf16 accepts and reads the setting.
+    std::string instead = "\"grad_accum_dtype\": \"fp32\"";
+    if (f.stage == 0) instead += " with \"stage\": 1";
+    if (confuses_wrappers(c, f)) instead = fmt::format("deepspeed 0.18.5 or newer, and {}", instead);
     return FindingText{
         fmt::format("gradients of {} micro-batches are summed in bf16: with 8 bits of significand, terms more "
                     "than 256 times smaller than the sum are lost",
                     steps),
-        "\"data_types\": {\"grad_accum_dtype\": \"fp32\"}"};
+        std::move(instead)};
 }
 
+Found parameter_dtype(const Context& c, const Facts& f) {
+    if (!c.has("data_types.param_dtype") || !c.since("deepspeed", "0.19.2")) return {};
+    if (c.dtype("data_types.param_dtype") == f.low) return {};
+    return FindingText{fmt::format("param_dtype is `{}`, but the model is {}: DeepSpeed asserts that they agree",
+                                   c.text("data_types.param_dtype"), format_word(f.low)),
+                       fmt::format("\"param_dtype\": \"{}\"", format_word(f.low))};
+}
 Found wire_name(const Context& c, std::string_view key) {
     if (!c.has(key) || is_auto(c, key)) return {};
     const std::string name = lowered(c.text(key));
@@ -302,8 +330,12 @@ Found bf16_unchecked(const Context& c, const Facts& f) {
 }
 Found bf16_skips(const Context& c, const Facts& f) {
     if (!f.bf16 || f.amp || !has_models(c) || !c.flag("bf16.check_grad_overflow")) return {};
-    return FindingText{"a step with Inf or NaN in bf16 gradients is skipped silently; only `skipped_steps` counts it",
-                       ""};
+    return FindingText{
+        c.since("deepspeed", "0.19.8")
+            ? "a step with Inf or NaN in bf16 gradients is skipped: the log has a WARNING, and `skipped_steps` counts "
+              "it"
+            : "a step with Inf or NaN in bf16 gradients is skipped silently; only `skipped_steps` counts it",
+        ""};
 }
 
 // Findings about torch_autocast, Apex, optimisers and compression.
@@ -360,13 +392,21 @@ Found lamb_static(const Context&, const Facts& f) {
     return FindingText{"LAMB requires a dynamic loss scale: DeepSpeed asserts this",
                        "\"fp16\": {\"enabled\": true, \"loss_scale\": 0}"};
 }
+bool compresses_momentum(const Facts& f) {
+    return f.optimizer == "onebitadam" || f.optimizer == "onebitlamb" || f.optimizer == "zerooneadam";
+}
+Found optimizer_removed(const Context& c, const Facts& f) {
+    if (!compresses_momentum(f) || !c.since("deepspeed", "0.19.7")) return {};
+    return FindingText{
+        fmt::format("{} does not have {}, which was removed in 0.19.7", title(c), c.text("optimizer.type")),
+        f.optimizer == "onebitlamb" ? "\"type\": \"Lamb\"" : "\"type\": \"Adam\""};
+}
 Found lossy_wire(const Context& c, const Facts& f) {
-    if (f.optimizer == "onebitadam" || f.optimizer == "onebitlamb" || f.optimizer == "zerooneadam")
-        return FindingText{
-            fmt::format("after its warm-up, {} sends momentum between ranks as signs; this compression is not emulated",
-                        c.text("optimizer.type")),
-            ""};
-    return {};
+    if (!compresses_momentum(f) || c.since("deepspeed", "0.19.7")) return {};
+    return FindingText{
+        fmt::format("after its warm-up, {} sends momentum between ranks as signs; this compression is not emulated",
+                    c.text("optimizer.type")),
+        ""};
 }
 Found quantized_wire(const Context& c, const Facts&) {
     for (std::string_view key :
@@ -400,6 +440,8 @@ const FindingRow<Facts> finding_rows[] = {
      error,
      {"data_types.grad_accum_dtype", "bf16.enabled", "fp16.enabled", "zero_optimization.stage"},
      accum_mix},
+    {"parameter-dtype", error, {"data_types.param_dtype", "fp16.enabled", "bf16.enabled"}, parameter_dtype},
+    {"optimizer-removed", error, {"optimizer.type"}, optimizer_removed},
     {"communication-dtype", error, {"communication_data_type"}, communication_name},
     {"sequence-communication-dtype", error, {"seq_parallel_communication_data_type"}, sequence_name},
     {"predivide-with-reduce-scatter",
@@ -422,7 +464,11 @@ const FindingRow<Facts> finding_rows[] = {
     {"loss-scale-boolean", warning, {"fp16.loss_scale"}, loss_scale_boolean},
     {"static-scale", warning, {"fp16.loss_scale"}, static_scale},
     {"low-masters", warning, {"fp16.fp16_master_weights_and_grads", "bf16.bf16_master_weights_and_grads"}, low_masters},
-    {"low-accumulation", warning, {"data_types.grad_accum_dtype", "gradient_accumulation_steps"}, accum_low},
+    {"accumulation-unread", warning, {"data_types.grad_accum_dtype", "zero_optimization.stage"}, accum_unread},
+    {"low-accumulation",
+     warning,
+     {"data_types.grad_accum_dtype", "zero_optimization.stage", "gradient_accumulation_steps"},
+     accum_low},
     {"buffers-cast", warning, {"fp16.enabled", "bf16.enabled"}, buffers_cast},
     {"nan-reaches-weights", warning, {"bf16.check_grad_overflow", "bf16.enabled"}, bf16_unchecked},
     {"vocabulary", warning, {"vocabulary_size"}, vocabulary},

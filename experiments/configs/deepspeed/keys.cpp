@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keys of a DeepSpeed JSON that affect numerical results. Sources:
-// deepspeed/runtime/{constants,config,precision_config}.py and zero/config.py of 0.16.5 to 0.19.6.
+// deepspeed/runtime/{constants,config,precision_config}.py and zero/config.py of 0.14.4 to 0.19.8.
 #include "experiments/configs/deepspeed/deepspeed.hpp"
 
 namespace macheps::configs::deepspeed {
@@ -37,12 +37,12 @@ const KeyRow key_rows[] = {
     {.path = "bf16.bf16_master_weights_and_grads",
      .type = flag,
      .defaults = {{"", "false"}},
-     .since = "0.19",
+     .since = "0.18.3",
      .sets = "master"},
     {.path = "bf16.bf16_optimizer_states",
      .type = flag,
      .defaults = {{"", "false"}},
-     .since = "0.19",
+     .since = "0.18.3",
      .sets = "opt_state"},
     {.path = "bfloat16",
      .type = map,
@@ -51,10 +51,25 @@ const KeyRow key_rows[] = {
     {.path = "bfloat16.*", .type = any, .effect = KeyEffect::inert},
     {.path = "data_types", .type = map},
     {.path = "data_types.grad_accum_dtype", .type = text, .sets = "accum"},
-    {.path = "data_types.param_dtype", .type = text, .since = "0.19", .sets = "store"},
-    {.path = "data_types.buffer_dtype", .type = text, .since = "0.19", .sets = "buffers"},
+    {.path = "data_types.param_dtype", .type = text, .since = "0.19.2", .sets = "store"},
+    {.path = "data_types.buffer_dtype", .type = text, .since = "0.19.2", .sets = "buffers"},
+    {.path = "data_types.keep_in_fp32_modules",
+     .type = any,
+     .since = "0.19.8",
+     .sets = "buffers",
+     .summary = "names of buffers that stay in fp32; by default, those that the model lists"},
     {.path = "communication_data_type", .type = text, .sets = "reduce"},
-    {.path = "seq_parallel_communication_data_type", .type = text, .defaults = {{"", "fp32"}}, .sets = "reduce"},
+    {.path = "seq_parallel_communication_data_type",
+     .type = text,
+     .defaults = {{"", "fp32"}},
+     .since = "0.16.5",
+     .sets = "reduce"},
+    {.path = "seq_parallel_comm_data_type",
+     .type = text,
+     .defaults = {{"", "fp32"}},
+     .until = "0.16.5",
+     .sets = "reduce",
+     .summary = "the old name of seq_parallel_communication_data_type"},
     {.path = "prescale_gradients", .type = flag, .defaults = {{"", "false"}}, .sets = "predivide"},
     {.path = "gradient_predivide_factor", .type = number, .defaults = {{"", "1.0"}}, .sets = "predivide"},
     {.path = "gradient_clipping", .type = number, .defaults = {{"", "0.0"}, {"0.19.3", "1.0"}}, .sets = "clip"},
@@ -67,10 +82,18 @@ const KeyRow key_rows[] = {
      .sets = "oplist compute"},
     {.path = "torch_autocast.dtype", .type = text, .since = "0.17.2", .sets = "compute"},
     {.path = "torch_autocast.lower_precision_safe_modules", .type = list, .since = "0.17.2", .sets = "oplist"},
-    {.path = "amp", .type = map, .summary = "Apex"},
-    {.path = "amp.enabled", .type = flag, .defaults = {{"", "false"}}, .sets = "compute oplist scaler"},
-    {.path = "amp.opt_level", .type = text, .defaults = {{"", "O1"}}, .sets = "compute oplist store master"},
-    {.path = "amp.*", .type = any},
+    {.path = "amp", .type = map, .until = "0.19.8", .summary = "Apex"},
+    {.path = "amp.enabled",
+     .type = flag,
+     .defaults = {{"", "false"}},
+     .until = "0.19.8",
+     .sets = "compute oplist scaler"},
+    {.path = "amp.opt_level",
+     .type = text,
+     .defaults = {{"", "O1"}},
+     .until = "0.19.8",
+     .sets = "compute oplist store master"},
+    {.path = "amp.*", .type = any, .until = "0.19.8"},
     {.path = "optimizer", .type = map},
     {.path = "optimizer.type", .type = text, .sets = "scaler opt_kernel"},
     {.path = "optimizer.params", .type = map},
@@ -85,7 +108,7 @@ const KeyRow key_rows[] = {
     {.path = "zero_optimization.zero_quantized_weights", .type = flag, .defaults = {{"", "false"}}},
     {.path = "zero_optimization.zero_quantized_nontrainable_weights", .type = flag, .defaults = {{"", "false"}}},
     {.path = "zero_optimization.zero_quantized_gradients", .type = flag, .defaults = {{"", "false"}}},
-    {.path = "compression_training", .type = map},
+    {.path = "compression_training", .type = map, .until = "0.19.7"},
     {.path = "weight_quantization", .type = map},
     {.path = "vocabulary_size", .type = number},
 };
@@ -94,10 +117,26 @@ const KeyRow key_rows[] = {
 struct TypedSection {
     std::string_view name, since;
 };
-constexpr TypedSection typed_sections[] = {{"zero_optimization", ""}, {"fp16", "0.17.1"},    {"bf16", "0.17.1"},
-                                           {"bfloat16", "0.17.1"},    {"tensorboard", ""},   {"wandb", ""},
-                                           {"csv_monitor", ""},       {"comet", ""},         {"comms_logger", ""},
-                                           {"hybrid_engine", ""},     {"compile", "0.17.1"}, {"tensor_parallel", ""}};
+constexpr TypedSection typed_sections[] = {
+    {"zero_optimization", ""}, {"fp16", "0.17.1"},    {"bf16", "0.17.1"},    {"bfloat16", "0.17.1"},
+    {"tensorboard", ""},       {"wandb", ""},         {"csv_monitor", ""},   {"comet", ""},
+    {"comms_logger", ""},      {"hybrid_engine", ""}, {"compile", "0.16.6"}, {"tensor_parallel", "0.16.4"}};
+
+/// A key or section that DeepSpeed refuses from a version on, because the feature was removed.
+struct RemovedKey {
+    std::string_view path, since;
+};
+constexpr RemovedKey removed_keys[] = {{"amp", "0.19.8"},
+                                       {"compression_training", "0.19.7"},
+                                       {"curriculum_learning", "0.19.8"},
+                                       {"eigenvalue", "0.19.8"},
+                                       {"elasticity", "0.19.8"},
+                                       {"graph_harvesting", "0.19.8"},
+                                       {"nebula", "0.19.7"},
+                                       {"progressive_layer_drop", "0.19.8"},
+                                       {"quantize_training", "0.19.7"},
+                                       {"sparse_attention", "0.19.7"},
+                                       {"sparse_gradients", "0.19.8"}};
 
 }  // namespace
 
@@ -126,6 +165,9 @@ int recognises(const files::ConfigValue& root) {
 }
 
 bool refuses_unknown(const ImportContext& context, std::string_view path) {
+    for (const RemovedKey& key : removed_keys) {
+        if (path == key.path && context.version("deepspeed") >= parse_version(key.since)) return true;
+    }
     const std::size_t dot = path.find('.');
     if (dot == std::string_view::npos)
         return false;  // DeepSpeed looks up the keys that it knows and ignores the others

@@ -51,7 +51,9 @@ struct Facts {
     std::string said;                 ///< the key `precision`; empty if it is not set
     bool fp16 = false, bf16 = false;  ///< whether the sections are enabled in the file
     char low = 'F';                   ///< format of the model: H, B or F
-    int stage = 0;                    ///< ZeRO stage
+    /// The model is bf16, but the section bf16 is off, so that DeepSpeed trains it without master weights.
+    bool is_pure = false;
+    int stage = 0;  ///< ZeRO stage
 };
 
 /// Returns whether a section of the config is enabled.
@@ -65,7 +67,8 @@ Facts facts_of(const ImportContext& context) {
     facts.said = context.text("precision");
     facts.fp16 = is_enabled(context.root(), "fp16");
     facts.bf16 = is_enabled(context.root(), "bf16");
-    facts.low = facts.fp16 ? 'H' : facts.bf16 ? 'B' : 'F';
+    facts.is_pure = facts.said == "bfloat16" && !facts.fp16 && !facts.bf16;
+    facts.low = facts.fp16 ? 'H' : facts.bf16 || facts.is_pure ? 'B' : 'F';
     const files::ConfigValue* stage = context.value("zero_optimization.stage");
     facts.stage = stage == nullptr ? 0 : to_int(files::written_number(*stage).value_or(0));
     return facts;
@@ -99,6 +102,13 @@ Found bf16_without_zero(const Context& context, const Facts& facts) {
         "with bfloat16 GPT-NeoX reads zero_optimization before it sets its default, so that Python "
         "raises TypeError",
         "\"zero_optimization\": {\"stage\": 0}"};
+}
+Found section_off(const Context&, const Facts& facts) {
+    if (!facts.is_pure) return {};
+    return FindingText{
+        "the model is created in bf16, but the section bf16 is off: DeepSpeed trains it as it would train "
+        "an fp32 model, without master weights",
+        "\"bf16\": {\"enabled\": true}"};
 }
 Found narrow_sums(const Context& context, const Facts& facts) {
     if (facts.low != 'B' || facts.stage == 0 || context.resolved().word("accum") == "F") return {};
@@ -151,6 +161,7 @@ const FindingRow<Facts> finding_rows[] = {
     {"fp16-without-enabled", error, {"fp16"}, fp16_without_enabled},
     {"bf16-without-zero", error, {"zero_optimization", "precision"}, bf16_without_zero},
     {"fp8-attention", error, {"te_fp8_mha"}, fp8_attention},
+    {"bf16-section-off", warning, {"bf16.enabled", "precision"}, section_off},
     {"narrow-accumulation", warning, {"data_types.grad_accum_dtype", "zero_optimization.stage"}, narrow_sums},
     {"clipping-omitted", warning, {"gradient_clipping"}, clipping_omitted},
     {"allreduce-unread", warning, {"fp32_allreduce"}, allreduce_unread},
@@ -169,7 +180,9 @@ void resolve(ImportContext& context) {
         return std::find(std::begin(replaced_rules), std::end(replaced_rules), finding.rule) !=
                std::end(replaced_rules);
     });
-    report_rows<Facts>(context, facts_of(context), finding_rows);
+    const Facts found = facts_of(context);
+    if (found.is_pure) set_storage(context, storage::pure, 'B', "precision");
+    report_rows<Facts>(context, found, finding_rows);
     if (omits_clipping(context)) context.set("clip", clip_field("deepspeed", 0), "gradient_clipping");
     context.set("ckpt", {.value = context.flag("checkpoint_activations"), .parts = {}}, "checkpoint_activations");
     context.infer("adapter", word_field("none"), "GPT-NeoX has no adapters");

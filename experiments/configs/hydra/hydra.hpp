@@ -14,9 +14,9 @@ namespace macheps::configs::hydra {
 /// finding.
 void compose(ImportContext& context);
 
-/// Does the same without the `defaults` list, for frameworks whose lists name files of the framework's own package.
-/// Before that, applies keys that overrides have added with a prefix: `+a.b` and `++a.b` set `a.b`, and `~a.b` removes
-/// it.
+/// Replaces references and converts numbers as compose() does, but does not read the `defaults` list. First applies keys
+/// of the root that overrides have added with a prefix: `+a.b` and `++a.b` set `a.b`, and `~a.b` removes it. Use this
+/// function for a framework whose `defaults` lists name files of its own package.
 void interpolate(ImportContext& context);
 
 /// Returns whether the key is set to something other than null or an empty text, map or list.

@@ -162,23 +162,33 @@ Found pure_half(const Context&, const Facts& f) {
 
 // Findings for which LLaMA-Factory itself prints a warning.
 
-Found recommend_mixed(const Context&, const Facts& f) {
+/// Returns the setting of mixed precision that the device supports, or an empty text. fp16 requires fp32 gradients, which
+/// weights in the format of a low-precision checkpoint do not have.
+std::string mixed_precision(const Context& c, bool has_fp32_gradients) {
+    if (c.device().torch_says_gpu_bf16()) return "bf16: true";
+    return c.device().fp16 && has_fp32_gradients ? "fp16: true" : "";
+}
+std::string mixed_instead_of_pure(const Context& c, const Facts& f) {
+    const std::string mixed = mixed_precision(c, f.checkpoint == 'F' || !f.badam);
+    return fmt::format("pure_bf16: false{}{}", mixed.empty() ? "" : " with ", mixed);
+}
+Found recommend_mixed(const Context& c, const Facts& f) {
     if (!f.trains || f.fp16 || f.bf16) return {};
     return FindingText{f.pure_bf16
                            ? "LLaMA-Factory recommends mixed precision, but with pure_bf16 alone autocast is off"
                            : "LLaMA-Factory recommends mixed precision, but neither fp16 nor bf16 is on",
-                       f.pure_bf16 ? "" : "bf16: true"};
+                       f.pure_bf16 ? "" : mixed_precision(c, f.checkpoint == 'F' || f.upcasts_trained || f.deepspeed)};
 }
 Found recommend_upcast(const Context& c, const Facts& f) {
     if (!f.trains || !f.is_quantised || c.flag("upcast_layernorm")) return {};
     return FindingText{"LLaMA-Factory recommends upcast_layernorm for training on a quantised base",
                        "upcast_layernorm: true"};
 }
-Found galore_memory(const Context&, const Facts& f) {
+Found galore_memory(const Context& c, const Facts& f) {
     if (!f.trains || (!f.galore && !f.apollo) || f.pure_bf16) return {};
     return FindingText{
         "without pure_bf16 the projected gradients and moments are fp32: GaLore and APOLLO need twice the memory",
-        "pure_bf16: true"};
+        c.device().torch_says_gpu_bf16() ? "pure_bf16: true" : ""};
 }
 Found quantised_eval(const Context&, const Facts& f) {
     if (f.trains || !f.is_quantised) return {};
@@ -193,7 +203,7 @@ Found emulated(const Context& c, const Facts& f) {
         fmt::format("{} has no bf16 units; torch reports bf16 as supported because it counts emulation, so "
                     "pure_bf16 runs slowly",
                     c.device().name),
-        "fp16: true"};
+        "pure_bf16: false with fp16: true"};
 }
 Found pure_full(const Context& c, const Facts& f) {
     if (!f.pure_bf16 || f.checkpoint != 'F') return {};
@@ -203,12 +213,14 @@ Found pure_full(const Context& c, const Facts& f) {
             c.checkpoint_dtype()),
         "--checkpoint-dtype bf16, if the checkpoint is bf16"};
 }
-Found no_master(const Context&, const Facts& f) {
+Found no_master(const Context& c, const Facts& f) {
     if (!f.trains || f.checkpoint == 'F' || f.upcasts_trained || (f.deepspeed && (f.fp16 || f.bf16))) return {};
     return FindingText{
         fmt::format("weights, gradients and moments are {}, and without fp32 master weights small updates are lost",
                     format_word(f.checkpoint)),
-        "bf16: true without pure_bf16"};
+        f.pure_bf16 ? mixed_instead_of_pure(c, f)
+        : f.badam   ? "use_badam: false"
+                    : mixed_precision(c, f.deepspeed)};
 }
 Found upcast_head(const Context& c, const Facts& f) {
     if (!c.flag("upcast_lmhead_output") || !f.upcasts_trained || f.finetuning != "full") return {};
@@ -231,7 +243,7 @@ Found infer_dtype(const Context& c, const Facts& f) {
 // Findings about fp8.
 
 Found fp8_names(const Context& c, const Facts& f) {
-    if (!f.fp8 || !f.fp8_reaches_accelerate) return {};
+    if (!f.fp8 || !f.fp8_lost.empty()) return {};
     if (!c.has("fp8_backend") && !c.flag("fp8_enable_fsdp_float8_all_gather")) return {};
     return FindingText{
         "LLaMA-Factory exports FP8_BACKEND and FP8_ENABLE_FSDP_FLOAT8_ALL_GATHER, but Accelerate reads "
@@ -239,26 +251,25 @@ Found fp8_names(const Context& c, const Facts& f) {
         "ACCELERATE_FP8_BACKEND in the environment"};
 }
 Found fp8_documented(const Context& c, const Facts& f) {
-    if (!f.fp8 || !f.fp8_reaches_accelerate || c.text("fp8_backend") == "te") return {};
+    if (!f.fp8 || !f.fp8_lost.empty() || c.text("fp8_backend") == "te") return {};
     return FindingText{
         "LLaMA-Factory builds the rowwise recipe and a filter by names, but uses them only for a log line: training "
         "uses Accelerate's default, torchao tensorwise with Accelerate's filter",
         {}};
 }
 Found fp8_dropped(const Context&, const Facts& f) {
-    if (!f.fp8 || f.fp8_reaches_accelerate) return {};
+    if (!f.fp8 || f.fp8_lost.empty()) return {};
     return FindingText{
-        "with transformers 5 the request for fp8 is dropped: the Trainer fixes the precision before LLaMA-Factory sets "
-        "it, and training uses the flags fp16 and bf16",
-        "transformers 4.57"};
+        fmt::format("the request for fp8 is dropped: {}, and training uses the flags fp16 and bf16", f.fp8_lost),
+        "llamafactory 0.9.5 with transformers 4.57, in the stage pt or sft"};
 }
 Found fp8_device(const Context& c, const Facts& f) {
-    if (!f.fp8 || !f.fp8_reaches_accelerate || c.device().fp8) return {};
+    if (!f.fp8 || !f.fp8_lost.empty() || c.device().fp8) return {};
     return FindingText{fmt::format("{} does not multiply fp8: Accelerate falls back to fp16", c.device().name),
                        "fp8: false"};
 }
 Found fp8_silent(const Context&, const Facts& f) {
-    if (!f.fp8 || !f.fp8_reaches_accelerate) return {};
+    if (!f.fp8 || !f.fp8_lost.empty()) return {};
     return FindingText{
         "if the recipe cannot be built, or Accelerate reports that fp8 is off, this is only logged at level info: "
         "training continues without fp8",
@@ -302,7 +313,7 @@ const FindingRow<Facts> finding_rows[] = {
     {"pure-bf16-emulated", warning, {"pure_bf16"}, emulated},
     {"pure-bf16-fp32-checkpoint", warning, {"pure_bf16"}, pure_full},
     {"no-master", warning, {"pure_bf16", "use_badam"}, no_master},
-    {"fp8-dropped", warning, {"fp8"}, fp8_dropped},
+    {"fp8-dropped", warning, {"fp8", "stage"}, fp8_dropped},
     {"fp8-unsupported", warning, {"fp8"}, fp8_device},
     {"fp8-fails-silently", warning, {"fp8"}, fp8_silent},
     {"fp8-names", contradiction, {"fp8_backend", "fp8_enable_fsdp_float8_all_gather", "fp8"}, fp8_names},

@@ -31,6 +31,17 @@ bool is_text_or_map(const ImportContext& context, std::string_view path) {
     return value != nullptr && !value->is_null() && (value->is_map() || !value->written.empty());
 }
 
+/// Returns why a request for fp8 does not reach Accelerate, or an empty text if it does. The trainers of the stages pt
+/// and sft set the environment variable that Accelerate reads. Sources: train/*/{workflow,trainer}.py of 0.9.4 and 0.9.5.
+std::string fp8_lost(const ImportContext& context) {
+    const std::string stage = context.text("stage");
+    if (stage != "pt" && stage != "sft") return fmt::format("the trainer of the stage {} does not read fp8", stage);
+    if (!context.since("llamafactory", "0.9.5")) return "0.9.4 never passes the arguments with fp8 to its trainers";
+    if (context.since("transformers", "5"))
+        return "the Trainer of transformers 5 fixes the precision before LLaMA-Factory sets it";
+    return {};
+}
+
 }  // namespace
 
 char compute_dtype(bool asks_bf16, bool asks_fp16, bool torch_says_bf16, bool has_fp16, char checkpoint) {
@@ -67,8 +78,8 @@ Facts facts(const ImportContext& context) {
     const bool has_fp16 = device.is_cuda_like() || device.kind == DeviceProfile::Kind::npu;
     facts.compute = compute_dtype(facts.bf16 || facts.pure_bf16, facts.fp16, device.torch_says_gpu_bf16(), has_fp16,
                                   facts.checkpoint);
-    facts.fp8 = context.flag("fp8");
-    facts.fp8_reaches_accelerate = !context.since("transformers", "5");
+    facts.fp8 = context.since("llamafactory", "0.9.4") && context.flag("fp8");
+    facts.fp8_lost = fp8_lost(context);
     return facts;
 }
 
@@ -135,10 +146,9 @@ void set_adapter(ImportContext& context, const Facts& facts) {
 /// Sets the fp8 recipe that training actually uses. Unless fp8_backend is `te`, this is Accelerate's default recipe,
 /// because Accelerate does not read the environment variables that LLaMA-Factory sets.
 void set_fp8(ImportContext& context, const Facts& facts) {
-    if (!facts.fp8 || !facts.fp8_reaches_accelerate) {
-        context.infer(
-            "fp8", FieldValue{.value = std::string("none"), .parts = {}},
-            facts.fp8 ? "transformers 5 fixes the precision before LLaMA-Factory asks for fp8" : "fp8 is off");
+    if (!facts.fp8 || !facts.fp8_lost.empty()) {
+        context.infer("fp8", FieldValue{.value = std::string("none"), .parts = {}},
+                      facts.fp8 ? facts.fp8_lost : "fp8 is off");
         return;
     }
     if (context.text("fp8_backend") == "te") {

@@ -25,9 +25,8 @@ struct Facts {
     char checkpoint = 'F';
     char compute = 'F';  ///< compute_dtype, which does not imply autocast
     bool fp8 = false;
-    /// Whether the request for fp8, which is an environment variable, reaches Accelerate. It does so only with
-    /// Transformers 4, because its Trainer reads the environment when it creates the Accelerator.
-    bool fp8_reaches_accelerate = false;
+    /// Why the request for fp8, which is an environment variable, does not reach Accelerate. Empty if it does.
+    std::string fp8_lost;
 };
 
 /// Returns the compute dtype that LLaMA-Factory chooses for these inputs. `asks_bf16` is true if bf16 or pure_bf16 is

@@ -122,7 +122,7 @@ Found both(const ImportContext&, const Facts& facts) {
 Found no_bf16(const ImportContext& context, const Facts& facts) {
     if (facts.low != 'B' || context.device().bf16) return {};
     return FindingText{fmt::format("{} has no bf16 units: bf16 is emulated, which is slow", context.device().name),
-                       "--fp16"};
+                       "remove --bf16, and use --fp16"};
 }
 
 Found forced_fp32(const ImportContext& context, const Facts& facts) {

@@ -14,7 +14,7 @@ struct DeviceProfile {
     int major = 0, minor = 0;                                    ///< compute capability; 0.0 if there is none
     bool fp16 = false, bf16 = false, tf32 = false, fp8 = false;  ///< formats that matmuls support natively
     std::string_view fp8_formats{};                              ///< "e4m3fn e5m2", "e4m3fnuz e5m2fnuz"
-    /// Result of torch.cuda.is_bf16_supported() and similar functions. Since torch 2.2, it is true for every CUDA
+    /// Result of torch.cuda.is_bf16_supported() and similar functions. Since torch 2.3, it is true for every CUDA
     /// device, because emulated bf16 counts.
     bool torch_says_bf16 = false;
     /// Returns torch_says_bf16 for an accelerator, and false for a CPU. Axolotl (`auto`) and LLaMA-Factory (pure_bf16)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Importer of plain PyTorch, where arguments in a program set the precision: FSDP's policies, autocast, GradScaler and
 // the flags of matmuls. A config is a map from the names of these arguments to their values. Sources:
-// torch/distributed/fsdp/{api,_fully_shard/_fsdp_api}.py, torch/amp/*.py, aten/src/ATen/Context.h of 2.7.
+// torch/distributed/fsdp/{api,_fully_shard/_fsdp_api}.py, torch/amp/*.py, aten/src/ATen/Context.h of 2.7, 2.9.1 and 2.15.0.
 #include "core/text/nearest_name.hpp"
 #include "experiments/configs/finding_row.hpp"
 #include "experiments/configs/frameworks.hpp"
@@ -60,6 +60,13 @@ const KeyRow rows[] = {
      .defaults = {{"", "highest"}},
      .choices = "highest high medium",
      .sets = "compute"},
+    {.path = "fp32_precision",
+     .type = choice,
+     .defaults = {{"", "none"}},
+     .choices = "none ieee tf32",
+     .since = "2.9",
+     .sets = "compute",
+     .summary = "torch.backends.fp32_precision, which replaces allow_tf32"},
     {.path = "comm_hook",
      .type = choice,
      .defaults = {{"", "none"}},
@@ -86,6 +93,13 @@ struct Facts {
     bool on_cpu = false, tf32 = false;
 };
 
+/// Returns the key that turns tf32 on for matrix products, or an empty text if none does.
+std::string_view tf32_key(const ImportContext& context) {
+    if (context.flag("allow_tf32")) return "allow_tf32";
+    if (context.text("float32_matmul_precision") != "highest") return "float32_matmul_precision";
+    return context.text("fp32_precision") == "tf32" ? "fp32_precision" : "";
+}
+
 Facts facts_of(const ImportContext& context) {
     Facts facts;
     facts.fsdp = context.has("fsdp");
@@ -101,8 +115,7 @@ Facts facts_of(const ImportContext& context) {
         facts.has_autocast = facts.autocast != 'F';
     }
     facts.has_scaler = context.has("grad_scaler") && context.flag("grad_scaler.enabled");
-    const bool asks = context.flag("allow_tf32") || context.text("float32_matmul_precision") != "highest";
-    facts.tf32 = asks && context.device().tf32 && !facts.on_cpu;
+    facts.tf32 = !tf32_key(context).empty() && context.device().tf32 && !facts.on_cpu;
     return facts;
 }
 
@@ -173,11 +186,34 @@ Found two_kernels(const Context& c, const Facts&) {
     if (!c.flag("fused") || !c.flag("foreach")) return {};
     return FindingText{"`fused` and `foreach` cannot both be true", "only one of them"};
 }
+/// Returns the format in which FSDP sums gradients between ranks. Since torch 2.15, FSDP 2 uses the format of the shards
+/// if reduce_dtype is not set, and not param_dtype.
+char reduction(const Context& c, const Facts& f) {
+    if (const char said = c.dtype("fsdp.reduce_dtype")) return said;
+    if (f.version == 2 && c.since("torch", "2.15")) return f.model;
+    return f.param != 0 ? f.param : 'F';
+}
 Found low_reduce(const Context& c, const Facts& f) {
-    if (!f.fsdp || f.param == 0 || f.param == 'F' || c.has("fsdp.reduce_dtype")) return {};
+    if (!f.fsdp || reduction(c, f) == 'F') return {};
     return FindingText{
-        fmt::format("reduce_dtype is not set, so gradients are summed between ranks in {}", format_word(f.param)),
+        fmt::format("{}gradients are summed between ranks in {}",
+                    c.has("fsdp.reduce_dtype") ? "" : "reduce_dtype is not set, so ", format_word(reduction(c, f))),
         "reduce_dtype: float32"};
+}
+Found low_hook(const Context& c, const Facts& f) {
+    const char wire = dtype_letter(c.text("comm_hook"));
+    if (f.fsdp || wire == 0) return {};
+    return FindingText{
+        fmt::format("the hook casts gradients to {}, and ranks sum them in this format", format_word(wire)),
+        "comm_hook: none"};
+}
+Found low_buffers(const Context& c, const Facts& f) {
+    const char buffer = c.dtype("fsdp.buffer_dtype");
+    if (!f.fsdp || buffer == 0 || buffer == 'F') return {};
+    return FindingText{fmt::format("buffers are cast to {}: the frequencies of rotary embeddings are rounded, and the "
+                                   "angles of distant positions are wrong",
+                                   format_word(buffer)),
+                       "buffer_dtype: float32"};
 }
 Found bf16_emulated(const Context& c, const Facts& f) {
     if ((f.autocast != 'B' && f.param != 'B' && f.model != 'B') || c.device().bf16 || f.on_cpu) return {};
@@ -185,7 +221,7 @@ Found bf16_emulated(const Context& c, const Facts& f) {
                        "float16, with grad_scaler"};
 }
 Found tf32_absent(const Context& c, const Facts& f) {
-    if (f.tf32 || !(c.flag("allow_tf32") || c.text("float32_matmul_precision") != "highest")) return {};
+    if (f.tf32 || tf32_key(c).empty()) return {};
     return FindingText{fmt::format("{} has no tf32: the flag has no effect", f.on_cpu ? "a CPU" : c.device().name), {}};
 }
 Found two_ways(const Context& c, const Facts& f) {
@@ -217,10 +253,12 @@ const FindingRow<Facts> findings[] = {
     {"scaler-without-fp16", warning, {"grad_scaler", "autocast.dtype"}, scaler_without_fp16},
     {"no-master", warning, {"model_dtype"}, low_model},
     {"fsdp-low-reduce", warning, {"fsdp.reduce_dtype", "fsdp.param_dtype"}, low_reduce},
+    {"low-hook", warning, {"comm_hook"}, low_hook},
+    {"buffers-cast", warning, {"fsdp.buffer_dtype"}, low_buffers},
     {"bf16-emulated", warning, {"autocast.dtype", "fsdp.param_dtype", "model_dtype"}, bf16_emulated},
     {"torch-compile", warning, {"compile"}, compiled},
     {"two-ways", contradiction, {"apex", "fsdp"}, two_ways},
-    {"tf32-absent", inert, {"allow_tf32", "float32_matmul_precision"}, tf32_absent},
+    {"tf32-absent", inert, {"allow_tf32", "float32_matmul_precision", "fp32_precision"}, tf32_absent},
 };
 
 void set_fsdp(ImportContext& context, const Facts& facts) {
@@ -230,8 +268,10 @@ void set_fsdp(ImportContext& context, const Facts& facts) {
         context.infer("oplist", word_field(facts.on_cpu ? "torch-cpu" : "torch-cuda"), "from autocast");
     if (const char wire = context.dtype("fsdp.reduce_dtype"))
         context.set("reduce", letter(wire), "fsdp.reduce_dtype");
-    else
+    else if (const char format = reduction(context, facts); format == low)
         context.infer("reduce", letter(low), "from fsdp.param_dtype: reduce_dtype is not set");
+    else
+        context.infer("reduce", letter(format), "the format of the shards: reduce_dtype is not set");
     if (const char buffer = context.dtype("fsdp.buffer_dtype"))
         context.set("buffers", letter(buffer), "fsdp.buffer_dtype");
     else
@@ -262,8 +302,7 @@ void resolve(ImportContext& context) {
     }
     if (const char wire = dtype_letter(context.text("comm_hook")); wire != 0 && !found.fsdp)
         context.set("reduce", letter(wire), "comm_hook");
-    if (found.tf32 && context.resolved().word("compute") == "F")
-        context.set("compute", letter('T'), context.flag("allow_tf32") ? "allow_tf32" : "float32_matmul_precision");
+    if (found.tf32 && context.resolved().word("compute") == "F") context.set("compute", letter('T'), tf32_key(context));
 
     FieldValue scaler = no_scaler_field();
     if (found.has_scaler) {
@@ -319,7 +358,7 @@ void prepare(ImportContext& context) {
 extern const Framework framework{
     .name = "torch",
     .title = "PyTorch",
-    .newest = "2.9.1",
+    .newest = "2.15.0",
     .oldest = "2.0",
     .keys = rows,
     .dtype_keys = "model_dtype",

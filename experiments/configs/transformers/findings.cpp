@@ -36,7 +36,7 @@ Found both_eval(const Context& c, const Facts&) {
 }
 
 Found fp16_refused(const Context& c, const Facts& f) {
-    if (!wants(c, "fp16") || c.since("transformers", "4.57")) return {};
+    if (!wants(c, "fp16") || c.since("transformers", "4.42")) return {};
     const Kind kind = f.says_cpu ? Kind::cpu : c.device().kind;
     if (!c.since("transformers", "4.41")) {
         if (kind == Kind::cuda || kind == Kind::rocm || kind == Kind::npu) return {};
@@ -50,17 +50,25 @@ Found fp16_on_cpu(const Context& c, const Facts& f) {
     if (!f.fp16 || !f.on_cpu || fp16_refused(c, f)) return {};
     return FindingText{
         "on a CPU fp16 is accepted but does nothing: no autocast, no loss scaler, the run computes in fp32",
-        "bf16: true"};
+        "fp16: false with bf16: true with use_cpu: true"};
 }
 Found cpu_amp_fp16(const Context& c, const Facts& f) {
     if (c.since("transformers", "5") || !f.fp16 || c.text("half_precision_backend") != "cpu_amp") return {};
     return FindingText{"the backend cpu_amp has no fp16", "bf16: true"};
 }
 
+/// Returns settings without bf16 that this device supports.
+std::string without_bf16(const Context& c, const Facts& f) {
+    std::string settings = c.flag("bf16") ? "bf16: false" : "";
+    if (c.flag("bf16_full_eval"))
+        settings += settings.empty() ? "bf16_full_eval: false" : " with bf16_full_eval: false";
+    if (!f.bf16 || !c.device().fp16 || f.fp16) return settings;
+    return f.loaded == 'F' ? settings + " with fp16: true" : "fp16, with weights that are loaded in fp32";
+}
 Found bf16_refused(const Context& c, const Facts& f) {
     if (!wants(c, "bf16") || f.says_cpu) return {};
     if (c.device().kind == Kind::cpu) {
-        if (!c.since("transformers", "4.57")) return {};
+        if (!c.since("transformers", "4.52")) return {};
         return FindingText{
             fmt::format(
                 "{} requires a GPU for bf16 unless use_cpu is true: it raises \"Your setup doesn't support bf16/gpu\"",
@@ -68,7 +76,8 @@ Found bf16_refused(const Context& c, const Facts& f) {
             "use_cpu: true"};
     }
     if (c.device().torch_says_bf16) return {};
-    return FindingText{fmt::format("{} has no bf16: TrainingArguments raises an error", c.device().name), "fp16: true"};
+    return FindingText{fmt::format("{} has no bf16: TrainingArguments raises an error", c.device().name),
+                       without_bf16(c, f)};
 }
 Found bf16_emulated(const Context& c, const Facts& f) {
     if (!wants(c, "bf16") || f.says_cpu || c.device().bf16 || !c.device().torch_says_bf16) return {};
@@ -76,7 +85,7 @@ Found bf16_emulated(const Context& c, const Facts& f) {
         fmt::format("{} has no bf16 units; torch reports bf16 as supported because it counts emulation, so the "
                     "run uses bf16, slowly",
                     c.device().name),
-        "fp16: true"};
+        without_bf16(c, f)};
 }
 Found bf16_apex(const Context& c, const Facts& f) {
     if (c.since("transformers", "5") || !f.bf16 ||
@@ -135,6 +144,16 @@ Found full_eval(const Context& c, const Facts&) {
         "full evaluation in a low-precision format applies only outside training; during training the weights do not "
         "change their format",
         {}};
+}
+
+Found full_eval_buffers(const Context& c, const Facts&) {
+    const bool fp16 = c.flag("fp16_full_eval"), bf16 = c.flag("bf16_full_eval");
+    if (fp16 == bf16) return {};
+    return FindingText{
+        fmt::format("evaluation outside training casts the model with model.to({}), which also casts its buffers: the "
+                    "frequencies of rotary embeddings are rounded, and stay rounded afterwards",
+                    fp16 ? "float16" : "bfloat16"),
+        fmt::format("{}: false", fp16 ? "fp16_full_eval" : "bf16_full_eval"), fp16 ? 0u : 1u};
 }
 
 // Findings about the format of the weights after from_pretrained.
@@ -223,6 +242,7 @@ const FindingRow<Facts> finding_rows[] = {
     {"fp16-on-cpu", warning, {"fp16", "use_cpu"}, fp16_on_cpu},
     {"bf16-emulated", warning, {"bf16", "bf16_full_eval"}, bf16_emulated},
     {"fp16-backend-deprecated", warning, {"fp16_backend"}, old_backend},
+    {"full-eval-buffers", warning, {"fp16_full_eval", "bf16_full_eval"}, full_eval_buffers},
     {"no-master", warning, {"bf16", "fp16"}, no_master},
     {"fused-skip", warning, {"optim", "fp16"}, fused_skip},
     {"nan-filter", warning, {"logging_nan_inf_filter"}, nan_filter},

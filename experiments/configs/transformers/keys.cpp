@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keys of TrainingArguments that affect numerical results, and how they fill in the "auto" values of a DeepSpeed
-// section. Sources: transformers/training_args.py and integrations/deepspeed.py of 4.41.2 to 5.14.1.
+// section. Sources: transformers/training_args.py and integrations/deepspeed.py of 4.38.0 to 5.24.0.
 #include "core/error.hpp"
 #include "experiments/configs/frameworks.hpp"
 #include "experiments/configs/transformers/transformers.hpp"
@@ -39,11 +39,16 @@ const KeyRow key_rows[] = {
     {.path = "tf32", .type = flag, .defaults = {{"", "unset"}}, .sets = "compute"},
     {.path = "optim",
      .type = text,
-     .defaults = {{"", "adamw_torch"}, {"4.57", "adamw_torch_fused"}},
+     .defaults = {{"", "adamw_torch"}, {"4.54", "adamw_torch_fused"}},
      .sets = "opt_kernel opt_state"},
     {.path = "adafactor", .type = flag, .defaults = {{"", "false"}}, .until = "5", .sets = "opt_kernel"},
     {.path = "max_grad_norm", .type = number, .defaults = {{"", "1.0"}}, .sets = "clip"},
     {.path = "gradient_accumulation_steps", .type = count, .defaults = {{"", "1"}}, .sets = "accum"},
+    {.path = "activation_checkpointing",
+     .type = flag,
+     .since = "5.23",
+     .sets = "ckpt",
+     .summary = "the new name of gradient_checkpointing"},
     {.path = "gradient_checkpointing", .type = flag, .defaults = {{"", "false"}}, .sets = "ckpt"},
     {.path = "torch_compile", .type = flag, .defaults = {{"", "false"}}, .sets = "compute"},
     {.path = "torch_compile_backend", .type = text},

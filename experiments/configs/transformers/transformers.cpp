@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Importer of TrainingArguments of Transformers. It covers autocast, the loss scaler, and the settings that
 // Transformers passes on to DeepSpeed and FSDP. Sources: training_args.py (__post_init__, _validate_args) and
-// trainer.py of 4.41.2 to 5.14.1.
+// trainer.py of 4.38.0 to 5.24.0.
 #include "experiments/configs/transformers/transformers.hpp"
 #include "experiments/configs/accelerate/fsdp.hpp"
 #include "experiments/configs/apex/apex.hpp"
@@ -30,7 +30,7 @@ int fsdp_version(const ImportContext& context) {
     for (std::string_view key : {"fsdp_config.version", "fsdp_config.fsdp_version"}) {
         if (context.value(key)) return context.number(key).value_or(1) == 2 ? 2 : 1;
     }
-    return context.since("transformers", "5.14") ? 2 : 1;
+    return context.since("transformers", "5.10.1") ? 2 : 1;
 }
 
 std::string optimizer_of(const ImportContext& context) {
@@ -68,7 +68,8 @@ Facts facts(const ImportContext& context) {
     facts.autocast = facts.on_cpu && low == 'H' ? 'F' : low;  // Accelerate has no fp16 autocast on a CPU
     // The format of the loaded weights does not matter with DeepSpeed or FSDP. DeepSpeed casts the model, and
     // Accelerate widens the shards of FSDP to fp32.
-    const bool keeps_loaded = context.since("transformers", "5") && !facts.deepspeed && !facts.fsdp;
+    facts.loads_stored = context.since("transformers", "5");
+    const bool keeps_loaded = facts.loads_stored && !facts.deepspeed && !facts.fsdp;
     facts.loaded = keeps_loaded ? letter_of(context.checkpoint_dtype()) : 'F';
     return facts;
 }
@@ -137,8 +138,10 @@ void resolve(ImportContext& context) {
     const Facts found = facts(context);
     report_findings(context, found);
     if (found.fsdp && found.autocast != 'F') {
-        set_accelerate_fsdp(context, found.autocast, found.fsdp_version, switch_of(found));
-        report_accelerate_fsdp(context, found.autocast, found.fsdp_version, switch_of(found));
+        const AccelerateFsdp fsdp{
+            .low = found.autocast, .version = found.fsdp_version, .loaded = found.loads_stored ? '\0' : 'F'};
+        set_accelerate_fsdp(context, fsdp, switch_of(found));
+        report_accelerate_fsdp(context, fsdp, switch_of(found));
     } else if (found.apex) {
         set_apex(context);
     } else {
@@ -151,7 +154,9 @@ void resolve(ImportContext& context) {
     set_tf32(context, found);
     set_update(context, found);
     set_evaluation(context);
-    context.set("ckpt", {.value = context.flag("gradient_checkpointing"), .parts = {}}, "gradient_checkpointing");
+    const std::string_view checkpointing =
+        context.has("activation_checkpointing") ? "activation_checkpointing" : "gradient_checkpointing";
+    context.set("ckpt", {.value = context.flag(checkpointing), .parts = {}}, checkpointing);
     context.infer("fp8", word_field("none"), "TrainingArguments has no fp8");
     if (const files::ConfigValue* section = context.value("deepspeed"); found.deepspeed && section && section->is_map())
         context.delegate(deepspeed::framework, "deepspeed");
@@ -184,7 +189,7 @@ int recognises(const files::ConfigValue& root) {
 
 extern const Framework framework{.name = "transformers",
                                  .title = "Transformers",
-                                 .newest = "5.14.1",
+                                 .newest = "5.24.0",
                                  .oldest = "4.38",
                                  .keys = transformers::keys(),
                                  .file_keys = {{"deepspeed", "deepspeed"}},

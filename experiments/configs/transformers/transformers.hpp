@@ -21,8 +21,9 @@ struct Facts {
     bool fused = false;     ///< the optimiser is a fused kernel
     bool deepspeed = false, fsdp = false;
     int fsdp_version = 1;
-    char autocast = 'F';  ///< format of autocast: H, B, or F if autocast is off
-    char loaded = 'F';    ///< format of the weights after from_pretrained
+    char autocast = 'F';        ///< format of autocast: H, B, or F if autocast is off
+    bool loads_stored = false;  ///< from_pretrained loads the weights as they are stored
+    char loaded = 'F';          ///< format of the weights after from_pretrained
     std::string optimizer;
 };
 

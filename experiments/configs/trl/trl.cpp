@@ -320,8 +320,8 @@ int recognises(const files::ConfigValue& root) {
     if (root.entry("model_name_or_path") == nullptr) return 0;
     for (const std::string_view foreign :
          {"stage", "finetuning_type", "template", "cutoff_len", "dataset_dir", "lora_target", "quantization_bit",
-          "ds_cfg", "base_model", "block_size", "dataset_config_name", "validation_split_percentage", "train_file",
-          "overwrite_cache", "distributed_type"}) {
+          "ds_cfg", "base_model", "use_slow_tokenizer", "block_size", "dataset_config_name",
+          "validation_split_percentage", "train_file", "overwrite_cache", "distributed_type"}) {
         if (root.entry(foreign) != nullptr) return 0;
     }
     const auto own =

@@ -3,15 +3,13 @@
 // (section actor_rollout_ref), a config of verl's SFT trainer (section engine), or a file of the engine alone. Sources:
 // verl/workers/fsdp_workers.py, workers/actor/dp_actor.py, workers/engine/fsdp/transformer_impl.py,
 // workers/config/engine.py, trainer/config of 0.5.0 to 0.9.1.
-#include "experiments/configs/finding_row.hpp"
+#include "core/text/nearest_name.hpp"
 #include "experiments/configs/frameworks.hpp"
 #include "experiments/configs/hydra/hydra.hpp"
 #include "experiments/configs/policy_text/scaler_field.hpp"
 #include "experiments/configs/policy_text/storage_recipe.hpp"
 
 #include <fmt/format.h>
-
-#include <algorithm>
 
 namespace macheps::configs::verl {
 
@@ -55,6 +53,13 @@ const KeyRow rows[] = {
      .summary = "fsdp, fsdp2, or an engine that is not imported"},
     {.path = "actor_rollout_ref.actor.grad_clip", .type = number, .defaults = {{"", "1.0"}}, .sets = "clip"},
     {.path = "optim.clip_grad", .type = number, .defaults = {{"", "1.0"}}, .sets = "clip"},
+    {.path = "actor_rollout_ref.actor.optim.optimizer",
+     .type = text,
+     .defaults = {{"", "AdamW"}},
+     .since = "0.7",
+     .sets = "opt_state",
+     .summary = "name of a class"},
+    {.path = "optim.optimizer", .type = text, .defaults = {{"", "AdamW"}}, .since = "0.7", .sets = "opt_state"},
     {.path = "actor_rollout_ref.rollout.dtype",
      .type = text,
      .defaults = {{"", "bfloat16"}},
@@ -77,14 +82,19 @@ const KeyRow rows[] = {
 /// A place of the engine's keys, and the places of the keys that belong to it.
 struct EnginePlace {
     std::string_view section;  ///< path of the section; empty for the root
-    std::string_view strategy, clip, checkpointing, lora_rank;
+    std::string_view strategy, clip, optimizer, checkpointing, lora_rank;
 };
-constexpr EnginePlace actor{
-    "actor_rollout_ref.actor.fsdp_config", "actor_rollout_ref.actor.strategy", "actor_rollout_ref.actor.grad_clip",
-    "actor_rollout_ref.model.enable_gradient_checkpointing", "actor_rollout_ref.model.lora_rank"};
-constexpr EnginePlace sft{"engine", "engine.strategy", "optim.clip_grad", "model.enable_gradient_checkpointing",
-                          "model.lora_rank"};
-constexpr EnginePlace file{"", "strategy", "optim.clip_grad", "model.enable_gradient_checkpointing", "model.lora_rank"};
+constexpr EnginePlace actor{"actor_rollout_ref.actor.fsdp_config",
+                            "actor_rollout_ref.actor.strategy",
+                            "actor_rollout_ref.actor.grad_clip",
+                            "actor_rollout_ref.actor.optim.optimizer",
+                            "actor_rollout_ref.model.enable_gradient_checkpointing",
+                            "actor_rollout_ref.model.lora_rank"};
+constexpr EnginePlace sft{
+    "engine",         "engine.strategy", "optim.clip_grad", "optim.optimizer", "model.enable_gradient_checkpointing",
+    "model.lora_rank"};
+constexpr EnginePlace file{
+    "", "strategy", "optim.clip_grad", "optim.optimizer", "model.enable_gradient_checkpointing", "model.lora_rank"};
 
 const EnginePlace& place_in(const files::ConfigValue& root) {
     if (root.entry("actor_rollout_ref") != nullptr) return actor;
@@ -105,10 +115,10 @@ struct Facts {
     EnginePlace place;
     std::string model_key, dtype_key, param_key, reduce_key, buffer_key;  ///< paths of the engine's keys
     std::string strategy;
-    int version = 1;           ///< version of FSDP
-    bool by_worker = false;    ///< the worker of the actor trains, which 0.8 removed; otherwise the engine trains
-    bool reads_dtype = false;  ///< the key `dtype` decides formats: the worker reads it from 0.6.1 on
-    bool follows = false;      ///< autocast has the format of the parameters: the engine from 0.8 on
+    int version = 1;                ///< version of FSDP
+    bool by_worker = false;         ///< the worker of the actor trains, which 0.8 removed; otherwise the engine trains
+    bool reads_dtype = false;       ///< the key `dtype` decides formats: the worker reads it from 0.6.1 on
+    bool autocast_follows = false;  ///< autocast has the format of the parameters: the engine from 0.8 on
     char model = 'F', param = 'B', reduce = 'F', buffer = 'F';
     char autocast = 'B';  ///< format of autocast around the forward pass; F if there is none
     bool has_scaler = false;
@@ -132,7 +142,7 @@ void set_formats(const ImportContext& context, Facts& facts) {
     facts.param = has_policy ? precision_of(context, facts.param_key, 'B') : dtype;
     facts.reduce = precision_of(context, facts.reduce_key, 'F');
     facts.buffer = precision_of(context, facts.buffer_key, 'F');
-    facts.autocast = facts.follows ? facts.param : dtype;
+    facts.autocast = facts.autocast_follows ? facts.param : dtype;
     facts.has_scaler = facts.autocast == 'H';
 }
 
@@ -147,8 +157,8 @@ Facts facts_of(const ImportContext& context) {
     facts.buffer_key = at + "mixed_precision.buffer_dtype";
     facts.strategy = context.text(facts.place.strategy);
     facts.version = facts.strategy == "fsdp2" ? 2 : 1;
-    facts.follows = context.since("0.8");
-    facts.by_worker = !facts.follows && facts.place.section != sft.section &&
+    facts.autocast_follows = context.since("0.8");
+    facts.by_worker = !facts.autocast_follows && facts.place.section != sft.section &&
                       context.text("trainer.use_legacy_worker_impl") != "disable";
     facts.reads_dtype = facts.by_worker && context.since("0.6.1");
     set_formats(context, facts);
@@ -190,10 +200,11 @@ void report_param_ignored(Context& context, const Facts& facts) {
 void report_dtype_unread(Context& context, const Facts& facts) {
     if (!context.has(facts.dtype_key) || facts.reads_dtype) return;
     if (precision(context.text(facts.dtype_key)) == facts.param) return;
-    context.report(warning, "dtype-unread", {facts.dtype_key, facts.param_key},
-                   fmt::format("the FSDP engine of {} does not read `dtype`: parameters and autocast are {}",
-                               title(context), format_word(facts.param)),
-                   facts.follows ? "mixed_precision.param_dtype" : "verl 0.8, and mixed_precision.param_dtype");
+    context.report(
+        warning, "dtype-unread", {facts.dtype_key, facts.param_key},
+        fmt::format("the FSDP engine of {} does not read `dtype`: parameters and autocast are {}", title(context),
+                    format_word(facts.param)),
+        facts.autocast_follows ? "mixed_precision.param_dtype" : "verl 0.8, and mixed_precision.param_dtype");
 }
 
 void report_storage(Context& context, const Facts& facts) {
@@ -286,6 +297,8 @@ void set_update(ImportContext& context, const Facts& facts) {
     context.set("clip",
                 clip_field(facts.version == 1 ? "fsdp1" : "torch", context.number(facts.place.clip).value_or(1)),
                 facts.place.clip);
+    if (lowered(context.text(facts.place.optimizer)).find("8bit") != std::string::npos)
+        context.set("opt_state", word_field("int8"), facts.place.optimizer);
     context.infer("opt_kernel", word_field("single"), "torch.optim.AdamW without `fused`");
     context.set("ckpt", {.value = context.flag(facts.place.checkpointing), .parts = {}}, facts.place.checkpointing);
     const bool has_adapter = context.number(facts.place.lora_rank).value_or(0) > 0;

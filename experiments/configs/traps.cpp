@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/configs/traps.hpp"
+#include "experiments/configs/policy_text/storage_recipe.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace macheps::configs {
+
+namespace {
+
+/// Returns the letter of a field whose format is fp16 (H) or bf16 (B), or 0 for any other value.
+char low_format(const ImportContext& context, std::string_view field) {
+    const std::string_view word = context.resolved().word(field);
+    return word == "H" || word == "B" ? word.front() : '\0';
+}
+
+using Found = std::optional<std::string>;
+
+Found low_reduce(const ImportContext& context) {
+    const char format = low_format(context, "reduce");
+    if (format == 0) return {};
+    return fmt::format("if several ranks train, their gradients are summed in {}, although fp32 is usually recommended",
+                       format_word(format));
+}
+
+Found low_buffers(const ImportContext& context) {
+    const char format = low_format(context, "buffers");
+    if (format == 0) return {};
+    return fmt::format(
+        "buffers are {}: the frequencies of rotary embeddings are rounded, and the angles of distant "
+        "positions are wrong",
+        format_word(format));
+}
+
+Found low_masters(const ImportContext& context) {
+    const char format = low_format(context, "master");
+    if (format == 0) return {};
+    return fmt::format("the master weights are {}: an update below half an ulp of its weight is lost",
+                       format_word(format));
+}
+
+/// Weights of a frozen base are not updated, so they need no master weights.
+Found no_master(const ImportContext& context) {
+    const char format = low_format(context, "store");
+    const std::string_view adapter = context.resolved().word("adapter");
+    const bool is_frozen = !adapter.empty() && adapter != "none";
+    if (format == 0 || is_frozen || context.resolved().word("master") != "none") return {};
+    return fmt::format("the optimiser updates {} weights, and without fp32 master weights small updates are lost",
+                       format_word(format));
+}
+
+/// The scaler of FSDP 1 accepts fp16 gradients. On a CPU, GradScaler also accepts bf16 gradients.
+Found low_gradients(const ImportContext& context) {
+    const char format = low_format(context, "grad");
+    if (format == 0 || context.resolved().word("scaler") != "torch") return {};
+    const bool is_on_cpu = context.resolved().word("oplist") == "torch-cpu";
+    if (format == 'B' && is_on_cpu) return {};
+    return format == 'H' ? "GradScaler refuses fp16 gradients: \"Attempting to unscale FP16 gradients\""
+                         : "GradScaler cannot unscale bf16 gradients on CUDA: \"not implemented for 'BFloat16'\"";
+}
+
+struct TrapRow {
+    std::string_view rule;
+    FindingCode code;
+    Found (*said)(const ImportContext&);
+    std::initializer_list<std::string_view> own_rules;     ///< rules of importers that report the trap
+    std::initializer_list<std::string_view> without_it{};  ///< frameworks that do not have the trap
+};
+
+const TrapRow traps[] = {
+    {"low-gradients-under-scaler",
+     FindingCode::error,
+     low_gradients,
+     {"unscale-low-gradients", "fp16-gradients", "bf16-gradients", "low-weights-under-scaler"}},
+    {"low-masters", FindingCode::warning, low_masters, {"low-masters"}},
+    {"no-master",
+     FindingCode::warning,
+     no_master,
+     {"no-master", "no-masters", "fsdp-no-master", "low-weights-under-scaler", "unscale-low-gradients"}},
+    // Megatron's module of rotary embeddings keeps its frequencies outside the buffers of the model.
+    {"low-buffers", FindingCode::warning, low_buffers, {"buffers-cast"}, {"megatron"}},
+    {"low-reduce", FindingCode::note, low_reduce, {"fsdp-low-reduce", "low-hook"}},
+};
+
+bool contains(std::initializer_list<std::string_view> words, std::string_view word) {
+    return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+bool is_reported(const ImportContext& context, const TrapRow& trap) {
+    return std::any_of(context.findings().begin(), context.findings().end(), [&](const Finding& finding) {
+        return contains(trap.own_rules, std::string_view(finding.rule).substr(finding.rule.find('/') + 1));
+    });
+}
+
+}  // namespace
+
+void report_traps(ImportContext& context) {
+    // A run that trains nothing has none of the traps. The key is one of Transformers' and LLaMA-Factory's arguments.
+    if (!context.maybe_flag("do_train").value_or(true)) return;
+    for (const TrapRow& trap : traps) {
+        if (contains(trap.without_it, context.framework().name) || is_reported(context, trap)) continue;
+        if (Found message = trap.said(context)) context.report(trap.code, trap.rule, {}, std::move(*message));
+    }
+}
+
+}  // namespace macheps::configs
