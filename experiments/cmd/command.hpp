@@ -80,6 +80,9 @@ extern const VerbRow verb;
 namespace version {
 extern const VerbRow verb;
 }
+namespace why {
+extern const VerbRow verb;
+}
 
 /// The verbs of this program, in the order of --help. Each program defines its own list: `macheps` in verbs.cpp,
 /// `macheps_train` in verbs_train.cpp.

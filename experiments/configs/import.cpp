@@ -44,18 +44,23 @@ void require_name(std::string_view name, const std::vector<std::string_view>& na
                          : fmt::format("did you mean '{}'? use one of {}", nearest, fmt::join(names, ", ")));
 }
 
+/// Returns the names of frameworks, and of packages whose releases have known faults.
+std::vector<std::string_view> names_of_packages() {
+    std::vector<std::string_view> names = names_of_rows(frameworks());
+    for (const FaultRow* row : fault_rows()) {
+        if (std::find(names.begin(), names.end(), row->package) == names.end()) names.push_back(row->package);
+    }
+    return names;
+}
+
 void check_options(const ImportOptions& options) {
     const std::vector<std::string_view> known = names_of_rows(frameworks());
     if (!options.framework.empty()) require_name(options.framework, known, "framework", "framework");
     require_name(options.device, names_of_rows(device_profiles()), "device profile", "device_profile");
     require_name(options.checkpoint_dtype, {"fp32", "fp16", "bf16"}, "dtype of a checkpoint", "checkpoint_dtype");
-    std::vector<std::string_view> packages = known;
-    for (const FaultRow* row : fault_rows()) {
-        if (std::find(packages.begin(), packages.end(), row->package) == packages.end())
-            packages.push_back(row->package);
-    }
+    const std::vector<std::string_view> packages = names_of_packages();
     for (const auto& [name, version] : options.versions) {
-        if (!name.empty()) require_name(name, packages, "framework", "framework_version");
+        if (!name.empty()) require_name(name, packages, "known framework or package", "framework_version");
     }
     std::vector<std::string_view> faults;
     for (const FaultRow* row : fault_rows()) faults.push_back(row->id);

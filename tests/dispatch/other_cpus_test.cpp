@@ -55,6 +55,7 @@ constexpr Use uses[] = {
     {"reveal", "macheps reveal"},
     {"testfloat", "macheps testfloat bf16_add --generate | head -200"},
     {"verify", "macheps verify --replay traces"},
+    {"why", "macheps why the loss does not decrease"},
     {"version", "macheps version | grep -v '^device'"},
     {"help", "macheps help gemm"},
     {"completion", "macheps completion bash"},

@@ -295,6 +295,7 @@ constexpr Printed printed[] = {
     {"machine show sm90.wgmma.fp8", ""},
     {"convert --to fp16", ""},
     {"testfloat f16_add --generate --count 20", ""},
+    {"why loss is nan", ""},
     {"reveal -k 8", ""},
     {"reveal -k 4 -f fp16 --emit-operands operands.npy", "operands.npy"},
     {"gemm -k 16 -m 2 -n 2 -q", ""},

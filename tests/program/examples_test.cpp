@@ -135,6 +135,7 @@ void write_files() {
     std::string text;
     for (int i = 0; i < 4000; ++i) text += "the quick brown fox "[i % 20];
     write("corpus.txt", text);
+    write("train.log", "step 7\nRuntimeError: FlashAttention only support fp16 and bf16 data type\n");
     write("x.f32", std::string(64, '\0')), write("codes.u8", std::string(16, '\x38')),
         write("x.f64", std::string(64, '\0'));
     std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 128), }";

@@ -7,10 +7,12 @@
 #include "experiments/configs/frameworks.hpp"
 #include "experiments/configs/policy_text/scaler_field.hpp"
 #include "experiments/configs/policy_text/storage_recipe.hpp"
+#include "experiments/configs/transformers/transformers.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace macheps::configs::axolotl {
 
@@ -252,8 +254,17 @@ void fill_auto(ImportContext& context, std::string_view path, std::string_view t
     }
 }
 
+/// Sets gradient_accumulation_steps from batch_size if the key is missing, as Axolotl does.
+void derive_micro_batches(ImportContext& context) {
+    const double batch = context.number("batch_size").value_or(0),
+                 micro = context.number("micro_batch_size").value_or(0);
+    if (context.has("gradient_accumulation_steps") || !(micro >= 1) || !(batch >= micro)) return;
+    context.root().set("gradient_accumulation_steps", files::yaml_scalar(fmt::format("{}", std::floor(batch / micro)),
+                                                                         context.place_of("batch_size")));
+}
+
 /// Reads the file that `deepspeed` names, and fills in its "auto" values.
-void prepare(ImportContext& context) {
+void read_deepspeed_file(ImportContext& context) {
     const files::ConfigValue::Entry* entry = context.root().entry("deepspeed");
     if (entry == nullptr || !entry->value.is_text() || entry->value.written.empty()) return;
     std::optional<files::ConfigValue> file = context.read_file("deepspeed", entry->value.place, entry->value.written);
@@ -266,6 +277,12 @@ void prepare(ImportContext& context) {
     fill_auto(context, "gradient_accumulation_steps",
               context.has("gradient_accumulation_steps") ? context.text("gradient_accumulation_steps") : "1",
               files::ConfigValue::Kind::number);
+}
+
+void prepare(ImportContext& context) {
+    derive_micro_batches(context);
+    read_deepspeed_file(context);
+    transformers::fill_micro_batches(context);
 }
 
 int recognises(const files::ConfigValue& root) {

@@ -95,7 +95,7 @@ const FaultRow rows[] = {
      .remedy = "\"zero_optimization\": {\"stage\": 1}, or deepspeed 0.18.2",
      .cure = "zero_optimization.stage=1",
      .sentence = "without ZeRO, DeepSpeed {v} does not multiply the loss by the scale but divides the gradients by it: "
-                 "at the initial scale 2^16 they are 65536 times too small",
+                 "they are too small by the loss scale (2^16 by default)",
      .signature = "a gradient norm of about 1e-5 while the scale falls, or a loss that is flat from the first step",
      .evidence = FaultEvidence::run,
      .seen = "the weight moves by 3.8e-6 in 0.18.3 to 0.19.8, and by 0.25 up to 0.18.2",
@@ -145,8 +145,8 @@ const FaultRow rows[] = {
          "by the number of micro-batches",
      .consequence = "the step uses one micro-batch, at a fraction of its size; the loss looks like that of a smaller "
                     "batch",
-     .remedy = "deepspeed 0.18.3, \"zero_optimization\": {\"stage\": 1}, or \"gradient_accumulation_steps\": 1",
-     .cure = "zero_optimization.stage=1",
+     .remedy = "deepspeed 0.18.4, \"gradient_accumulation_steps\": 1, or the optimiser on the CPU",
+     .cure = "gradient_accumulation_steps=1",
      .sentence =
          "with ZeRO 2 and gradient accumulation, DeepSpeed {v} keeps only the gradient of the last micro-batch, "
          "and divides it by the number of micro-batches",
@@ -167,10 +167,9 @@ const FaultRow rows[] = {
      .asks = asks_for_unfused,
      .computes = "the unfused wrapper of fp16 is used with its initial scale 65536, and divides the gradients by it",
      .consequence = "nothing is learnt",
-     .remedy = "deepspeed 0.18.6, or \"zero_optimization\": {\"stage\": 1}",
+     .remedy = "deepspeed 0.18.6, or \"zero_optimization\": {\"stage\": 1} without grad_accum_dtype",
      .cure = "zero_optimization.stage=1",
-     .sentence = "with bf16, without ZeRO and with an optimiser that is not fused, DeepSpeed {v} divides gradients by "
-                 "65536",
+     .sentence = "without ZeRO and with this optimiser, DeepSpeed {v} divides bf16 gradients by 65536",
      .signature = "a gradient norm 65536 times smaller than expected",
      .evidence = FaultEvidence::run,
      .seen = "the weight moves by 3.8e-6 in 0.18.3 to 0.18.5, and by 0.25 in 0.18.6",
@@ -188,11 +187,10 @@ const FaultRow rows[] = {
      .asks = asks_for_unfused,
      .computes = "gradients are not set to zero between steps, so they add up over the run",
      .consequence = "the effective learning rate grows with every step until training diverges",
-     .remedy = "deepspeed 0.18.6, or \"zero_optimization\": {\"stage\": 1}",
+     .remedy = "deepspeed 0.18.6, or \"zero_optimization\": {\"stage\": 1} without grad_accum_dtype",
      .cure = "zero_optimization.stage=1",
-     .sentence =
-         "with bf16, without ZeRO and with an optimiser that is not fused, DeepSpeed {v} never sets gradients to "
-         "zero: they add up over all steps",
+     .sentence = "without ZeRO and with this optimiser, DeepSpeed {v} never sets bf16 gradients to zero: "
+                 "they add up over all steps",
      .signature = "a gradient norm that grows linearly from the first step",
      .evidence = FaultEvidence::run,
      .seen = "two steps move the weight by 0.25 and then 0.5 in 0.17.6, and by 3.8e-6 and then 7.6e-6 in 0.18.3 and "
@@ -217,7 +215,7 @@ const FaultRow rows[] = {
          "and sums in bf16. From 0.18.3 on, optimisers that are not fused also divide gradients by 65536",
      .consequence = "the memory of ZeRO 0 and sums in bf16; from 0.18.3 on, nothing is learnt if the optimiser is not "
                     "fused",
-     .remedy = "deepspeed 0.18.5, or ZeRO 1 without grad_accum_dtype",
+     .remedy = "deepspeed 0.18.5 with ZeRO 1, or ZeRO 1 without grad_accum_dtype",
      .cure = "zero_optimization.stage=1 data_types.grad_accum_dtype=bf16",
      .sentence = "with bf16 and grad_accum_dtype fp32, DeepSpeed {v} uses the wrapper of fp16 without ZeRO: gradients "
                  "are summed in bf16, and from 0.18.3 on an optimiser that is not fused divides them by 65536",
@@ -435,7 +433,7 @@ const FaultRow rows[] = {
          },
      .computes = "a GradScaler is used for bf16 too, and a tied parameter is reduced more than once",
      .consequence = "the gradient norm is multiplied by the scale, and gradients of tied weights are wrong",
-     .remedy = "deepspeed 0.17.6",
+     .remedy = "deepspeed 0.18.6",
      .sentence = "with torch_autocast in bf16 and ZeRO, DeepSpeed {v} scales the loss, and sums gradients of tied "
                  "weights more than once",
      .evidence = FaultEvidence::read,
@@ -534,8 +532,7 @@ const FaultRow rows[] = {
      .question = "more than one rank trains",
      .computes = "the overflow flag is not combined over ranks, so each rank skips steps on its own",
      .consequence = "weights and loss scales of the ranks differ",
-     .remedy = "deepspeed 0.18.0, or \"zero_optimization\": {\"stage\": 2}",
-     .cure = "zero_optimization.stage=2",
+     .remedy = "deepspeed 0.18.4",
      .sentence = "with fp16 and ZeRO 1, DeepSpeed {v} lets each rank skip steps on its own: weights and loss scales "
                  "drift apart",
      .evidence = FaultEvidence::read,

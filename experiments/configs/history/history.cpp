@@ -44,10 +44,12 @@ std::string_view open_condition(const ImportContext& context, const FaultRow& ro
     return row.asks == nullptr ? row.question : row.asks(context);
 }
 
+/// Returns whether a finding reports the fault, such as a finding of an importer to which a part was delegated.
 bool is_reported(const ImportContext& context, const FaultRow& row) {
     const std::vector<Finding>& findings = context.findings();
-    return std::any_of(findings.begin(), findings.end(),
-                       [&](const Finding& one) { return history::is_one_of(one.rule, row.finding); });
+    return std::any_of(findings.begin(), findings.end(), [&](const Finding& one) {
+        return one.fault == row.id || history::is_one_of(one.rule, row.finding);
+    });
 }
 
 void report_fault(ImportContext& context, const FaultRow& row, const FrameworkVersion& version) {

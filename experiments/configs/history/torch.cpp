@@ -26,7 +26,10 @@ bool scales_fused_adamw(const Context& c) {
     return is_fused && c.resolved().word("scaler").starts_with("torch");
 }
 
+/// Returns whether gradients in bf16 are clipped by torch. A framework that shares the root of the config with another
+/// one may still change the fields, so only the other one answers.
 bool clips_bf16_gradients(const Context& c) {
+    if (c.root_is_shared()) return false;
     const ResolvedField* clip = c.resolved().find("clip");
     if (clip == nullptr || c.resolved().word("clip") != "torch" || c.resolved().word("grad") != "B") return false;
     for (const auto& [name, value] : clip->value.parts) {
@@ -154,7 +157,7 @@ const FaultRow rows[] = {
      .code = FindingCode::note,
      .trigger = "clip_grad_norm_ on bf16 gradients",
      .keys = {"max_norm", "model_dtype"},
-     .importers = "torch transformers axolotl llamafactory",
+     .importers = "torch transformers axolotl llamafactory trl torchtune lightning",
      .holds = clips_bf16_gradients,
      .computes = "the norm of bf16 gradients is computed in bf16, with 8 bits of significand",
      .consequence = "the logged norm has steps of 1/128 of its power of two",

@@ -29,6 +29,10 @@ bool trains_from_config(const Context& c) {
     return !c.has("model_name_or_path") && (c.has("config_name") || c.has("model_type"));
 }
 
+/// Returns whether micro-batches are summed by a Trainer that the user wrote or chose. A framework that shares the root
+/// of the config brings its own trainers and trains only causal language models.
+bool has_own_trainer_and_accumulates(const Context& c) { return accumulates(c) && !c.root_is_shared(); }
+
 constexpr std::string_view gas = "gradient_accumulation_steps";
 
 const FaultRow rows[] = {
@@ -62,8 +66,7 @@ const FaultRow rows[] = {
      .code = FindingCode::warning,
      .trigger = "gradient accumulation, a Trainer with its own compute_loss, a model that takes **kwargs",
      .keys = {gas},
-     .importers = "transformers axolotl",
-     .holds = accumulates,
+     .holds = has_own_trainer_and_accumulates,
      .question = "the Trainer has its own compute_loss and the model takes **kwargs (Llama, Qwen)",
      .computes = "the Trainer assumes that the loss was divided by num_items_in_batch",
      .consequence = "gradients are too large by the number of micro-batches",
@@ -107,8 +110,7 @@ const FaultRow rows[] = {
      .code = FindingCode::warning,
      .trigger = "gradient accumulation, a model that takes **kwargs and ignores num_items_in_batch",
      .keys = {gas},
-     .importers = "transformers axolotl",
-     .holds = accumulates,
+     .holds = has_own_trainer_and_accumulates,
      .question = "the model takes **kwargs and ignores num_items_in_batch (T5)",
      .computes = "each micro-batch has a mean loss, and the losses are not divided by their number",
      .consequence = "gradients and the logged loss are too large by the number of micro-batches",
@@ -171,7 +173,7 @@ const FaultRow rows[] = {
     {.id = "tf-average-tokens-default",
      .package = "transformers",
      .first_bad = "4.46.2",
-     .first_good = "4.56.0",
+     .first_good = "4.54.0",
      .code = FindingCode::note,
      .trigger = "several ranks, average_tokens_across_devices not set",
      .keys = {"average_tokens_across_devices"},
@@ -184,8 +186,8 @@ const FaultRow rows[] = {
      .sentence = "average_tokens_across_devices is off by default in Transformers {v}: tokens of ranks with few labels "
                  "have more weight",
      .evidence = FaultEvidence::run,
-     .seen = "the default is False in 4.46.3 to 4.53.3, and True in 4.57.6; 4.56.0 was read",
-     .source = "training_args.py 4.46.2:1533, 4.56.0",
+     .seen = "the default is False in 4.46.3 to 4.53.3 and True in 4.57.6; read: False in 4.53.3, True in 4.54.0",
+     .source = "training_args.py 4.46.2:1533, 4.54.0:1559",
      .sample = "per_device_train_batch_size: 4\nbf16: true\n"},
     {.id = "tf-loads-stored-dtype",
      .package = "transformers",
@@ -195,7 +197,7 @@ const FaultRow rows[] = {
      .code = FindingCode::warning,
      .trigger = "from_pretrained without dtype, a bf16 or fp16 checkpoint",
      .keys = {"bf16", "fp16"},
-     .holds = [](const Context& c) { return facts(c).loaded != 'F'; },
+     .holds = [](const Context& c) { return !c.root_is_shared() && facts(c).loaded != 'F'; },
      .computes = "weights are loaded in the dtype of the checkpoint; 4.x loads them in fp32",
      .consequence = "no fp32 master weights with bf16: true, and a ValueError with fp16: true",
      .remedy = "dtype=torch.float32 in from_pretrained",
@@ -236,7 +238,7 @@ const FaultRow rows[] = {
      .holds =
          [](const Context& c) {
              const Facts f = facts(c);
-             return f.autocast == 'F' && (f.loaded != 'F' || asks_for_low_weights(c));
+             return !c.root_is_shared() && f.autocast == 'F' && (f.loaded != 'F' || asks_for_low_weights(c));
          },
      .computes = "logits have the dtype of the model; before, they were fp32. The loss is still computed in fp32",
      .consequence = "own losses, log-probabilities and ties of argmax change",
@@ -244,8 +246,8 @@ const FaultRow rows[] = {
      .cure = "bf16=true",
      .sentence = "the logits of a low-precision model have its format in Transformers {v}; before 4.46 they were fp32",
      .evidence = FaultEvidence::run,
-     .seen = "fp32 in 4.41.2 and 4.45.2, bf16 in 4.46.3 to 4.57.6",
-     .source = "models/llama/modeling_llama.py 4.44.2 (logits.float()), 4.46.1",
+     .seen = "fp32 in 4.41.2 and 4.45.2, bf16 in 4.46.3 to 4.57.6; 4.45.2 and 4.46.0 were read",
+     .source = "models/llama/modeling_llama.py 4.45.2:1214 (.float()), 4.46.0",
      .sample = "per_device_train_batch_size: 4\ntorch_dtype: bfloat16\n"},
     {.id = "tf-optim-fused-default",
      .package = "transformers",

@@ -130,6 +130,13 @@ std::string argument_for(const ImportContext& context, const SharedArgument& one
     return context.text(one.argument);
 }
 
+void fill_micro_batches(ImportContext& context) {
+    constexpr std::string_view key = "gradient_accumulation_steps";
+    files::ConfigValue* section = context.root().find("deepspeed");
+    if (section == nullptr || !section->is_map() || section->entry(key) != nullptr || !context.has(key)) return;
+    section->set(key, files::ConfigValue(*context.value(key)));
+}
+
 void prepare(ImportContext& context) {
     follow(context, "deepspeed");
     follow(context, "fsdp_config");
@@ -143,6 +150,7 @@ void prepare(ImportContext& context) {
             value->number = *number;
         }
     }
+    fill_micro_batches(context);
 }
 
 }  // namespace macheps::configs::transformers

@@ -35,6 +35,10 @@ void report_findings(ImportContext& context, const Facts& facts);
 /// from the arguments.
 void prepare(ImportContext& context);
 
+/// Gives DeepSpeed's section the number of micro-batches in the arguments if the section has none. The Trainer then
+/// still accumulates this number of micro-batches. For arguments of Transformers and for Axolotl.
+void fill_micro_batches(ImportContext& context);
+
 /// An argument that must agree with a value in DeepSpeed's section, and the path of this value in the section.
 struct SharedArgument {
     std::string_view deepspeed, argument;

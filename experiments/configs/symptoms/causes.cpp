@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/configs/symptoms/causes.hpp"
+#include "core/text/quote.hpp"
+#include "experiments/configs/framework.hpp"
+#include "experiments/configs/history/history.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace macheps::configs {
+
+namespace {
+
+/// Returns the first finding that reports the cause, or null.
+const Finding* finding_of(const SymptomCause& cause, const ImportResult& result) {
+    const std::vector<std::string> rules = macheps::words_of(cause.rules), faults = macheps::words_of(cause.faults);
+    const auto is_of_cause = [&](const Finding& finding) {
+        return std::any_of(rules.begin(), rules.end(),
+                           [&](const std::string& rule) { return is_rule(finding.rule, rule); }) ||
+               std::find(faults.begin(), faults.end(), finding.fault) != faults.end();
+    };
+    const auto found = std::find_if(result.findings.begin(), result.findings.end(), is_of_cause);
+    return found == result.findings.end() ? nullptr : &*found;
+}
+
+/// Returns the imports of the config for the devices and checkpoints that the user did not give.
+std::vector<ImportResult> other_imports(std::span<const std::string> files_and_overrides,
+                                        const ImportOptions& options) {
+    std::vector<ImportResult> others;
+    ImportOptions other = options;
+    if (options.device_is_default) {
+        for (const DeviceProfile& device : device_profiles()) {
+            other.device = device.name;
+            others.push_back(import_config(files_and_overrides, other));
+        }
+    }
+    other = options;
+    if (options.checkpoint_is_default) {
+        for (const char* dtype : {"fp32", "fp16", "bf16"}) {
+            other.checkpoint_dtype = dtype;
+            others.push_back(import_config(files_and_overrides, other));
+        }
+    }
+    return others;
+}
+
+}  // namespace
+
+std::string_view to_string(CauseVerdict verdict) {
+    constexpr std::array<std::string_view, 3> words{"open", "applies", "excluded"};
+    return words[static_cast<std::size_t>(verdict)];
+}
+
+bool is_rule(std::string_view finding_rule, std::string_view cause_rule) {
+    if (!cause_rule.starts_with("*/")) return finding_rule == cause_rule;
+    const std::size_t slash = finding_rule.find('/');
+    return slash != std::string_view::npos && finding_rule.substr(slash) == cause_rule.substr(1);
+}
+
+std::string releases_text(const FaultRow& row) {
+    if (row.first_bad.empty() && row.first_good.empty()) return fmt::format("all releases of {}", row.package);
+    if (row.first_bad.empty()) return fmt::format("{} before {}", row.package, row.first_good);
+    if (row.first_good.empty()) return fmt::format("{} from {}", row.package, row.first_bad);
+    return fmt::format("{} {} to before {}", row.package, row.first_bad, row.first_good);
+}
+
+std::string fault_text(std::string_view id) {
+    const FaultRow* row = find_fault(id);
+    return row == nullptr ? std::string(id) : fmt::format("{} ({})", id, releases_text(*row));
+}
+
+CauseJudge::CauseJudge(std::span<const std::string> files_and_overrides, ImportOptions options)
+    : options_(std::move(options)),
+      result_(import_config(files_and_overrides, options_)),
+      others_(other_imports(files_and_overrides, options_)) {}
+
+/// Returns whether the import would report the rule if it applied. This is the case if the rule belongs to the
+/// framework of the config, to a framework whose keys may be at the root of the config, or to one that reported a
+/// finding about a part of it. A rule "*/NAME" is not tested, because not every framework has it.
+bool CauseJudge::is_tested_rule(std::string_view rule) const {
+    const std::string_view framework = rule.substr(0, rule.find('/'));
+    const std::vector<std::string> sharing = macheps::words_of(result_.framework->shares_root_with);
+    return framework == result_.framework->name ||
+           std::find(sharing.begin(), sharing.end(), framework) != sharing.end() ||
+           std::any_of(result_.findings.begin(), result_.findings.end(),
+                       [&](const Finding& finding) { return finding.rule.starts_with(fmt::format("{}/", framework)); });
+}
+
+/// Returns whether the import would report the fault if it applied: the history contains it, and the user gave the
+/// version of its package.
+bool CauseJudge::is_tested_fault(std::string_view id) const {
+    const FaultRow* row = find_fault(id);
+    if (row == nullptr) return false;
+    return options_.versions.contains(row->package) ||
+           (row->package == result_.framework->name && options_.versions.contains(""));
+}
+
+JudgedCause CauseJudge::judge(const SymptomCause& cause) const {
+    if (const Finding* finding = finding_of(cause, result_)) {
+        const std::string place = to_string(finding->place);
+        return {&cause, CauseVerdict::applies,
+                fmt::format("{}{}{}: {}", place, place.empty() ? "" : " ", finding->rule, finding->message)};
+    }
+    const std::vector<std::string> rules = macheps::words_of(cause.rules), faults = macheps::words_of(cause.faults);
+    std::vector<std::string> absent = faults;
+    for (const std::string& rule : rules) {
+        if (is_tested_rule(rule)) absent.push_back(rule);
+    }
+    const bool is_open =
+        absent.empty() ||
+        !std::all_of(faults.begin(), faults.end(), [&](const std::string& id) { return is_tested_fault(id); }) ||
+        std::any_of(others_.begin(), others_.end(),
+                    [&](const ImportResult& other) { return finding_of(cause, other) != nullptr; });
+    if (is_open) return {&cause, CauseVerdict::open, {}};
+    return {&cause, CauseVerdict::excluded,
+            fmt::format("the import with {} {} does not report {}", result_.framework->title,
+                        to_string(result_.version), fmt::join(absent, ", "))};
+}
+
+}  // namespace macheps::configs
