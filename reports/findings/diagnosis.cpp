@@ -14,20 +14,6 @@ namespace macheps::reports {
 
 namespace {
 
-/// Formats a number for a sentence. Powers of two of at least 2^17 or at most 2^-5 are written as powers. Apart from
-/// these, whole numbers below 1e6 are written in full, and fractional numbers from 1000 to 1e6 are rounded to whole
-/// numbers. All remaining numbers have three significant digits.
-std::string words_of(double value) {
-    if (std::isnan(value)) return "nan";
-    if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
-    int exponent = 0;
-    const bool is_power = value > 0 && std::frexp(value, &exponent) == 0.5;
-    if (is_power && (exponent > 17 || exponent < -3)) return fmt::format("2^{}", exponent - 1);
-    if (value == std::trunc(value) && std::abs(value) < 1e6) return fmt::format("{:.0f}", value);
-    return std::abs(value) >= 1000 && std::abs(value) < 1e6 ? fmt::format("{:.0f}", value)
-                                                            : fmt::format("{:.3g}", value);
-}
-
 /// The manifests of all folders, each parsed once.
 class Manifests {
   public:
@@ -123,6 +109,17 @@ void diagnose_policy(const std::vector<RunView>& views, const std::string& polic
 
 }  // namespace
 
+std::string figure_text(double value) {
+    if (std::isnan(value)) return "nan";
+    if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+    int exponent = 0;
+    const bool is_power = value > 0 && std::frexp(value, &exponent) == 0.5;
+    if (is_power && (exponent > 17 || exponent < -3)) return fmt::format("2^{}", exponent - 1);
+    if (value == std::trunc(value) && std::abs(value) < 1e6) return fmt::format("{:.0f}", value);
+    return std::abs(value) >= 1000 && std::abs(value) < 1e6 ? fmt::format("{:.0f}", value)
+                                                            : fmt::format("{:.3g}", value);
+}
+
 std::string Diagnosed::sentence() const {
     std::string out;
     std::string_view text = diagnosis->sentence;
@@ -134,7 +131,7 @@ std::string Diagnosed::sentence() const {
         const std::string_view name = text.substr(open + 1, close - open - 1);
         const auto figure = std::find_if(seen.figures.begin(), seen.figures.end(),
                                          [name](const Figure& one) { return one.name == name; });
-        out += figure != seen.figures.end() ? words_of(figure->value) : "?";
+        out += figure != seen.figures.end() ? figure_text(figure->value) : "?";
         text.remove_prefix(close + 1);
     }
 }

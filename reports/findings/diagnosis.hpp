@@ -77,6 +77,13 @@ struct Diagnosis {
 /// Returns every diagnosis, in the order in which they are reported.
 std::span<const Diagnosis> diagnoses();
 
+/// Formats a number for a sentence. Powers of two of at least 2^17 or at most 2^-5 are written as powers. Apart from
+/// these, whole numbers below 1e6 are written in full, and fractional numbers from 1000 to 1e6 are rounded to whole
+/// numbers. All remaining numbers have three significant digits.
+std::string figure_text(double value);
+/// Returns a sentence with a capital letter at its beginning.
+std::string capitalised(std::string text);
+
 /// A diagnosis that applies to runs of one policy. `seed` and `seen` describe the run in which the problem occurs at
 /// the earliest step.
 struct Diagnosed {

@@ -9,14 +9,6 @@ namespace macheps::reports {
 
 namespace {
 
-/// Returns the median. For an even number of values, this is the mean of the two middle values. Reorders the values.
-double middle_of(std::vector<double>& values) {
-    const auto middle = values.begin() + std::ptrdiff_t(values.size() / 2);
-    std::nth_element(values.begin(), middle, values.end());
-    if (values.size() % 2 == 1) return *middle;
-    return (*std::max_element(values.begin(), middle) + *middle) / 2;
-}
-
 struct Spread {
     double middle = 0, deviation = 0;
 };
@@ -37,6 +29,13 @@ Spread by_mean(std::span<const double> window) {
 }
 
 }  // namespace
+
+double middle_of(std::vector<double>& values) {
+    const auto middle = values.begin() + std::ptrdiff_t(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    if (values.size() % 2 == 1) return *middle;
+    return (*std::max_element(values.begin(), middle) + *middle) / 2;
+}
 
 std::optional<double> spike_score(std::span<const double> values) {
     const bool is_long = values.size() >= SpikeRules::long_run;

@@ -4,8 +4,12 @@
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <vector>
 
 namespace macheps::reports {
+
+/// Returns the median. For an even number of values, this is the mean of the two middle values. Reorders the values.
+double middle_of(std::vector<double>& values);
 
 struct SpikeRules {
     static constexpr double deviations = 7;

@@ -154,11 +154,17 @@ std::string first_columns() {
     return text;
 }
 
-/// If `file` has rows of one of Log::kinds, appends them to `log` and returns true. Otherwise returns false.
-bool read_measured_rows(const fs::path& file, Log& log) {
+/// Returns the first bytes of a file, which contain the first columns of every one of Log::kinds.
+std::string head_of(const fs::path& file) {
     constexpr std::size_t max_bytes = 64;
     std::string head;
     read_blocks(file, max_bytes, [&](std::string_view block) { head += block; });
+    return head;
+}
+
+/// If `file` has rows of one of Log::kinds, appends them to `log` and returns true. Otherwise returns false.
+bool read_measured_rows(const fs::path& file, Log& log) {
+    const std::string head = head_of(file);
     bool is_known = false;
     const auto try_kind = [&]<class Row>(const Log::Kind<Row>& kind) {
         if (is_known || !head.starts_with(first_columns<Row>())) return;
@@ -208,6 +214,13 @@ bool same_losses(const RunLog& a, const RunLog& b) {
 }
 
 }  // namespace
+
+bool has_measured_rows(const fs::path& file) {
+    const std::string head = head_of(file);
+    return std::apply(
+        [&]<class... Row>(const Log::Kind<Row>&...) { return (head.starts_with(first_columns<Row>()) || ...); },
+        Log::kinds);
+}
 
 void check_is_run(const fs::path& folder) {
     if (!fs::exists(folder)) {

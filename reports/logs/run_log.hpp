@@ -83,6 +83,9 @@ enum class Keep : bool { all, summary };
 /// Errors: throws Error, Exit::bad_input, for a missing directory or file and for damaged rows.
 Log read_runs(std::span<const std::filesystem::path> folders, Keep keep = Keep::all);
 
+/// Returns whether the first columns of a file are those of one of Log::kinds.
+bool has_measured_rows(const std::filesystem::path& file);
+
 /// Throws Error, Exit::bad_input, if the folder is missing or if no training has begun in it.
 void check_is_run(const std::filesystem::path& folder);
 

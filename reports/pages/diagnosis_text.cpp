@@ -26,11 +26,6 @@ std::string where_of(const Diagnosed& finding) {
     return where;
 }
 
-std::string capitalised(std::string text) {
-    if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
-    return text;
-}
-
 /// A reason why some diagnoses could not be checked in some policies, with the diagnoses and the policies.
 struct Gap {
     std::string why;
@@ -83,6 +78,11 @@ Json json_of(double value) {
 }
 
 }  // namespace
+
+std::string capitalised(std::string text) {
+    if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
+    return text;
+}
 
 std::string diagnosis_text(const Verdicts& verdicts) {
     std::string out = fmt::format("Findings of {} diagnoses in these runs:\n", diagnoses().size());

@@ -198,6 +198,45 @@ std::string all_settings_html(const Log& log, const Summary& summary, PageSize s
                              left_out, left_out == 1 ? "" : "s");
 }
 
+/// The texts that fill the page's template. Texts from inputs are escaped, except in `heading` and `lead`.
+struct PageTexts {
+    std::string heading{}, lead{}, kind{}, conclusion{}, summary{}, reading{}, notes{}, diagnosis{}, bucket{},
+        products{}, measured{}, settings{}, source{}, data{};
+};
+
+std::string page_of(const PageTexts& texts) {
+    const std::string title = escape_html("macheps: " + texts.heading), heading = escape_html(texts.heading),
+                      lead = escape_html(texts.lead);
+    const std::string footer =
+        "Made by <code>macheps report</code> from " + texts.source + ". Charts: Chart.js (MIT licence).";
+    const std::string notices = "<details><summary>Third-party notices</summary><pre>" +
+                                escape_html(std::string(page_assets::notices)) + "</pre></details>";
+    // The browser runs only these two scripts and this style. It ignores code in names and manifests.
+    const std::string scripts = csp_source(page_assets::chart) + " " + csp_source(page_assets::js),
+                      styles = csp_source(page_assets::css);
+    return filled(page_assets::html, {{"title", title},
+                                      {"heading", heading},
+                                      {"conclusion", texts.conclusion},
+                                      {"scripts", scripts},
+                                      {"styles", styles},
+                                      {"lead", lead},
+                                      {"css", page_assets::css},
+                                      {"summary", texts.summary},
+                                      {"reading", texts.reading},
+                                      {"notes", texts.notes},
+                                      {"diagnosis", texts.diagnosis},
+                                      {"bucket", texts.bucket},
+                                      {"kind", texts.kind},
+                                      {"products", texts.products},
+                                      {"measured", texts.measured},
+                                      {"settings", texts.settings},
+                                      {"footer", footer},
+                                      {"notices", notices},
+                                      {"chart", page_assets::chart},
+                                      {"data", texts.data},
+                                      {"js", page_assets::js}});
+}
+
 }  // namespace
 
 std::string page_html(const Log& log, const Summary& all, PageSize size) {
@@ -224,35 +263,35 @@ std::string page_html(const Log& log, const Summary& all, PageSize size) {
                             fmt::format(fmt::runtime(words), count == 1 ? "" : "s"));
     }
     lead += fmt::format("{}From {}.", lead.empty() ? "" : " ", names_of_inputs(log));
-    const std::string title = escape_html("macheps: " + heading);
-    heading = escape_html(heading), lead = escape_html(lead);
     const std::string kind =
         fmt::format("{}{}{}", is_training ? "" : "no-runs", !is_training && log.gemm.empty() ? " " : "",
                     log.gemm.empty() ? "no-gemm" : "");
-    const std::string measured = sums_html(log.sums) + systems_html(log.systems, log.system_steps) +
-                                 formulas_html(log.formulas, log.formula_points);
-    const std::string products = gemm_html(log.gemm), answers = conclusion_html(conclusion);
-    const std::string table = summary_html(summary) + first_sites_html(summary);
-    const std::string reading = reading_html(summary), notes = notes_html(summary);
     std::vector<std::string> shown;
     for (const PolicySummary& policy : summary.policies) shown.push_back(policy.row.policy);
-    const std::string diagnosis = diagnosis_html(verdicts, shown);
-    const std::string data = page_data(log, summary, limits);
-    const std::string footer =
-        "Made by <code>macheps report</code> from the CSV files next to it. Charts: Chart.js (MIT licence).";
-    const std::string notices = "<details><summary>Third-party notices</summary><pre>" +
-                                escape_html(std::string(page_assets::notices)) + "</pre></details>";
-    // The browser runs only these two scripts and this style. It ignores code in names and manifests.
-    const std::string scripts = csp_source(page_assets::chart) + " " + csp_source(page_assets::js),
-                      styles = csp_source(page_assets::css);
-    return filled(
-        page_assets::html,
-        {{"title", title},       {"heading", heading},   {"conclusion", answers},       {"scripts", scripts},
-         {"styles", styles},     {"lead", lead},         {"css", page_assets::css},     {"summary", table},
-         {"reading", reading},   {"notes", notes},       {"diagnosis", diagnosis},      {"bucket", each},
-         {"kind", kind},         {"products", products}, {"measured", measured},        {"settings", settings},
-         {"footer", footer},     {"notices", notices},   {"chart", page_assets::chart}, {"data", data},
-         {"js", page_assets::js}});
+    return page_of({.heading = heading,
+                    .lead = lead,
+                    .kind = kind,
+                    .conclusion = conclusion_html(conclusion),
+                    .summary = summary_html(summary) + first_sites_html(summary),
+                    .reading = reading_html(summary),
+                    .notes = notes_html(summary),
+                    .diagnosis = diagnosis_html(verdicts, shown),
+                    .bucket = each,
+                    .products = gemm_html(log.gemm),
+                    .measured = sums_html(log.sums) + systems_html(log.systems, log.system_steps) +
+                                formulas_html(log.formulas, log.formula_points),
+                    .settings = settings,
+                    .source = "the CSV files next to it",
+                    .data = page_data(log, summary, limits)});
+}
+
+std::string page_of_section(const std::string& heading, const std::string& lead, const std::string& section) {
+    return page_of({.heading = heading,
+                    .lead = lead,
+                    .kind = "no-runs no-gemm",
+                    .measured = section,
+                    .source = "the files that it names",
+                    .data = page_data({}, {})});
 }
 
 void write_page(const Log& log, const Summary& summary, const std::filesystem::path& page, PageSize size) {

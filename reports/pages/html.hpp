@@ -18,6 +18,10 @@ enum class PageSize : bool { full, small };
 /// runs nothing else.
 std::string page_html(const Log& log, const Summary& summary, PageSize size = PageSize::full);
 
+/// Returns a page without runs. `section` is HTML with class `measured` that needs no scripts; `heading` and `lead` are
+/// plain text.
+std::string page_of_section(const std::string& heading, const std::string& lead, const std::string& section);
+
 /// Writes the page atomically, as publish() does. Errors: Exit::cannot_write.
 void write_page(const Log& log, const Summary& summary, const std::filesystem::path& page,
                 PageSize size = PageSize::full);

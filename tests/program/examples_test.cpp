@@ -147,6 +147,14 @@ void write_files() {
           "{\"arch\":\"sm_90\",\"instr\":\"wgmma\",\"qual\":\"m64n8k32.f32.e4m3.e4m3\",\"cls\":\"example\",\"a\":["
           "\"3c\",\"b9\"" +
               codes + "],\"b\":[\"3c\",\"19\"" + codes + "],\"c\":\"42c80080\",\"d\":\"42cc5800\"}\n");
+    std::string run_log, export_csv = "Step,my_loss\n", state;
+    for (int i = 1; i <= 8; ++i) {
+        run_log += "iter " + std::to_string(i) + ": loss 2.5, time 120.5ms, mfu 41.2%\n";
+        export_csv += std::to_string(i) + ",2.5\n";
+        state += (i == 1 ? "" : ", ") + ("{\"loss\": 2.5, \"step\": " + std::to_string(i)) + "}";
+    }
+    write("run.log", run_log), write("wandb.csv", export_csv);
+    write("trainer_state.json", "{\"log_history\": [" + state + "]}");
     REQUIRE(run("policy show amp-bf16 > mine.toml; sed -i 's/amp-bf16/mine/' mine.toml; true").code == 0);
     for (const char* folder : {"runs/001", "runs/002"}) {
         const Outcome outcome = run("train --policy tf32 -q --out " + std::string(folder) + std::string(tiny));

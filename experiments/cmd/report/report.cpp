@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// macheps report: turns run directories into a table on stdout, summary.csv and one self-contained HTML page.
+// macheps report: turns run directories into a table on stdout, summary.csv and one self-contained HTML page. It also
+// reads the logs of other programs (training_logs.hpp).
 #include "core/host/publish.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/frame/eprint.hpp"
@@ -7,6 +8,7 @@
 #include "experiments/cmd/frame/print.hpp"
 #include "experiments/cmd/report/picture.hpp"
 #include "experiments/cmd/report/sweep.hpp"
+#include "experiments/cmd/report/training_logs.hpp"
 #include "reports/findings/diagnosis.hpp"
 #include "reports/findings/many_folders.hpp"
 #include "reports/findings/summary_table.hpp"
@@ -42,6 +44,7 @@ Examples:
   macheps report runs/001 --diagnose              known problems, and what to change
   macheps report gemm.csv                         matrix products: the rows of `macheps gemm`
   macheps report formats                          the folder of a sweep
+  macheps report trainer_state.json               findings in the log of another program
   macheps report runs/001 --json                  the summary as JSON
   macheps report --columns                        the meaning of every column of every CSV file)";
 
@@ -53,6 +56,8 @@ constexpr const char* notes = R"(More examples:
   macheps report solve.csv steps.csv              linear systems: verdicts over the condition, errors over steps
   macheps report sum.csv eval.csv points.csv      sums and formulas: errors over terms, bits of error over x
   macheps report runs/* -o study.html             also for more than 200 directories
+  macheps report run.log --vocabulary 50257       more certain findings about the first loss
+  macheps report wandb.csv --column loss=my_loss  a column whose name macheps does not know
 
 Runs:
   Each policy is compared with the fp32 run of the same seed. If runs of the same policy and seed
@@ -77,6 +82,13 @@ CSV files:
   first columns, and in a folder also by their usual names. Each kind adds a section: error growth
   with both bounds, the map of verdicts, bits of error over x.
 
+Logs of other programs:
+  Transformers (trainer_state.json, console), ms-swift, Axolotl, DeepSpeed, Megatron-LM, GPT-NeoX,
+  nanoGPT, llm.c, torchtitan, torchtune, LitGPT, Lightning (metrics.csv), and CSV files of wandb and
+  TensorBoard. The kind is recognised from the content. Each finding is `certain`, `likely` or
+  `possible`. Diagnoses that need other columns are listed as not looked for. The option --csv
+  prints the columns of the logs.
+
 JSON:
   {"schema", "policies": [one object per row of summary.csv, with "sentence" and "range"],
   "notes": [...], "warnings": [...]}; null: not measured
@@ -88,6 +100,9 @@ JSON:
   For a sweep: {"sweep", "units", "missing", "settings", "runs", "rows": [objects like those of
   policies, with "axes"], "notes"}. For more than 200 directories, "directories" replaces "sweep",
   "units" and "missing".
+  For logs of other programs: {"schema", "logs": [{"file", "kind", "counts", "rows", "first_step",
+  "last_step", "other_lines", "columns", "notes", "findings": [{"id", "certainty", "step",
+  "sentence", "remedy"}], "not_looked_for": [{"id", "why"}], "steps": [one object per row]}]}.
 
 Exit codes:
   3  a folder or file is missing or damaged
@@ -99,6 +114,8 @@ struct ReportOptions {
     bool json = false, csv = false, dark = false, diagnose = false, columns = false, small = false, top = false;
     double margin = 100 * DivergenceRules::equivalence_margin;  ///< in percent
     std::string gpu{usual_gpu};
+    TrainingLogOptions log{};
+    std::vector<std::string> log_columns{};
 };
 
 /// Returns the path of the page: --out, else report.html in the first folder, or the path of the first file with the
@@ -166,6 +183,32 @@ void check_fits_a_study(const ReportOptions& options) {
     }
 }
 
+/// Draws the pictures that the options ask for.
+void draw_pictures(const ReportOptions& options, const std::filesystem::path& page) {
+    if (options.png.empty() && options.charts.empty()) return;
+    const Browser browser(options.png.empty() ? "--charts" : "--png");
+    if (!options.png.empty()) {
+        browser.picture_of_page(page, options.png, options.top ? PageExtent::top : PageExtent::whole, options.dark);
+        eprint("wrote {}\n", options.png.string());
+    }
+    if (!options.charts.empty()) {
+        for (const auto& file : browser.pictures_of_charts(page, options.charts, options.dark))
+            eprint("wrote {}\n", file.string());
+    }
+}
+
+/// Throws Error (usage) for options that only a report of logs of other programs has.
+void check_has_no_log_options(const ReportOptions& options) {
+    const std::pair<bool, const char*> others[] = {{options.log.vocabulary.has_value(), "--vocabulary"},
+                                                   {options.log.gas.has_value(), "--gas"},
+                                                   {!options.log_columns.empty(), "--column"}};
+    for (const auto& [is_given, name] : others) {
+        if (!is_given) continue;
+        throw usage_error("this option is only for logs of other programs", name,
+                          "remove it, or pass a log that another program wrote");
+    }
+}
+
 Exit report(const ReportOptions& options) {
     if (options.columns) {
         print_now(columns_markdown());
@@ -175,7 +218,9 @@ Exit report(const ReportOptions& options) {
         throw Error(
             {.what = "DIR is required",
              .where = "macheps report",
-             .fix = "pass a folder that `macheps train` wrote, or a CSV file of `macheps gemm`, sum, solve or eval",
+             .fix =
+                 "pass a folder that `macheps train` wrote, a CSV file of `macheps gemm`, sum, solve or eval, or a log "
+                 "of another program",
              .exit = Exit::usage});
     }
     if (!(options.margin > 0) || options.margin > 100) {
@@ -184,6 +229,18 @@ Exit report(const ReportOptions& options) {
                      .fix = "pass a percentage of the fp32 loss above 0 and at most 100, such as 0.25",
                      .exit = Exit::usage});
     }
+    if (are_training_logs(options.folders)) {
+        LogReport logs{.files = options.folders,
+                       .page = page_of(options),
+                       .options = options.log,
+                       .json = options.json,
+                       .csv = options.csv};
+        add_columns(options.log_columns, logs.options);
+        report_training_logs(logs);
+        draw_pictures(options, logs.page);
+        return Exit::ok;
+    }
+    check_has_no_log_options(options);
     if (is_study(options.folders)) {
         check_fits_a_study(options);
         return report_study({.folders = options.folders,
@@ -207,16 +264,7 @@ Exit report(const ReportOptions& options) {
     print_coloured(text_of(log, summary, options));
     for (const std::string& note : summary.notes) eprint("note: {}\n", note);
     eprint("wrote {}{}\n", has_rows ? rows.string() + " and " : "", page.string());
-    if (options.png.empty() && options.charts.empty()) return Exit::ok;
-    const Browser browser(options.png.empty() ? "--charts" : "--png");
-    if (!options.png.empty()) {
-        browser.picture_of_page(page, options.png, options.top ? PageExtent::top : PageExtent::whole, options.dark);
-        eprint("wrote {}\n", options.png.string());
-    }
-    if (!options.charts.empty()) {
-        for (const auto& file : browser.pictures_of_charts(page, options.charts, options.dark))
-            eprint("wrote {}\n", file.string());
-    }
+    draw_pictures(options, page);
     return Exit::ok;
 }
 
@@ -224,8 +272,8 @@ void describe(Command& verb) {
     const auto a = std::make_shared<ReportOptions>();
     verb.group("What to report");
     verb.option("DIR", a->folders,
-                "Run directories that `macheps train` wrote, the folder of a sweep, or CSV files "
-                "that `macheps gemm`, sum, solve or eval wrote")
+                "Run directories that `macheps train` wrote, the folder of a sweep, CSV files "
+                "that `macheps gemm`, sum, solve or eval wrote, or logs of other training programs")
         .takes(value_kind::folder);
     verb.option("--margin", a->margin, "Margin of equivalence, in percent of the fp32 loss").shows_default();
     std::vector<std::string> gpus;
@@ -235,6 +283,15 @@ void describe(Command& verb) {
                                       "Report known problems: where they are, their figures, and what to change");
     verb.flag("--columns", a->columns,
               "Print the meaning of every column of every CSV file, in Markdown. Reads nothing");
+    verb.group("Logs of other programs");
+    verb.integer("--vocabulary", a->log.vocabulary, {2, std::int64_t{1} << 40},
+                 "Number of tokens in the vocabulary. The first loss of a language model is about its logarithm");
+    verb.integer("--gas", a->log.gas, {1, std::int64_t{1} << 20}, "Number of micro-batches in a step");
+    verb.option(
+            "--column", a->log_columns,
+            "The name of a quantity in the log, such as loss=train/loss. For CSV files, JSON lines and dictionaries")
+        .takes("QUANTITY=NAME")
+        .repeats();
     verb.group("Output");
     verb.option("-o,--out", a->out,
                 "Write the page to this file, and summary.csv next to it (except next to a device or a pipe). "

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collects the rows of a training log while its lines are read.
+#pragma once
+#include "reports/training_logs/training_log.hpp"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace macheps::reports {
+
+/// Returns the number that `text` consists of, without blanks and quotes around it. Returns nothing for other text.
+std::optional<double> log_number(std::string_view text);
+/// Like log_number(), for whole numbers such as `12` or `12.0`.
+std::optional<std::int64_t> log_integer(std::string_view text);
+
+class LogBuilder {
+  public:
+    explicit LogBuilder(const TrainingLogOptions& options) : options_(options) {}
+
+    /// Returns the name under which the log has a quantity: the user's choice, or nullptr.
+    const std::string* chosen_name(std::string_view quantity) const;
+
+    /// Adds a row, or a part of one: finish() joins the parts of a step.
+    void add(const TrainingRow& row);
+    /// Adds a row of a log without step numbers. The number of the row takes their place.
+    void add_unnumbered(TrainingRow row);
+    /// Adds an evaluation that belongs to the row before it, in a log without step numbers.
+    void add_evaluation(double eval_loss);
+    /// Adds a skipped step whose number the log does not contain. It gets the number after that of the last row.
+    void add_skip(std::optional<double> scale, std::optional<double> next_scale);
+    /// Adds a row with the total number of steps that were skipped since the start.
+    void add_total_skips(TrainingRow row, double total);
+    void end_at_floor() { log_.has_ended_at_floor = true; }
+    void note(std::string_view text) { log_.notes.emplace_back(text); }
+
+    /// Sorts the rows and joins rows of the same step.
+    TrainingLog finish() &&;
+
+  private:
+    /// Ends a series of skipped steps at a row with a known number. If the row is not the next one, the numbers of the
+    /// skipped steps are unknown.
+    void close_skips(std::int64_t step);
+
+    const TrainingLogOptions& options_;
+    TrainingLog log_{};
+    std::int64_t last_step_ = 0;   // of the last row with a known number
+    std::int64_t unnumbered_ = 0;  // rows without a number so far
+    std::int64_t open_skips_ = 0;  // skipped steps since the last row with a known number
+    std::optional<double> total_skips_{};
+};
+
+}  // namespace macheps::reports

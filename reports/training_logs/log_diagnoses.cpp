@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of diagnoses of training logs.
+#include "reports/findings/diagnosis.hpp"
+#include "reports/training_logs/log_searches.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+namespace macheps::reports {
+
+namespace {
+
+using enum Certainty;
+
+/// Returns the remedy of a diagnosis of run directories.
+std::string_view remedy_of(std::string_view id) {
+    const auto all = diagnoses();
+    return std::find_if(all.begin(), all.end(), [id](const Diagnosis& one) { return one.id == id; })->remedy;
+}
+
+const LogDiagnosis table[] = {
+    {"overflow-cascade", Needs::skips, certain, "4 or more consecutive steps were skipped while the loss scale fell",
+     remedy_of("overflow-cascade"), find_overflow_cascade},
+    {"scale-at-floor", Needs::scale, certain,
+     "4 or more consecutive steps overflowed at the smallest loss scale of the run or at a scale below 1, or the run "
+     "ended there",
+     remedy_of("scale-at-floor"), find_scale_at_floor},
+    {"first-steps-skipped", Needs::skips, certain, "the first step was skipped", remedy_of("first-steps-skipped"),
+     find_first_steps_skipped},
+    {"skipped-steps", Needs::skips, certain, "any step was skipped",
+     "a few skipped steps are usual in fp16 with a loss scaler, and cost only their data; if there are many, look at "
+     "the other findings",
+     find_skipped_steps},
+    {"schedule-over-skips", Needs::skips_and_lr, certain,
+     "the steps that were skipped while the learning rate schedule continued had more than 1 % of the sum of all "
+     "learning rates",
+     remedy_of("schedule-over-skips"), find_schedule_over_skips},
+    {"nan-in-loss", Needs::loss, certain, "the loss of a row is not finite",
+     "look for rows of data in which every label is masked, and run the first bad step in fp32; if fp32 is finite, a "
+     "value of the forward pass overflowed",
+     find_nan_in_loss},
+    {"nan-in-gradient", Needs::norm, certain,
+     "a gradient norm is not finite in a row without a skipped step; the weights are lost if a later loss is not "
+     "finite or 0",
+     remedy_of("nonfinite-update"), find_nan_in_gradient},
+    {"finite-loss-nan-gradient", Needs::loss_and_norm, certain,
+     "the loss of a row is finite and its gradient norm is not; `possible` if the loss is scaled, or if the log may "
+     "hide "
+     "NaN losses",
+     "compute the norm in fp32, and look for the first gradient that is not finite, from the loss backwards "
+     "(torch: set_detect_anomaly)",
+     find_finite_loss_nan_gradient},
+    {"loss-zero-filtered", Needs::loss, likely,
+     "the loss of two or more rows is exactly 0, and their gradient norm is not finite or missing (Transformers)",
+     "set logging_nan_inf_filter to false, then look for the first step whose loss is NaN", find_zero_loss},
+    {"no-learning", Needs::loss, certain,
+     "in 20 or more rows, the range of the loss is less than 1 % of its mean, and it does not fall by more than three "
+     "standard errors of its slope",
+     "check that weights change between steps, that labels are not all masked, and that gradients are not scaled down",
+     find_no_learning},
+    {"plateau-at-ln-vocabulary", Needs::loss, likely,
+     "in 20 or more rows, the loss does not fall and its mean is within 0.05 of ln V; without --vocabulary, V is a "
+     "common vocabulary, and the word is `likely` only if the loss is within 0.01 from the first row on",
+     "check that gradients reach the weights: optimiser steps that are skipped, gradients scaled to zero, masked "
+     "labels, frozen layers",
+     find_plateau},
+    {"loss-times-gas", Needs::loss, likely,
+     "the first loss is k ln V (within 3 %) for a whole number k from 2 to 128; `likely` only if --vocabulary gives V "
+     "and --gas gives k; without --vocabulary, V is from 8192 to 262144 and the log is that of a language model",
+     "divide the loss of each micro-batch by the number of micro-batches, once; versions of Transformers from 4.46 on "
+     "differ in who divides",
+     find_loss_times_gas},
+    {"first-loss-far-from-ln-vocabulary", Needs::loss, possible,
+     "the first loss is more than 1.25 ln V and not a multiple of ln V; without --vocabulary, V is 262144 and the log "
+     "is that of a language model",
+     "evaluate the loaded weights in fp32 before training; if that loss is small, look for the format that differs",
+     find_far_first_loss},
+    {"norm-is-a-code", Needs::norm, possible,
+     "a gradient norm is exactly 1 after other norms, more often than norms within 0.005 of 1",
+     "print the norm before clipping; in DeepSpeed 0.16.6 to 0.19.6, treat 1.0 as not finite", find_norm_is_a_code},
+    {"norm-carries-the-scale", Needs::norm_and_scale, likely,
+     "norm / loss scale stays within a factor of 4 while the scale changes by a factor of 64 or more; or the median "
+     "norm is above 1e4 while the loss is scaled and does not fall (possible)",
+     remedy_of("clip-before-unscale"), find_norm_carries_the_scale},
+    {"norm-jump-at-growth", Needs::norm_and_scale, likely,
+     "in two or more steps in which the loss scale grows, the gradient norm is 0.4 to 0.6 times that of the "
+     "neighbouring steps (median)",
+     remedy_of("half-gradient-on-growth"), find_norm_jump_at_growth},
+    {"scale-without-bound", Needs::scale, certain, "the loss scale is 2^100 or more, or infinite",
+     "the scaler never sees an overflow: check that it inspects the gradients, or that training really uses fp16; set "
+     "a maximum scale",
+     find_scale_without_bound},
+    {"scale-collapse", Needs::scale, certain, "the loss scale is below 1",
+     "set a minimum loss scale of 1 and look for the cause of the overflows in the forward pass or in the data",
+     find_scale_collapse},
+    {"divergence-after-spike", Needs::loss, certain,
+     "the loss jumped more than 0.5 nat (and six deviations of its noise) above the median of 5 rows, and the mean of "
+     "the last 20 rows is more than 0.25 nat (and three standard errors) above the mean of the 20 rows before the jump",
+     "clip gradients, lower the learning rate or lengthen the warm-up; train with the imported config to see whether "
+     "fp32 diverges too",
+     find_divergence_after_spike},
+    {"rounded-norm", Needs::norm, likely,
+     "20 or more gradient norms, at least 10 of them different, have at most 8 significant bits",
+     "compute and clip the norm in fp32", find_rounded_norm},
+    {"epoch-steps", Needs::loss_and_epoch, likely,
+     "the loss drops by more than 5 %, and by more than three times its change and noise within an epoch, where most "
+     "epochs begin",
+     "train for fewer epochs, or on more data; this is not a fault of a format", find_epoch_steps},
+    {"stagnation", Needs::other_data, possible, "", "", nullptr},
+    {"frozen-moments", Needs::other_data, possible, "", "", nullptr},
+    {"gradient-underflow", Needs::other_data, possible, "", "", nullptr},
+    {"activation-overflow", Needs::other_data, possible, "", "", nullptr},
+    {"narrow-wire", Needs::other_data, possible, "", "", nullptr},
+};
+
+/// The columns of each kind of need. If `or_scale` is set, the loss scale can replace them.
+struct NeedRow {
+    Needs needs;
+    std::vector<std::string_view> columns;
+    bool or_scale = false;
+};
+const NeedRow need_rows[] = {
+    {Needs::loss, {"loss"}},
+    {Needs::norm, {"grad_norm"}},
+    {Needs::loss_and_norm, {"loss", "grad_norm"}},
+    {Needs::loss_and_epoch, {"loss", "epoch"}},
+    {Needs::scale, {"loss_scale"}},
+    {Needs::norm_and_scale, {"grad_norm", "loss_scale"}},
+    {Needs::skips, {"skipped"}, true},
+    {Needs::skips_and_lr, {"lr", "skipped"}, true},
+};
+
+/// Returns the reason why a diagnosis cannot be made, or an empty text.
+std::string missing_in(const TrainingLog& log, Needs needs) {
+    if (needs == Needs::other_data) return "a log of another program cannot show this; `macheps train --config` does";
+    const auto row = std::find_if(std::begin(need_rows), std::end(need_rows),
+                                  [needs](const NeedRow& one) { return one.needs == needs; });
+    std::string missing;
+    for (const std::string_view name : row->columns) {
+        const bool is_replaced = row->or_scale && name == "skipped" && log.has(&TrainingRow::loss_scale);
+        if (log.has(find_quantity(name)) || is_replaced) continue;
+        missing += fmt::format("{}{}", missing.empty() ? "" : ", ", name);
+        if (row->or_scale && name == "skipped") missing += " or loss_scale";
+    }
+    return missing.empty() ? "" : "the log has no " + missing;
+}
+
+}  // namespace
+
+std::string_view word_of(Certainty certainty) {
+    constexpr std::string_view words[] = {"possible", "likely", "certain"};
+    return words[static_cast<std::size_t>(certainty)];
+}
+
+std::span<const LogDiagnosis> log_diagnoses() { return table; }
+
+LogVerdicts diagnose_log(const TrainingLog& log, const TrainingLogOptions& options) {
+    LogVerdicts verdicts;
+    const LogView view{.log = log, .options = options};
+    for (const LogDiagnosis& diagnosis : table) {
+        if (std::string why = missing_in(log, diagnosis.needs); !why.empty()) {
+            verdicts.gaps.push_back({.diagnosis = &diagnosis, .why = std::move(why)});
+        } else if (std::optional<LogSighting> seen = diagnosis.find(view)) {
+            verdicts.findings.push_back({.diagnosis = &diagnosis, .seen = *std::move(seen)});
+        }
+    }
+    return verdicts;
+}
+
+}  // namespace macheps::reports

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// Diagnoses of loss scales and skipped steps in training logs.
+#include "reports/findings/diagnosis.hpp"
+#include "reports/training_logs/log_searches.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace macheps::reports {
+
+namespace {
+
+using Steps = std::vector<StepRow>;
+
+/// A longer interval of skipped steps counts as one step.
+constexpr std::int64_t max_interval = 10000;
+
+/// Returns the number of skipped steps of a row. If the log has only loss scales, a step was skipped if the next scale
+/// is smaller.
+double skips_of_row(const TrainingLog& log, std::size_t row, bool has_skips) {
+    if (has_skips) return log.rows[row].skipped.value_or(0);
+    if (row + 1 == log.rows.size()) return 0;
+    const std::optional<double>&now = log.rows[row].loss_scale, &next = log.rows[row + 1].loss_scale;
+    return now && next && *next < *now ? 1 : 0;
+}
+
+/// Returns the rows as rows of a run directory, one for each step of which the log says whether it was skipped. If
+/// only some of the steps that a row covers were skipped, the row counts as not skipped.
+Steps steps_of(const TrainingLog& log) {
+    const bool has_skips = log.has(&TrainingRow::skipped);
+    Steps steps;
+    for (std::size_t i = 0; i < log.rows.size(); ++i) {
+        const TrainingRow& row = log.rows[i];
+        const std::int64_t covered = steps_of_row(log, i);
+        const double skips = skips_of_row(log, i, has_skips);
+        StepRow step{.step = row.step,
+                     .loss = row.loss.value_or(NAN),
+                     .grad_norm = static_cast<float>(row.grad_norm.value_or(NAN)),
+                     .lr = static_cast<float>(row.lr.value_or(0)),
+                     .loss_scale = static_cast<float>(row.loss_scale.value_or(1)),
+                     .skipped = skips > 0 && skips >= static_cast<double>(covered)};
+        for (step.step -= step.skipped && covered <= max_interval ? covered - 1 : 0; step.step <= row.step; ++step.step)
+            steps.push_back(step);
+    }
+    return steps;
+}
+
+/// Looks for a diagnosis of run directories, and writes its sentence.
+std::optional<LogSighting> find_in_steps(std::string_view id, Steps steps, Certainty certainty,
+                                         std::string status = "ok") {
+    if (steps.empty()) return {};
+    const auto all = diagnoses();
+    const auto diagnosis = std::find_if(all.begin(), all.end(), [id](const Diagnosis& one) { return one.id == id; });
+    const RunLog run{.row = {.status = std::move(status)}, .steps = std::move(steps)};
+    std::optional<Sighting> seen = diagnosis->find({.run = run});
+    if (!seen) return {};
+    const std::optional<std::int64_t> step = seen->step;
+    const Diagnosed finding{.diagnosis = &*diagnosis, .seen = *std::move(seen)};
+    return LogSighting{.certainty = certainty, .step = step, .sentence = finding.sentence()};
+}
+
+Certainty certainty_of_skips(const TrainingLog& log) {
+    return log.knows_skipped_steps ? Certainty::certain : Certainty::likely;
+}
+
+/// Returns the first row whose loss scale satisfies the condition.
+template <class Condition>
+const TrainingRow* first_scale(const TrainingLog& log, Condition holds) {
+    const auto found = std::find_if(log.rows.begin(), log.rows.end(),
+                                    [&](const TrainingRow& row) { return row.loss_scale && holds(*row.loss_scale); });
+    return found == log.rows.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+std::optional<LogSighting> find_overflow_cascade(const LogView& view) {
+    Steps steps = steps_of(view.log);
+    // The message about a skipped step also contains the scale of the step after it.
+    if (view.log.next_scale)
+        steps.push_back({.step = steps.back().step + 1, .loss_scale = static_cast<float>(*view.log.next_scale)});
+    return find_in_steps("overflow-cascade", std::move(steps), certainty_of_skips(view.log));
+}
+
+std::optional<LogSighting> find_scale_at_floor(const LogView& view) {
+    const TrainingLog& log = view.log;
+    if (!log.has(&TrainingRow::loss_scale)) return {};
+    const std::string status = log.has_ended_at_floor
+                                   ? fmt::format("failed: scale is at its floor of {}",
+                                                 log.next_scale.value_or(log.rows.back().loss_scale.value_or(NAN)))
+                                   : "ok";
+    std::optional<LogSighting> seen = find_in_steps("scale-at-floor", steps_of(log), Certainty::certain, status);
+    if (seen && log.has_ended_at_floor) seen->sentence += "; the run ended there";
+    return seen;
+}
+
+std::optional<LogSighting> find_first_steps_skipped(const LogView& view) {
+    const Steps steps = steps_of(view.log);
+    if (!begins_at_start(view.log) || !steps.front().skipped) return {};
+    const auto end = std::find_if(steps.begin(), steps.end(), [](const StepRow& step) { return !step.skipped; });
+    return LogSighting{.certainty = certainty_of_skips(view.log),
+                       .step = steps.front().step,
+                       .sentence = end - steps.begin() == 1
+                                       ? "the first step was skipped; schedulers of torch warn about this"
+                                       : fmt::format("the first {} steps were skipped; schedulers of torch warn about "
+                                                     "this",
+                                                     end - steps.begin())};
+}
+
+std::optional<LogSighting> find_skipped_steps(const LogView& view) {
+    const TrainingLog& log = view.log;
+    const bool has_skips = log.has(&TrainingRow::skipped);
+    double skipped = 0;
+    const TrainingRow* first = nullptr;
+    for (std::size_t i = 0; i < log.rows.size(); ++i) {
+        const double more = skips_of_row(log, i, has_skips);
+        skipped += more;
+        if (more > 0 && first == nullptr) first = &log.rows[i];
+    }
+    if (first == nullptr) return {};
+    const std::int64_t covered = steps_of_row(log, 0);
+    // A resumed run may report the number of all steps that were skipped since its start.
+    const bool counts_all = log.rows.front().skipped.value_or(0) > static_cast<double>(covered);
+    const std::int64_t steps = log.rows.back().step - (counts_all ? 0 : log.rows.front().step - covered);
+    return LogSighting{.step = first->step, .sentence = fmt::format("{:.0f} of {} steps were skipped", skipped, steps)};
+}
+
+std::optional<LogSighting> find_schedule_over_skips(const LogView& view) {
+    return find_in_steps("schedule-over-skips", steps_of(view.log), certainty_of_skips(view.log));
+}
+
+std::optional<LogSighting> find_scale_without_bound(const LogView& view) {
+    const TrainingRow* first = first_scale(view.log, [](double scale) { return scale >= LogRules::unbounded_scale; });
+    if (first == nullptr) return {};
+    double largest = 0;
+    for (const TrainingRow& row : view.log.rows) largest = std::max(largest, row.loss_scale.value_or(0));
+    return LogSighting{.step = first->step,
+                       .sentence = fmt::format("the loss scale grew to {}; the scaled loss and the reciprocal of the "
+                                               "scale leave the range of fp32",
+                                               figure_text(largest))};
+}
+
+std::optional<LogSighting> find_scale_collapse(const LogView& view) {
+    const auto is_small = [](double scale) { return scale < 1; };
+    const TrainingRow* first = first_scale(view.log, is_small);
+    // A program that does not scale the loss may print 0 in every row.
+    if (first == nullptr || first_scale(view.log, [](double scale) { return scale != 0; }) == nullptr) return {};
+    return LogSighting{.step = first->step,
+                       .sentence = *first->loss_scale > 0
+                                       ? fmt::format("the loss scale fell to {}, so it makes gradients smaller",
+                                                     figure_text(*first->loss_scale))
+                                       : "the loss scale fell below 1 (a log of integers shows 0), so it makes "
+                                         "gradients smaller"};
+}
+
+}  // namespace macheps::reports
