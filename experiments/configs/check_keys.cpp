@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <optional>
 
@@ -205,6 +206,7 @@ class KeyCheck {
     }
 
     void inert(const files::ConfigValue::Entry& entry, const std::string& path) {
+        if (is_of_caller(path)) return;  // the caller reports its own keys
         report(FindingCode::inert, "inert-key", entry, path,
                fmt::format("`{}` affects no format, rounding or scale", path), {});
     }
@@ -213,22 +215,53 @@ class KeyCheck {
                  std::string_view until) {
         if (is_of_caller(path)) return;
         const Framework& framework = context_.framework();
-        const bool refuses = framework.refuses_unknown != nullptr && framework.refuses_unknown(context_, path);
         const bool is_late = !since.empty() && version_ < parse_version(since);
         const bool is_of_other_version = is_late || !until.empty();
-        // Without a list of the framework's keys, a key that macheps does not know may still be one of them.
-        std::string message =
-            known_.empty() && !refuses && !is_of_other_version
-                ? fmt::format("macheps has no key `{}` for {} {}", path, framework.title, to_string(version_))
-                : fmt::format("{} {} does not know `{}`", framework.title, to_string(version_), path);
+        const std::string instead = is_of_other_version ? "remove it" : remedy(path);
+        if (!is_of_other_version && instead == framework.unknown_remedy && names_precision(leaf_of(path)))
+            return unknown_precision(entry, path);
+        if (!is_of_other_version && context_.options().has_script_options) return script_option(entry, path);
+        const bool refuses = framework.refuses_unknown != nullptr && framework.refuses_unknown(context_, path);
+        // Without a list of all keys of this version, the key may exist.
+        if (!is_of_other_version && !refuses && !has_list()) return not_in_tables(entry, path, instead);
+        std::string message = fmt::format("{} {} does not know `{}`", framework.title, to_string(version_), path);
         if (is_late)
             message += fmt::format(", which was added in {}", since);
         else if (!until.empty())
             message += fmt::format(", which was removed in {}", until);
         message += refuses ? ", and refuses the config" : ", and ignores it";
         Finding& finding = report(FindingCode::unknown, is_of_other_version ? "key-of-other-version" : "unknown-key",
-                                  entry, path, std::move(message), is_of_other_version ? "remove it" : remedy(path));
+                                  entry, path, std::move(message), instead);
         finding.framework_refuses = refuses;
+    }
+
+    /// Returns whether a list of all keys of the framework covers this version.
+    bool has_list() const {
+        const Framework& framework = context_.framework();
+        return !known_.empty() && parse_version(framework.oldest) <= version_ &&
+               version_ <= parse_version(framework.newest);
+    }
+
+    void not_in_tables(const files::ConfigValue::Entry& entry, const std::string& path, std::string instead) {
+        if (instead == context_.framework().unknown_remedy) instead = "check its name: it is not part of the result";
+        report(FindingCode::unknown, "unknown-key", entry, path,
+               fmt::format("`{}` is not in macheps's tables for {} {}, which do not list every key", path,
+                           context_.framework().title, to_string(version_)),
+               std::move(instead));
+    }
+
+    void unknown_precision(const files::ConfigValue::Entry& entry, const std::string& path) {
+        report(
+            FindingCode::warning, "unknown-precision-key", entry, path,
+            fmt::format("`{}` is not in macheps's tables for {} {}, and its name says that it decides precision: its "
+                        "effect is not part of the result",
+                        path, context_.framework().title, to_string(version_)),
+            {});
+    }
+
+    void script_option(const files::ConfigValue::Entry& entry, const std::string& path) {
+        report(FindingCode::note, "script-option", entry, path,
+               fmt::format("`{}` is an option of the script: what it does is not known here", path), {});
     }
 
     /// Suggests a replacement for an unknown key: the same name in another map, or the most similar name in the same
@@ -360,5 +393,22 @@ class KeyCheck {
 }  // namespace
 
 void check_keys(ImportContext& context) { KeyCheck(context).walk(context.root(), ""); }
+
+bool names_precision(std::string_view key) {
+    const std::string name = lowered(key);
+    for (const std::string_view part : {"dtype", "precision", "fp16", "bf16", "float", "quant"}) {
+        if (name.find(part) != std::string::npos) return true;
+    }
+    // These are parts of many other words, such as "sample" and "behalf": they count only where a word begins.
+    for (const std::string_view word : {"amp", "half", "scale"}) {
+        for (std::size_t at = name.find(word); at != std::string::npos; at = name.find(word, at + 1)) {
+            const bool begins = at == 0 || !std::isalnum(static_cast<unsigned char>(name[at - 1]));
+            const std::size_t end = at + word.size();
+            const bool ends = end == name.size() || !std::isalnum(static_cast<unsigned char>(name[end]));
+            if (begins && (ends || word != "amp")) return true;
+        }
+    }
+    return false;
+}
 
 }  // namespace macheps::configs

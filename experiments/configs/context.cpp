@@ -297,6 +297,15 @@ std::optional<files::ConfigValue> ImportContext::read_file(std::string_view key,
         report(FindingCode::error, rule, {key}, std::move(message), std::move(instead)).place = at;
         return std::nullopt;
     };
+    if (const auto written = options_->written_files.find(path); written != options_->written_files.end()) {
+        try {
+            files::ConfigFile read = files::read_config_text(written->second.text, path, written->second.script);
+            add_file(read);
+            return std::move(read.root);
+        } catch (const Error& error) {
+            return refuse("unreadable-file", error.what(), error.parts().fix);
+        }
+    }
     std::error_code failed;
     fs::path file = fs::path(at.file).parent_path() / path;
     if (!is_there(file)) file = path;
@@ -314,6 +323,14 @@ std::optional<files::ConfigValue> ImportContext::read_file(std::string_view key,
                 .place = at;
             file = *found;
         }
+    }
+    if (!is_there(file) && options_->is_command) {
+        // The command may run on another machine, or another step may write the file.
+        report(FindingCode::warning, "missing-file", {key},
+               fmt::format("the file '{}' does not exist here: the fields that it decides are unknown", path),
+               fmt::format("a path relative to {} or to the working folder", at.file))
+            .place = at;
+        return {};
     }
     if (!is_there(file)) {
         return refuse("missing-file", fmt::format("the file '{}' does not exist", path),

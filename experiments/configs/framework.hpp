@@ -90,8 +90,12 @@ struct Framework {
     /// Lists of keys, separated by spaces. `model_keys` name the model, and `dtype_keys` give the dtype in which it is
     /// loaded.
     std::string_view model_keys{}, dtype_keys{};
-    /// Keys, separated by spaces, that only configs of this framework have: dotted paths from the root.
+    /// Conditions, separated by spaces, that only configs of this framework fulfil: keys, values, names of programs and
+    /// forms of files (recognition/marks.hpp).
     std::string_view marks{};
+    /// Whether programs that read this config from their command line usually have options of their own. An unknown
+    /// option of a command line is then a note.
+    bool scripts_add_options = false;
     /// Returns how likely it is that a config with these keys belongs to this framework: from 0 (it does not belong to
     /// it) to 100 (it cannot belong to any other framework).
     int (*recognises)(const files::ConfigValue& root) = nullptr;
@@ -249,6 +253,10 @@ class ImportContext {
 
 /// Returns 'F', 'H' or 'B' for the name of a dtype ("bfloat16", "torch.float16", "half"), or 0 for any other text.
 char dtype_letter(std::string_view name);
+
+/// Returns whether the name of a key says that it decides precision: whether it contains a word such as dtype, fp16,
+/// half or scale.
+bool names_precision(std::string_view key);
 
 /// Converts a number to an int by dropping its fraction. A number outside the range of int becomes the nearest int, and
 /// NaN becomes 0, because a config may contain any number.

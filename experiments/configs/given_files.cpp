@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/configs/given_files.hpp"
 #include "core/error.hpp"
+#include "experiments/configs/recognition/recognise.hpp"
+#include "experiments/configs/recognition/training_command.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -14,28 +16,6 @@ namespace macheps::configs {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct Recognised {
-    const Framework* framework;
-    int score;
-};
-
-/// Returns the framework to which a config most likely belongs, judged only by its keys. Returns several frameworks if
-/// they are equally likely, and none if the keys fit no framework.
-std::vector<const Framework*> recognise(const files::ConfigValue& root) {
-    std::vector<Recognised> all;
-    int highest = 0;
-    for (const Framework* framework : frameworks()) {
-        const int score = framework->recognises == nullptr ? 0 : framework->recognises(root);
-        if (score > 0) all.push_back({framework, score});
-        highest = std::max(highest, score);
-    }
-    std::vector<const Framework*> likeliest;
-    for (const Recognised& one : all) {
-        if (one.score == highest) likeliest.push_back(one.framework);
-    }
-    return likeliest;
-}
 
 /// Returns a text such as "Transformers" or "Transformers or DeepSpeed".
 std::string titles(const std::vector<const Framework*>& owners) {
@@ -63,12 +43,27 @@ std::string identity(const std::string& path) {
     return failed ? path : canonical.string();
 }
 
-files::ConfigFile read_map(const std::string& path) {
-    files::ConfigFile file = files::read_config_file(path);
+files::ConfigFile read_map(const std::string& path, const ImportOptions& options) {
+    files::ConfigFile file = files::read_config_file(path, options.line);
+    merge_config_files(file);
     if (file.root.is_map()) return file;
     throw Error({.what = "the file contains no keys",
                  .where = to_string(file.root.place),
                  .fix = "write a map: KEY: VALUE in YAML, {\"KEY\": VALUE} in JSON"});
+}
+
+/// Merges a later file into an earlier one.
+void append(files::ConfigFile& all, const files::ConfigFile& file) {
+    files::merge_config(all.root, file.root);
+    const auto join = [](auto& to, const auto& from) { to.insert(to.end(), from.begin(), from.end()); };
+    join(all.repeated, file.repeated);
+    join(all.ignored_rules, file.ignored_rules);
+    join(all.unknown_values, file.unknown_values);
+    join(all.python_modules, file.python_modules);
+    all.written_files.insert(file.written_files.begin(), file.written_files.end());
+    if (!file.command) return;
+    all.command = file.command;
+    all.language = file.language;
 }
 
 /// Merges files and overrides in the order of the arguments. Leaves out each file whose name is the value of a key in
@@ -86,18 +81,20 @@ files::ConfigFile joined(std::span<const std::string> arguments, const std::vect
                 all.root.place = {name, 0, 0};
             }
             files::apply_override(all.root, arguments[i], name);
+            // A value that was unknown is known now.
+            const std::string_view path = std::string_view(arguments[i]).substr(0, arguments[i].find('='));
+            std::erase_if(all.unknown_values, [&](const files::UnknownValue& one) { return one.path == path; });
             is_first = false;
             continue;
         }
         if (given->named) continue;
         const files::ConfigFile& file = given->file;
-        if (is_first || all.root.place.line == 0) all.root.place = file.root.place;
-        if (is_first)
-            all.root = file.root;
-        else
-            files::merge_config(all.root, file.root);
-        all.repeated.insert(all.repeated.end(), file.repeated.begin(), file.repeated.end());
-        all.ignored_rules.insert(all.ignored_rules.end(), file.ignored_rules.begin(), file.ignored_rules.end());
+        if (is_first) {
+            all = file;
+        } else {
+            if (all.root.place.line == 0) all.root.place = file.root.place;
+            append(all, file);
+        }
         is_first = false;
     }
     return all;
@@ -122,7 +119,9 @@ void mark_named(std::vector<Given>& files, std::size_t by, std::span<const std::
     for (std::size_t i = 0; i < arguments.size(); ++i) {
         if (is_override(arguments[i])) files::apply_override(root, arguments[i], fmt::format("argument {}", i + 1));
     }
-    ImportContext context(*owner, std::move(root), options);
+    ImportOptions of_file = options;
+    of_file.written_files = files[by].file.written_files;
+    ImportContext context(*owner, std::move(root), of_file);
     context.run();
     for (const IncludedFile& included : context.included_files()) {
         for (Given& other : files) {
@@ -158,7 +157,7 @@ std::string remedy(const Given& a, const Given& b) {
 
 /// Returns the framework of the config. If a key of one given file names another given file, the named file is ignored
 /// here, because it may belong to another framework.
-const Framework& owner_of(const std::vector<Given>& files, const files::ConfigValue& root,
+const Framework& owner_of(const std::vector<Given>& files, const files::ConfigFile& config,
                           const ImportOptions& options) {
     const Given* first = nullptr;
     std::vector<const Framework*> shared;
@@ -169,21 +168,25 @@ const Framework& owner_of(const std::vector<Given>& files, const files::ConfigVa
         if (shared.empty()) refuse(*first, one);
         if (first == nullptr) first = &one;
     }
+    if (!options.framework.empty()) return *find_framework(options.framework);
+    if (shared.size() == 1) return *shared.front();
+    const Recognition found = recognise(config);
+    if (found.refused != nullptr) refuse_by_name(found, config);
     std::vector<std::string_view> names;
     for (const Framework* each : frameworks()) names.push_back(each->name);
     const std::string fix = fmt::format("pass --framework with one of {}", fmt::join(names, ", "));
-    if (!options.framework.empty()) return *find_framework(options.framework);
-    if (shared.size() == 1) return *shared.front();
-    const std::vector<const Framework*> all = recognise(root);
-    if (all.empty()) {
-        throw Error({.what = "no framework was recognised by these keys", .where = to_string(root.place), .fix = fix});
-    }
-    if (all.size() > 1) {
-        throw Error({.what = fmt::format("the keys fit both {} and {}", all[0]->title, all[1]->title),
-                     .where = to_string(root.place),
+    if (found.owners.empty()) {
+        const std::string nearest = found.nearest.empty() ? "" : ": " + found.nearest;
+        throw Error({.what = "no framework was recognised by these keys" + nearest,
+                     .where = to_string(config.root.place),
                      .fix = fix});
     }
-    return *all.front();
+    if (found.owners.size() > 1) {
+        throw Error({.what = fmt::format("the keys fit both {} and {}", found.owners[0]->title, found.owners[1]->title),
+                     .where = to_string(config.root.place),
+                     .fix = fix});
+    }
+    return *found.owners.front();
 }
 
 }  // namespace
@@ -202,9 +205,12 @@ GivenFiles read_given_files(std::span<const std::string> arguments, const Import
         if (is_override(argument)) continue;
         const auto is_same = [&](const Given& one) { return one.path == argument; };
         if (std::any_of(files.begin(), files.end(), is_same)) continue;
-        files.push_back({.path = argument, .file = read_map(argument), .owners = {}});
+        files.push_back({.path = argument, .file = read_map(argument, given_options), .owners = {}});
         Given& file = files.back();
-        file.owners = recognise(file.file.root);
+        const Recognition found = recognise(file.file);
+        if (found.refused != nullptr && (wanted == nullptr || file.file.python_statement))
+            refuse_by_name(found, file.file);
+        file.owners = found.owners;
         // If the user names a framework, each file that may belong to this framework is assumed to belong to it.
         if (wanted != nullptr && wanted->recognises != nullptr && wanted->recognises(file.file.root) > 0)
             file.owners = {wanted};
@@ -220,7 +226,7 @@ GivenFiles read_given_files(std::span<const std::string> arguments, const Import
         }
     }
     given.config = joined(arguments, files);
-    given.framework = &owner_of(files, given.config.root, given_options);
+    given.framework = &owner_of(files, given.config, given_options);
     for (Given& file : files) {
         if (file.named) given.named.push_back(std::move(*file.named));
     }

@@ -10,6 +10,8 @@
 #include "experiments/configs/policy_text/fp8_text.hpp"
 #include "experiments/configs/policy_text/policy_text.hpp"
 #include "experiments/configs/policy_text/step_fields.hpp"
+#include "experiments/configs/recognition/recognise.hpp"
+#include "experiments/configs/recognition/training_command.hpp"
 #include "experiments/configs/traps.hpp"
 
 #include <fmt/format.h>
@@ -56,7 +58,7 @@ std::vector<std::string_view> names_of_packages() {
 void check_options(const ImportOptions& options) {
     const std::vector<std::string_view> known = names_of_rows(frameworks());
     if (!options.framework.empty()) require_name(options.framework, known, "framework", "framework");
-    require_name(options.device, names_of_rows(device_profiles()), "device profile", "device_profile");
+    require_name(options.device, device_names(), "device profile", "device_profile");
     require_name(options.checkpoint_dtype, {"fp32", "fp16", "bf16"}, "dtype of a checkpoint", "checkpoint_dtype");
     const std::vector<std::string_view> packages = names_of_packages();
     for (const auto& [name, version] : options.versions) {
@@ -173,10 +175,13 @@ ImportResult import_config(std::span<const std::string> files_and_overrides, con
         options.versions.erase(unnamed);
     }
 
-    ImportContext context(framework, std::move(files.config.root), options);
+    require_known_values(framework, files.config);
+    apply_launcher(framework, files.config, options);
+    ImportContext context(framework, files.config.root, options);
     context.add_file(files.config);
     context.run();
     report_faults_of_named_versions(context);
+    report_training_command(context, files.config);
     report_named(context, files);
     report_checkpoint_range(context);
     report_traps(context);
@@ -198,6 +203,14 @@ ImportResult import_config(std::span<const std::string> files_and_overrides, con
     result.findings = std::move(context.findings());
     result.included = context.included();
     return result;
+}
+
+bool is_config_file(const std::string& path) {
+    try {
+        return looks_like_config(files::read_config_file(path));
+    } catch (const Error&) {
+        return false;  // the reader of policies, or the user, gets to know what is wrong
+    }
 }
 
 }  // namespace macheps::configs

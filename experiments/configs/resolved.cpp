@@ -75,6 +75,10 @@ void ResolvedConfig::set(std::string_view name, FieldValue value, Origin origin,
     found->from = std::move(from);
 }
 
+void ResolvedConfig::erase(std::string_view name) {
+    std::erase_if(fields_, [&](const ResolvedField& one) { return one.name == name; });
+}
+
 const ResolvedField* ResolvedConfig::find(std::string_view name) const {
     for (const ResolvedField& field : fields_) {
         if (field.name == name) return &field;

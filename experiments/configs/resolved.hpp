@@ -59,6 +59,7 @@ class ResolvedConfig {
     /// Sets a field and replaces its earlier value. Throws Error if the name is not in field_rows, which is a
     /// programming error.
     void set(std::string_view name, FieldValue value, Origin origin, std::string from);
+    void erase(std::string_view name);
     /// Returns nullptr if the field is not set.
     const ResolvedField* find(std::string_view name) const;
     /// Returns the word of a field, or an empty text if it is not set or is not a word.

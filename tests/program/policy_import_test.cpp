@@ -37,6 +37,7 @@ void write_samples() {
     write("configs/a.json", deepspeed);
     write("configs/b.yaml", arguments);
     write("configs/notes.txt", "no config");
+    write("launch.sh", "torchrun a.py --bf16 True --output_dir o\ntorchrun b.py --fp16 True --output_dir o\n");
 }
 
 std::string examples_of(const std::string& help) {
@@ -206,7 +207,8 @@ TEST_CASE("policy import --each prints a line for each file and exits with the w
     write_samples();
     const Outcome good = run("policy import --each configs ds.json");
     CHECK(good.code == 0);
-    CHECK(std::count(good.out.begin(), good.out.end(), '\n') == 3);
+    CHECK(std::count(good.out.begin(), good.out.end(), '\n') == 4);
+    CHECK(good.out.ends_with("\npassed over 1 file: 1 .txt\n"));
     CHECK(good.out.find("configs/a.json: deepspeed ") != std::string::npos);
     CHECK(good.out.find("notes.txt") == std::string::npos);
     CHECK(run("policy import --each configs bad.json").code == 1);
@@ -219,6 +221,48 @@ TEST_CASE("policy import --each prints a line for each file and exits with the w
     CHECK(rows[2]["code"] == 3);
     CHECK(rows[3]["framework"] == "deepspeed");
     CHECK(json::parse(run("policy import --each configs --sarif").out)["runs"][0]["results"].size() > 3);
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("policy import --each reads configs in every language, and counts the files that it passes over",
+          "[program][import]") {
+    write_samples();
+    write("configs/c.toml", "[zero_optimization]\nstage = 1\n");
+    write("configs/policy.toml", "extends = \"amp-bf16\"\n");
+    write("configs/d.sh", "torchrun a.py --bf16 True --output_dir o\n");
+    write("configs/e.py", "dtype = 'float16'\nblock_size = 4\n");
+    write("configs/train.py", "print(1)\n");
+    write("configs/f.conf", deepspeed);
+    write("configs/LICENSE", "text");
+    const Outcome all = run("policy import --each configs");
+    CHECK(all.code == 0);
+    for (const char* line : {"configs/a.json: deepspeed", "configs/b.yaml: transformers", "configs/c.toml: deepspeed",
+                             "configs/d.sh: transformers", "configs/e.py: nanogpt", "configs/f.conf: deepspeed"}) {
+        CAPTURE(line);
+        CHECK(all.out.find(line) != std::string::npos);
+    }
+    CHECK(std::count(all.out.begin(), all.out.end(), '\n') == 7);
+    const std::string passed_over =
+        "passed over 4 files: 1 .py (programs), 1 .toml (policies and others), 1 .txt, 1 without an ending\n";
+    CHECK(all.out.ends_with(passed_over));
+    CHECK(run("policy import --each configs --json").err == passed_over);
+    CHECK(json::parse(run("policy import --each configs --json").out).size() == 6);
+    // A policy in TOML is still a policy, and a config in TOML is a config, for every verb that reads both.
+    CHECK(run("policy explain configs/policy.toml").code == 0);
+    CHECK(run("policy explain configs/c.toml").code == 0);
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("policy import --line reads one of several training commands", "[program][import]") {
+    write_samples();
+    const Outcome both = run("policy import launch.sh");
+    CHECK(both.code == 3);
+    CHECK(both.err.find("launch.sh:2:1: the file has 2 training commands, in the lines 1, 2") != std::string::npos);
+    CHECK(finds(run("policy import launch.sh --line 1").out, R"(\ncompute +bf16 )"));
+    CHECK(finds(run("policy import launch.sh --line 2").out, R"(\ncompute +fp16 )"));
+    CHECK(run("policy import launch.sh --line 3").code == 2);
+    CHECK(run("policy import launch.sh --line x").code == 2);
+    CHECK(run("policy import ds.json --device-profile h200").code == 0);
     fs::remove_all(scratch());
 }
 

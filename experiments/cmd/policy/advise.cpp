@@ -224,7 +224,7 @@ Exit run_advise(const AdviseArguments& a) {
 void describe_advise(Command& verb) {
     const auto a = std::make_shared<AdviseArguments>();
     std::vector<std::string> devices, goal_names;
-    for (const DeviceProfile& each : device_profiles()) devices.emplace_back(each.name);
+    for (const std::string_view each : device_names()) devices.emplace_back(each);
     for (const GoalRow& each : goals()) goal_names.emplace_back(each.name);
     verb.option("--device-profile", a->device, "Device to train or run on").one_of(devices).shows_default();
     verb.option("--goal", a->goal, "Purpose of the policy").one_of(goal_names).shows_default();
@@ -236,7 +236,7 @@ void describe_advise(Command& verb) {
             "Sides of the weights of the linear layers, to check whether they suit tensor cores. Default: no check")
         .list();
     verb.option("--have", a->have,
-                "Compare the recommendation with this preset, .toml file or config (.json, .yaml, .yml, .args). "
+                "Compare the recommendation with this preset, policy (.toml) or config of a framework. "
                 "Default: none")
         .takes(value_kind::policy);
     const Option json = verb.flag("--json", a->json, "Print as JSON");

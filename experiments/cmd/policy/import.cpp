@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -40,13 +41,16 @@ Examples:
   macheps policy import ds.json --toml > mine.toml       only the policy, for train --policy
   macheps policy import args.yaml --framework-version transformers=4.41,deepspeed=0.16.5
   macheps policy import ds.json --diff-version 0.16.5:0.19.6  what an upgrade changes in the numbers
+  macheps policy import launch.sh --line 2               the training command in line 2 of a script
   macheps policy import --each configs/                  one line per file, for pre-commit
   macheps policy import ds.json --sarif > findings.sarif  for code scanning; --github for a workflow)";
 
 constexpr const char* import_notes = R"(Files:
-  The files are JSON, YAML and argument files. Each file is recognised by its keys. If one file
-  names another, the named file is read as the value of that key. Files of two frameworks are
-  refused if neither names the other; the error says how to join them.
+  The files are JSON, YAML, TOML, options (.args), command lines and shell scripts (.sh), and Python
+  files of assignments. Nothing is run. Each file is recognised by its keys; a config of a framework
+  that is not read is refused by name. If one file names another, the named file is read as the value
+  of that key. Files of two frameworks are refused if neither names the other; the error says how to
+  join them.
 
 Findings:
   E  the framework refuses the config
@@ -70,7 +74,10 @@ Exit codes:
   3  a file is not a config)";
 
 /// A file whose name has one of these endings is a config.
-const std::set<std::string> config_endings{".json", ".yaml", ".yml", ".args"};
+const std::set<std::string> config_endings{".args", ".conf", ".json", ".sh", ".yaml", ".yml"};
+/// A file with one of these endings is a config if its keys are those of a framework. Otherwise, a `.toml` file is a
+/// policy, and a `.py` file a program.
+const std::set<std::string> doubtful_endings{".py", ".toml"};
 
 struct ImportArguments {
     std::vector<std::string> files;
@@ -176,34 +183,64 @@ Exit diff_versions(const ImportArguments& a, const ImportOptions& options) {
 
 // --- --each
 
-/// Returns the paths that are files, and the files with a config's ending below the paths that are folders. Throws
-/// Error (bad input) if a folder cannot be listed or has no such file.
-std::vector<std::string> config_files(const std::vector<std::string>& paths) {
+/// The files that --each reads, and the number of files that it passes over, by kind.
+struct FilesOfEach {
     std::vector<std::string> files;
+    std::map<std::string, int> passed_over;
+};
+
+/// Returns the kind of a file that is not a config: ".txt", or "without an ending".
+std::string kind_of(const fs::path& file) {
+    const std::string ending = file.extension().string();
+    if (ending == ".py") return ".py (programs)";
+    if (ending == ".toml") return ".toml (policies and others)";
+    return ending.empty() ? "without an ending" : ending;
+}
+
+/// Returns the paths that are files, and the configs below the paths that are folders. Throws Error (bad input) if a
+/// folder cannot be listed or has no config.
+FilesOfEach files_of_each(const std::vector<std::string>& paths) {
+    FilesOfEach all;
     for (const std::string& path : paths) {
         if (!is_folder(path)) {
-            files.push_back(path);
+            all.files.push_back(path);
             continue;
         }
-        const std::size_t before = files.size();
+        const std::size_t before = all.files.size();
         for (const fs::path& file : files_below(path)) {
-            if (config_endings.contains(file.extension().string())) files.push_back(file.string());
+            if (is_config_name(file.string()))
+                all.files.push_back(file.string());
+            else
+                ++all.passed_over[kind_of(file)];
         }
-        if (files.size() == before) {
-            throw Error(
-                {.what = "this folder contains no config",
-                 .where = path,
-                 .fix = fmt::format("name a folder with files that end in {}", fmt::join(config_endings, ", "))});
+        if (all.files.size() == before) {
+            throw Error({.what = "this folder contains no config",
+                         .where = path,
+                         .fix = fmt::format("name a folder with files that end in {}, {}",
+                                            fmt::join(config_endings, ", "), fmt::join(doubtful_endings, ", "))});
         }
     }
-    return files;
+    return all;
+}
+
+/// Returns "passed over 3 files: 2 .txt, 1 without an ending".
+std::string passed_over_text(const std::map<std::string, int>& kinds) {
+    int sum = 0;
+    std::vector<std::string> words;
+    for (const auto& [kind, count] : kinds) {
+        sum += count;
+        words.push_back(format_shown("{} {}", count, kind));
+    }
+    return fmt::format("passed over {} file{}: {}\n", sum, sum == 1 ? "" : "s", fmt::join(words, ", "));
 }
 
 Exit import_each(const ImportArguments& a, const ImportOptions& options) {
     Exit worst = Exit::ok;
     Json rows = Json::array();
     std::vector<Finding> findings;
-    for (const std::string& file : config_files(a.files)) {
+    const bool is_text = !a.json && !a.sarif && !a.github;
+    const FilesOfEach given = files_of_each(a.files);
+    for (const std::string& file : given.files) {
         Exit code = Exit::ok;
         std::string line, error, framework;
         std::vector<Finding> of_file;
@@ -221,7 +258,7 @@ Exit import_each(const ImportArguments& a, const ImportOptions& options) {
             line = format_shown("{}: not a config: {}\n", file, error);
         }
         worst = std::max(worst, code);
-        if (!a.json && !a.sarif && !a.github) print_text(line);
+        if (is_text) print_text(line);
         if (a.json) {
             Json list = Json::array();
             for (const Finding& one : of_file) list.push_back(finding_json(one));
@@ -236,6 +273,10 @@ Exit import_each(const ImportArguments& a, const ImportOptions& options) {
     if (a.json) print_json(rows);
     if (a.sarif) print_json(import_sarif(findings));
     if (a.github) print_text(import_annotations(findings));
+    if (!given.passed_over.empty()) {
+        const std::string text = passed_over_text(given.passed_over);
+        is_text ? print_text(text) : eprint_text(text);  // stdout of the other forms is read by programs
+    }
     return worst;
 }
 
@@ -288,7 +329,7 @@ void read_versions(const std::string& text, ImportOptions& options) {
 void ImportChoice::add_options(Command& verb) {
     std::vector<std::string> names, devices;
     for (const Framework* each : frameworks()) names.emplace_back(each->name);
-    for (const DeviceProfile& each : device_profiles()) devices.emplace_back(each.name);
+    for (const std::string_view each : device_names()) devices.emplace_back(each);
     verb.option("--framework", framework, "Framework of the config. Default: recognised by the keys of the config")
         .one_of(names);
     verb.option("--framework-version", versions,
@@ -306,6 +347,9 @@ void ImportChoice::add_options(Command& verb) {
     verb.option("--checkpoint-dtype", checkpoint, "Format of the weights in the checkpoint that training starts from")
         .one_of({"fp32", "fp16", "bf16"})
         .shows_default();
+    verb.integer("--line", line, {0, 1 << 20},
+                 "Line of the training command to read, if a script has several. 0: the only one")
+        .shows_default();
     verb.option("--env", environment,
                 "File of NAME=VALUE lines: environment variables that frameworks read. Default: none")
         .takes(value_kind::file);
@@ -322,6 +366,7 @@ ImportOptions ImportChoice::options(const Command& verb) const {
     options.device_is_default = !is_given("--device-profile");
     options.checkpoint_dtype = checkpoint;
     options.checkpoint_is_default = !is_given("--checkpoint-dtype");
+    options.line = line;
     if (!versions.empty()) read_versions(versions, options);
     if (!requirements.empty()) options.requirements = read_requirements(requirements);
     options.despite = despite;
@@ -329,7 +374,10 @@ ImportOptions ImportChoice::options(const Command& verb) const {
     return options;
 }
 
-bool is_config_name(const std::string& name) { return config_endings.contains(fs::path(name).extension().string()); }
+bool is_config_name(const std::string& name) {
+    const std::string ending = fs::path(name).extension().string();
+    return config_endings.contains(ending) || (doubtful_endings.contains(ending) && is_config_file(name));
+}
 
 std::optional<ImportResult> load_config(const std::string& name, const ImportOptions& options) {
     if (!is_config_name(name)) return {};

@@ -378,7 +378,7 @@ Exit words(const Arguments& a) {
 }
 
 constexpr const char* name_help = "Name of a preset, or path of a .toml file";
-constexpr const char* any_help = "Name of a preset, or path of a .toml file or of a config (.json, .yaml, .yml, .args)";
+constexpr const char* any_help = "Name of a preset, or path of a policy (.toml) or of a config of a framework";
 
 void describe_list(Command& verb) {
     const auto a = std::make_shared<Arguments>();

@@ -300,6 +300,11 @@ extern const Framework framework{
     .oldest = "0.30.1",
     .keys = accelerate::keys(),
     .file_keys = {{"deepspeed_config.deepspeed_config_file", "deepspeed"}},
+    .marks =
+        "distributed_type compute_environment downcast_bf16 fsdp_config.fsdp_sharding_strategy "
+        "fsdp_config.fsdp_version deepspeed_config.zero_stage deepspeed_config.deepspeed_config_file "
+        "fp8_config.backend "
+        "dynamo_config main_training_function",
     .recognises = accelerate::recognises,
     // Accelerate's data class for this file raises an error on unknown keys at the top level. Keys in nested maps
     // become launcher options, which are not checked.

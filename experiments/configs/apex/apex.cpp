@@ -34,6 +34,7 @@ using enum KeyType;
 constexpr double usual_ceiling = 0x1p24;
 
 const KeyRow rows[] = {
+    {.path = "apex", .type = map, .summary = "a section with the keys below; prepare() moves them to the root"},
     {.path = "opt_level",
      .type = choice,
      .defaults = {{"", "O1"}},
@@ -200,6 +201,7 @@ extern const Framework framework{.name = "apex",
                                  .newest = "0.1",
                                  .oldest = "0.1",
                                  .keys = rows,
+                                 .marks = "opt_level apex.opt_level",
                                  .recognises = recognises,
                                  .refuses_unknown = [](const ImportContext&, std::string_view) { return true; },
                                  .prepare = prepare,

@@ -297,20 +297,24 @@ int recognises(const files::ConfigValue& root) {
 
 }  // namespace
 
-extern const Framework framework{.name = "axolotl",
-                                 .title = "Axolotl",
-                                 .newest = "0.19.0",
-                                 .oldest = "0.4",
-                                 .keys = axolotl::keys(),
-                                 .model = "llama",
-                                 .file_keys = {{"deepspeed", "deepspeed"}},
-                                 .model_keys = "base_model",
-                                 .dtype_keys = "torch_dtype",
-                                 .recognises = axolotl::recognises,
-                                 // Axolotl's pydantic models ignore unknown keys.
-                                 .refuses_unknown = [](const ImportContext&, std::string_view) { return false; },
-                                 .reads_quoted_booleans = [](const ImportContext&) { return true; },
-                                 .prepare = axolotl::prepare,
-                                 .resolve = axolotl::resolve};
+extern const Framework framework{
+    .name = "axolotl",
+    .title = "Axolotl",
+    .newest = "0.19.0",
+    .oldest = "0.4",
+    .keys = axolotl::keys(),
+    .model = "llama",
+    .file_keys = {{"deepspeed", "deepspeed"}},
+    .model_keys = "base_model",
+    .dtype_keys = "torch_dtype",
+    .marks =
+        "base_model+datasets base_model+sequence_len base_model+micro_batch_size base_model+adapter "
+        "base_model+pretraining_dataset @axolotl*",
+    .recognises = axolotl::recognises,
+    // Axolotl's pydantic models ignore unknown keys.
+    .refuses_unknown = [](const ImportContext&, std::string_view) { return false; },
+    .reads_quoted_booleans = [](const ImportContext&) { return true; },
+    .prepare = axolotl::prepare,
+    .resolve = axolotl::resolve};
 
 }  // namespace macheps::configs::axolotl

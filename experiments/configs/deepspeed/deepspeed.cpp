@@ -224,6 +224,9 @@ extern const Framework framework{
     .newest = "0.19.8",
     .oldest = "0.14.4",
     .keys = deepspeed::keys(),
+    .marks =
+        "zero_optimization train_micro_batch_size_per_gpu steps_per_print fp16.enabled bf16.enabled bfloat16.enabled "
+        "data_types.grad_accum_dtype torch_autocast.enabled",
     .recognises = deepspeed::recognises,
     .refuses_unknown = deepspeed::refuses_unknown,
     .reads_quoted_booleans = [](const ImportContext& context) { return deepspeed::has_models(context); },

@@ -228,6 +228,10 @@ extern const Framework framework{
     .file_keys = {{"deepspeed", "deepspeed"}},
     .model_keys = "model_name_or_path",
     .dtype_keys = "torch_dtype infer_dtype",
+    .marks =
+        "finetuning_type cutoff_len stage=pt|sft|rm|ppo|dpo|kto|orpo+!ds_cfg template pure_bf16 quantization_bit "
+        "lora_target "
+        "@llamafactory-cli*",
     .recognises = llamafactory::recognises,
     // HfArgumentParser raises an error on unknown keys unless an environment variable allows them.
     .refuses_unknown =

@@ -387,14 +387,20 @@ int recognises(const files::ConfigValue& root) {
 
 }  // namespace
 
-extern const Framework framework{.name = "megatron",
-                                 .title = "Megatron-LM",
-                                 .newest = "0.15",
-                                 .oldest = "0.15",
-                                 .keys = rows,
-                                 .model_keys = "load",
-                                 .recognises = recognises,
-                                 .refuses_unknown = [](const ImportContext&, std::string_view) { return true; },
-                                 .resolve = resolve};
+extern const Framework framework{
+    .name = "megatron",
+    .title = "Megatron-LM",
+    .newest = "0.15",
+    .oldest = "0.15",
+    .keys = rows,
+    .model_keys = "load",
+    .marks =
+        "num-layers tensor-model-parallel-size micro-batch-size use-distributed-optimizer initial-loss-scale "
+        "loss-scale-window accumulate-allreduce-grads-in-fp32 grad-reduce-in-bf16 clip-grad transformer-impl "
+        "train-iters "
+        "#arguments+fp16 #arguments+bf16 @pretrain_*",
+    .recognises = recognises,
+    .refuses_unknown = [](const ImportContext&, std::string_view) { return true; },
+    .resolve = resolve};
 
 }  // namespace macheps::configs::megatron

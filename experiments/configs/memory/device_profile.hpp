@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <vector>
 
 namespace macheps::configs {
 
@@ -28,6 +29,9 @@ struct DeviceProfile {
 };
 
 std::span<const DeviceProfile> device_profiles();
+/// Returns the names of all profiles and of all devices for which a profile stands, such as h200 for h100.
+std::vector<std::string_view> device_names();
+/// Returns the profile with this name or the profile that stands for this device, or nullptr.
 const DeviceProfile* find_device_profile(std::string_view name);
 
 }  // namespace macheps::configs

@@ -179,7 +179,7 @@ extern const Framework framework{
     .oldest = "1",
     .keys = rows,
     .model_keys = "init_from",
-    .marks = "block_size eval_iters always_save_checkpoint lr_decay_iters n_embd wandb_log",
+    .marks = "#python eval_iters always_save_checkpoint block_size+n_embd block_size+n_layer lr_decay_iters",
     .recognises = recognises,
     .refuses_unknown = [](const ImportContext&, std::string_view) { return true; },
     .resolve = resolve};

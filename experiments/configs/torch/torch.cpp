@@ -362,6 +362,10 @@ extern const Framework framework{
     .oldest = "2.0",
     .keys = rows,
     .dtype_keys = "model_dtype",
+    .marks =
+        "autocast.dtype autocast.device_type grad_scaler.init_scale grad_scaler.enabled fsdp.param_dtype "
+        "fsdp2.param_dtype "
+        "fsdp.reduce_dtype fsdp2.reduce_dtype float32_matmul_precision",
     .recognises = recognises,
     // Keys in a section are arguments of a Python call, which raises TypeError for an unknown argument. Keys at the top
     // level are not arguments of a call.

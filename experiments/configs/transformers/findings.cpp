@@ -158,24 +158,36 @@ Found full_eval_buffers(const Context& c, const Facts&) {
 
 // Findings about the format of the weights after from_pretrained.
 
+/// Returns advice to load fp32 weights. The key to change is the key of the script, if it has one.
+FindingText load_advice(std::string message, const Facts& f) {
+    if (f.load_key.empty()) return {std::move(message), "torch_dtype=torch.float32 in from_pretrained", 0};
+    return {std::move(message), fmt::format("{}: float32", f.load_key), f.load_key == "torch_dtype" ? 1u : 2u};
+}
 Found low_weights(const Context&, const Facts& f) {
-    if (f.loaded == 'F') return {};
-    if (f.autocast == 'H') {
-        return FindingText{f.loaded == 'H' ? "the weights are loaded in fp16, so their gradients are fp16, which the "
-                                             "GradScaler refuses: \"Attempting to unscale FP16 gradients\""
-                                           : "the weights are loaded in bf16, so their gradients are bf16, which the "
-                                             "GradScaler cannot unscale on CUDA",
-                           "torch_dtype=torch.float32 in from_pretrained"};
-    }
-    return {};
+    if (f.loaded == 'F' || f.autocast != 'H') return {};
+    return load_advice(f.loaded == 'H' ? "the weights are loaded in fp16, so their gradients are fp16, which the "
+                                         "GradScaler refuses: \"Attempting to unscale FP16 gradients\""
+                                       : "the weights are loaded in bf16, so their gradients are bf16, which the "
+                                         "GradScaler cannot unscale on CUDA",
+                       f);
 }
 Found no_master(const Context& c, const Facts& f) {
     if (f.loaded == 'F' || f.autocast == 'H') return {};
+    const std::string who =
+        f.load_key.empty() ? fmt::format("{} loads the {} checkpoint as it is stored", title(c), c.checkpoint_dtype())
+                           : fmt::format("`{}` loads the weights in {}", f.load_key, format_word(f.loaded));
+    const std::string_view note = f.load_key.empty() ? " (4.x loaded fp32)" : "";
+    return load_advice(fmt::format("{}: weights, gradients and Adam's moments are {}, and without fp32 master weights "
+                                   "small updates are lost{}",
+                                   who, format_word(f.loaded), note),
+                       f);
+}
+Found quantised(const Context& c, const Facts&) {
+    if (c.root_is_shared() || (!c.flag("load_in_4bit") && !c.flag("load_in_8bit"))) return {};
     return FindingText{
-        fmt::format("{} loads the {} checkpoint as it is stored: weights, gradients and Adam's moments are {}, "
-                    "and without fp32 master weights small updates are lost (4.x loaded fp32)",
-                    title(c), c.checkpoint_dtype(), c.checkpoint_dtype()),
-        "torch_dtype=torch.float32 in from_pretrained"};
+        "the script loads the frozen weights in a quantised format of bitsandbytes, which its own code "
+        "chooses: the formats of the weights and of what is trained are not known here",
+        {}};
 }
 
 // Findings about DeepSpeed and FSDP.
@@ -235,7 +247,7 @@ const FindingRow<Facts> finding_rows[] = {
     {"bf16-unsupported", error, {"bf16", "bf16_full_eval", "use_cpu"}, bf16_refused},
     {"bf16-apex", error, {"half_precision_backend", "fp16_backend", "bf16"}, bf16_apex},
     {"tf32-unsupported", error, {"tf32"}, tf32_refused},
-    {"low-weights-under-scaler", error, {"fp16"}, low_weights},
+    {"low-weights-under-scaler", error, {"fp16", "torch_dtype", "dtype"}, low_weights},
     {"deepspeed-mismatch", error, {"deepspeed"}, mismatch},
     {"deepspeed-without-zero", error, {"deepspeed"}, without_zero},
     {"deepspeed-and-fsdp", error, {"fsdp", "deepspeed"}, deepspeed_and_fsdp},
@@ -243,7 +255,8 @@ const FindingRow<Facts> finding_rows[] = {
     {"bf16-emulated", warning, {"bf16", "bf16_full_eval"}, bf16_emulated},
     {"fp16-backend-deprecated", warning, {"fp16_backend"}, old_backend},
     {"full-eval-buffers", warning, {"fp16_full_eval", "bf16_full_eval"}, full_eval_buffers},
-    {"no-master", warning, {"bf16", "fp16"}, no_master},
+    {"no-master", warning, {"bf16", "torch_dtype", "dtype"}, no_master},
+    {"quantised-by-script", warning, {"load_in_4bit", "load_in_8bit"}, quantised},
     {"fused-skip", warning, {"optim", "fp16"}, fused_skip},
     {"nan-filter", warning, {"logging_nan_inf_filter"}, nan_filter},
     {"torch-compile", warning, {"torch_compile", "torch_compile_backend", "torch_compile_mode"}, compile_fuses},

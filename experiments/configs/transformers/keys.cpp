@@ -69,7 +69,27 @@ const KeyRow key_rows[] = {
     {.path = "adam_beta2", .type = number, .defaults = {{"", "0.999"}}},
     {.path = "adam_epsilon", .type = number, .defaults = {{"", "1e-8"}}},
     {.path = "weight_decay", .type = number, .defaults = {{"", "0.0"}}},
+    // Arguments of the scripts, which describe the model. TrainingArguments does not have them.
+    {.path = "torch_dtype", .type = text, .sets = "store", .summary = "format in which the script loads the weights"},
+    {.path = "dtype", .type = text, .sets = "store", .summary = "newer name of torch_dtype"},
+    {.path = "load_in_4bit", .type = flag, .defaults = {{"", "false"}}, .sets = "store"},
+    {.path = "load_in_8bit", .type = flag, .defaults = {{"", "false"}}, .sets = "store"},
 };
+
+}  // namespace
+
+// Arguments of scripts that describe the model, its adapters and the data, and that affect no numerical result here.
+// Sources: the examples of Transformers (run_clm.py, run_glue.py), FastChat, LLaVA and QLoRA.
+constexpr std::string_view script_key_names =
+    "model_name_or_path config_name tokenizer_name cache_dir model_revision token use_auth_token trust_remote_code "
+    "low_cpu_mem_usage use_fast_tokenizer attn_implementation use_flash_attention_2 flash_attn model_max_length "
+    "max_length max_seq_length dataset_name dataset_config_name train_file validation_file test_file data_path "
+    "eval_data_path lazy_preprocess max_train_samples max_eval_samples max_predict_samples block_size streaming "
+    "preprocessing_num_workers overwrite_cache task_name pad_to_max_length version use_lora lora_enable lora_r "
+    "lora_alpha lora_dropout lora_bias lora_target_modules lora_weight_path freeze_backbone freeze_vision_tower "
+    "freeze_llm tune_mm_mlp_adapter freeze_mm_mlp_adapter";
+
+namespace {
 
 // clang-format off
 constexpr SharedArgument shared[] = {

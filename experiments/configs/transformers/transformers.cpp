@@ -41,6 +41,18 @@ std::string optimizer_of(const ImportContext& context) {
     return !context.has("optim") && !has_fused ? "adamw_torch" : name;
 }
 
+/// Reads the key with which a script sets the format of the loaded weights. A framework that passes its own root on to
+/// Transformers reads this key itself.
+void read_load_dtype(const ImportContext& context, Facts& facts) {
+    if (context.root_is_shared()) return;
+    for (const std::string_view key : {"dtype", "torch_dtype"}) {
+        if (!context.has(key)) continue;
+        facts.load_key = key;
+        const char letter = context.text(key) == "auto" ? letter_of(context.checkpoint_dtype()) : context.dtype(key);
+        if (letter != 0) facts.loaded = letter;
+    }
+}
+
 }  // namespace
 
 Facts facts(const ImportContext& context) {
@@ -69,8 +81,9 @@ Facts facts(const ImportContext& context) {
     // The format of the loaded weights does not matter with DeepSpeed or FSDP. DeepSpeed casts the model, and
     // Accelerate widens the shards of FSDP to fp32.
     facts.loads_stored = context.since("transformers", "5");
-    const bool keeps_loaded = facts.loads_stored && !facts.deepspeed && !facts.fsdp;
-    facts.loaded = keeps_loaded ? letter_of(context.checkpoint_dtype()) : 'F';
+    if (facts.deepspeed || facts.fsdp) return facts;
+    if (facts.loads_stored) facts.loaded = letter_of(context.checkpoint_dtype());
+    read_load_dtype(context, facts);
     return facts;
 }
 
@@ -85,8 +98,10 @@ void set_plain(ImportContext& context, const Facts& facts) {
     else
         set_storage(context, facts.loaded == 'F' ? storage::fp32 : storage::pure, facts.loaded, from);
     if (facts.loaded != 'F') {
-        const std::string why = fmt::format("the {} checkpoint: transformers {} loads weights as they are stored",
-                                            context.checkpoint_dtype(), to_string(context.version("transformers")));
+        const std::string why =
+            facts.load_key.empty() ? fmt::format("the {} checkpoint: transformers {} loads weights as they are stored",
+                                                 context.checkpoint_dtype(), to_string(context.version("transformers")))
+                                   : context.from(facts.load_key);
         for (std::string_view field :
              {"store", "grad", "accum", "reduce", "opt_state", "norm", "embed", "lm_head", "buffers", "eval"})
             context.infer(field, letter(field == "buffers" ? 'F' : facts.loaded), why);
@@ -187,18 +202,24 @@ int recognises(const files::ConfigValue& root) {
 
 }  // namespace
 
-extern const Framework framework{.name = "transformers",
-                                 .title = "Transformers",
-                                 .newest = "5.24.0",
-                                 .oldest = "4.38",
-                                 .keys = transformers::keys(),
-                                 .file_keys = {{"deepspeed", "deepspeed"}},
-                                 .model_keys = "model_name_or_path",
-                                 .dtype_keys = "torch_dtype dtype",
-                                 .recognises = transformers::recognises,
-                                 // HfArgumentParser raises an error on keys that are not fields of the data class.
-                                 .refuses_unknown = [](const ImportContext&, std::string_view) { return true; },
-                                 .prepare = transformers::prepare,
-                                 .resolve = transformers::resolve};
+extern const Framework framework{
+    .name = "transformers",
+    .title = "Transformers",
+    .newest = "5.24.0",
+    .oldest = "4.38",
+    .keys = transformers::keys(),
+    .inert_keys = script_key_names,
+    .file_keys = {{"deepspeed", "deepspeed"}},
+    .model_keys = "model_name_or_path",
+    .dtype_keys = "torch_dtype dtype",
+    .marks =
+        "#command+per_device_train_batch_size #command+output_dir+fp16 #command+output_dir+bf16 "
+        "#command+output_dir+learning_rate",
+    .scripts_add_options = true,
+    .recognises = transformers::recognises,
+    // HfArgumentParser raises an error on keys that are not fields of the data class.
+    .refuses_unknown = [](const ImportContext&, std::string_view) { return true; },
+    .prepare = transformers::prepare,
+    .resolve = transformers::resolve};
 
 }  // namespace macheps::configs::transformers

@@ -21,14 +21,17 @@ struct Facts {
     bool fused = false;     ///< the optimiser is a fused kernel
     bool deepspeed = false, fsdp = false;
     int fsdp_version = 1;
-    char autocast = 'F';        ///< format of autocast: H, B, or F if autocast is off
-    bool loads_stored = false;  ///< from_pretrained loads the weights as they are stored
-    char loaded = 'F';          ///< format of the weights after from_pretrained
+    char autocast = 'F';          ///< format of autocast: H, B, or F if autocast is off
+    bool loads_stored = false;    ///< from_pretrained loads the weights as they are stored
+    char loaded = 'F';            ///< format of the weights after from_pretrained
+    std::string_view load_key{};  ///< the key of the script that sets `loaded`; empty if there is none
     std::string optimizer;
 };
 
 Facts facts(const ImportContext& context);
 std::span<const KeyRow> keys();
+/// Names of arguments of scripts that do not affect numerical results.
+extern const std::string_view script_key_names;
 void report_findings(ImportContext& context, const Facts& facts);
 
 /// Reads the files that `deepspeed` and `fsdp_config` name. Replaces the "auto" values of DeepSpeed's section by values

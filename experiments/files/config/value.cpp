@@ -3,6 +3,7 @@
 #include "core/error.hpp"
 #include "core/host/read_file.hpp"
 #include "core/text/shown.hpp"
+#include "experiments/files/config/command_line/launcher.hpp"
 #include "experiments/files/config/text.hpp"
 
 #include <fmt/format.h>
@@ -114,24 +115,41 @@ void apply_override(ConfigValue& root, std::string_view text, const std::string&
 
 namespace {
 
-enum class Language : std::uint8_t { json, yaml, arguments };
-
-/// Returns the language of a file. The extension of the file name determines it. If the extension is unknown, the first
-/// characters of the text determine it.
-Language language_of(const std::filesystem::path& path, std::string_view text) {
-    const std::string ending = path.extension().string();
-    if (ending == ".json") return Language::json;
-    if (ending == ".yaml" || ending == ".yml") return Language::yaml;
-    if (ending == ".args" || ending == ".sh") return Language::arguments;
-    text = config_text::without_mark(text);
+/// Returns the language of a text without a byte order mark, judged by its first words.
+ConfigLanguage language_of_text(std::string_view text) {
     const std::size_t first = text.find_first_not_of(" \t\r\n");
-    if (first == std::string_view::npos) return Language::yaml;
+    if (first == std::string_view::npos) return ConfigLanguage::yaml;
     text.remove_prefix(first);
     if (text.front() == '{') {
         const std::size_t next = text.find_first_not_of(" \t\r\n", 1);
-        return next != std::string_view::npos && text[next] == '"' ? Language::json : Language::yaml;
+        return next != std::string_view::npos && text[next] == '"' ? ConfigLanguage::json : ConfigLanguage::yaml;
     }
-    return text.size() > 2 && text.starts_with("--") && text[2] != '-' ? Language::arguments : Language::yaml;
+    if (text.size() > 2 && text.starts_with("--") && text[2] != '-') return ConfigLanguage::arguments;
+    return text.starts_with("#!") || begins_with_launcher(text) ? ConfigLanguage::command : ConfigLanguage::yaml;
+}
+
+/// Returns the language of a file of options or commands. A file whose first word is an option is a file of options.
+ConfigLanguage options_or_command(std::string_view text) {
+    while (!text.empty()) {
+        const std::size_t first = std::min(text.find_first_not_of(" \t\r\n"), text.size());
+        text.remove_prefix(first);
+        if (!text.starts_with('#')) break;
+        text.remove_prefix(std::min(text.find('\n'), text.size()));
+    }
+    return text.starts_with('-') ? ConfigLanguage::arguments : ConfigLanguage::command;
+}
+
+/// Returns the language of a file. The extension of the file name determines it. If the extension is unknown, the first
+/// words of the text determine it.
+ConfigLanguage language_of(const std::filesystem::path& path, std::string_view text) {
+    const std::string ending = path.extension().string();
+    text = config_text::without_mark(text);
+    if (ending == ".json") return ConfigLanguage::json;
+    if (ending == ".yaml" || ending == ".yml") return ConfigLanguage::yaml;
+    if (ending == ".toml") return ConfigLanguage::toml;
+    if (ending == ".py") return ConfigLanguage::python;
+    if (ending == ".args" || ending == ".sh") return options_or_command(text);
+    return language_of_text(text);
 }
 
 std::string bytes_of(const std::string& path) {
@@ -147,18 +165,37 @@ std::string bytes_of(const std::string& path) {
 
 }  // namespace
 
-ConfigFile read_config_file(const std::string& path) {
-    const std::string text = bytes_of(path);
-    config_text::check(text, path);
-    switch (language_of(path, text)) {
-        case Language::json:
-            return read_json_config(text, path);
-        case Language::arguments:
-            return read_argument_config(text, path);
-        case Language::yaml:
+ConfigFile read_config_text(std::string_view text, const std::string& path, const std::string& name,
+                            std::uint32_t line) {
+    config_text::check(text, name);
+    const ConfigLanguage language = language_of(path, text);
+    ConfigFile file;
+    switch (language) {
+        case ConfigLanguage::json:
+            file = read_json_config(text, name);
+            break;
+        case ConfigLanguage::yaml:
+            file = read_yaml_config(text, name);
+            break;
+        case ConfigLanguage::toml:
+            file = read_toml_config(text, name);
+            break;
+        case ConfigLanguage::python:
+            file = read_python_config(text, name);
+            break;
+        case ConfigLanguage::arguments:
+            file = read_argument_config(text, name);
+            break;
+        case ConfigLanguage::command:
+            file = read_command_config(text, name, line);
             break;
     }
-    return read_yaml_config(text, path);
+    file.language = language;
+    return file;
+}
+
+ConfigFile read_config_file(const std::string& path, std::uint32_t line) {
+    return read_config_text(bytes_of(path), path, path, line);
 }
 
 }  // namespace macheps::files

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The configuration file of another program as a tree of values, each with its place in the file. The readers of JSON,
-// YAML, argument files and `key=value` overrides build the tree, and the importers of framework configs read it. The
-// meaning of a scalar depends on the framework (for one YAML loader `1e-5` is a number, for another a text), so a value
-// keeps the characters as they were written.
+// YAML, TOML, Python assignments, command lines and `key=value` overrides build the tree, and the importers of framework
+// configs read it. The meaning of a scalar depends on the framework (for one YAML loader `1e-5` is a number, for another
+// a text), so a value keeps the characters as they were written.
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -80,11 +81,49 @@ struct IgnoredRule {
     ConfigPlace place;
 };
 
+/// The language of a config file. `arguments` is a file of options (`--bf16`), `command` a command line or shell script
+/// that starts a training program.
+enum class ConfigLanguage : std::uint8_t { json, yaml, toml, python, arguments, command };
+
+/// A key whose value is computed when the file runs, such as `--learning_rate $(python lr.py)`. Nothing is run here, so
+/// the value is unknown. The key is in the tree with a null value. If `path` is empty, `written` is not the value of a
+/// key: it is left out.
+struct UnknownValue {
+    std::string path;
+    std::string written;  ///< as written: "$(python lr.py)"
+    std::string reason;   ///< "it is the output of a command"
+    ConfigPlace place;
+};
+
+/// A command that starts a training program.
+struct TrainingCommand {
+    std::string launcher;               ///< the program that starts the training program: "accelerate launch", "python"
+    ConfigValue launcher_options;       ///< a map; names have underscores: "mixed_precision"
+    std::vector<std::string> programs;  ///< the training program: "train.py", "verl.trainer.main_ppo", "swift sft"
+    std::vector<ConfigValue> positional;  ///< arguments that are neither options nor values of options
+    std::map<std::string, std::string, std::less<>> environment;  ///< variables that the script sets for the command
+    ConfigPlace place;
+};
+
+/// A file that a script writes with a here-document.
+struct WrittenFile {
+    std::string text;  ///< begins with as many line ends as there are lines before it in the script
+    std::string script;
+};
+
 /// A config file that has been read.
 struct ConfigFile {
-    ConfigValue root;
-    std::vector<RepeatedKey> repeated;
-    std::vector<IgnoredRule> ignored_rules;
+    ConfigValue root{};
+    std::vector<RepeatedKey> repeated{};
+    std::vector<IgnoredRule> ignored_rules{};
+    ConfigLanguage language = ConfigLanguage::yaml;
+    std::vector<UnknownValue> unknown_values{};
+    std::optional<TrainingCommand> command{};                         ///< only for a command
+    std::map<std::string, WrittenFile, std::less<>> written_files{};  ///< by name; only for a command
+    std::vector<std::string> python_modules{};                        ///< modules that a Python file imports
+    /// The place of the first statement of a Python file that is not an assignment or an import. Such a file is a
+    /// program, and its tree is empty.
+    std::optional<ConfigPlace> python_statement{};
 };
 
 /// Limits for the size in bytes, the nesting depth and the number of values of a config. A limit on the size alone
@@ -102,15 +141,30 @@ ConfigFile read_yaml_config(std::string_view text, const std::string& name);
 /// An option without a value is true, and an option with several values is a list. If an option is repeated, the last
 /// occurrence counts.
 ConfigFile read_argument_config(std::string_view text, const std::string& name);
+/// Reads TOML 1.0. The entries of a map are in the order of the file.
+ConfigFile read_toml_config(std::string_view text, const std::string& name);
+/// Reads a Python file of assignments, as nanoGPT's configs are: `batch_size = 5 * 8`. A value may be a literal, a list,
+/// tuple or dict of literals, or arithmetic of literals and of names that were assigned before. Any other value is
+/// unknown. Imports are recorded. Nothing is executed.
+ConfigFile read_python_config(std::string_view text, const std::string& name);
+/// Reads a command line or shell script that starts a training program: `torchrun train.py --bf16 True`. Its options
+/// become keys as for read_argument_config, and words such as `trainer.lr=1` become overrides. Nothing is executed.
+/// Variables, arrays, defaults (`${A:-1}`), here-documents and arithmetic of integers are expanded. Loops, functions and
+/// other commands that can change the words are refused. If the text contains several training commands, `line` must be
+/// the line of one of them; 0 selects the only one.
+ConfigFile read_command_config(std::string_view text, const std::string& name, std::uint32_t line = 0);
 /// Returns the value of a scalar without quotes by the rules of YAML 1.1 as PyYAML implements them: `yes` and `off` are
 /// booleans, `1e-5` is a text, `1.0e-5` and `0x10` are numbers.
 ConfigValue yaml_scalar(std::string_view written, ConfigPlace place);
 /// Applies one override of a dotted path: `fp16.loss_scale=128`. The value is read as YAML, except that `1e-5` is a
 /// number, because no framework reads its command line with YAML 1.1.
 void apply_override(ConfigValue& root, std::string_view override_text, const std::string& name);
-/// Reads a file as JSON, YAML or command-line arguments. The extension of the file name determines the language. If the
-/// extension is unknown, the first characters of the text determine it.
-ConfigFile read_config_file(const std::string& path);
+/// Reads a file in any of these languages. The extension of the file name determines the language. If the extension is
+/// unknown, the first words of the text determine it. `line` selects a command of a script (read_command_config).
+ConfigFile read_config_file(const std::string& path, std::uint32_t line = 0);
+/// Does the same for a text. `path` determines the language, and `name` is the file's name in places and errors.
+ConfigFile read_config_text(std::string_view text, const std::string& path, const std::string& name,
+                            std::uint32_t line = 0);
 
 /// Merges `over` into `base`. Maps are merged key by key. Any other value in `over` replaces the value in `base`.
 void merge_config(ConfigValue& base, const ConfigValue& over);

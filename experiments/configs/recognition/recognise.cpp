@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "experiments/configs/recognition/recognise.hpp"
+#include "core/error.hpp"
+#include "experiments/configs/framework_keys.hpp"
+#include "experiments/configs/recognition/marks.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace macheps::configs {
+
+namespace {
+
+// A framework knows at least this share of the top-level keys of its configs. Among published configs, frameworks know
+// 0.64 to 1 of the keys of their own configs, and at most 0.33 of those of others, or 0.54 of the options of scripts.
+constexpr double min_share = 0.6;
+constexpr double min_share_of_few = 0.5;
+constexpr std::size_t few_keys = 4;
+// Without a mark, the share must be this much larger than that of any other framework.
+constexpr double min_lead = 0.2;
+
+using Names = std::set<std::string_view>;
+
+void add_first_parts(Names& names, std::string_view words) {
+    while (!words.empty()) {
+        const std::size_t length = std::min(words.find_first_of(" \n"), words.size());
+        const std::string_view word = words.substr(0, length);
+        if (!word.empty()) names.insert(word.substr(0, word.find('.')));
+        words.remove_prefix(std::min(length + 1, words.size()));
+    }
+}
+
+Names names_of(const Framework& framework) {
+    Names names;
+    for (const KeyRow& row : framework.keys) names.insert(row.path.substr(0, row.path.find('.')));
+    add_first_parts(names, framework.inert_keys);
+    for (const FrameworkKey& key : framework_keys(framework_key_text(framework.name)))
+        names.insert(key.path.substr(0, key.path.find('.')));
+    std::string_view shared = framework.shares_root_with;
+    while (!shared.empty()) {
+        const std::size_t length = std::min(shared.find(' '), shared.size());
+        if (const Framework* other = find_framework(shared.substr(0, length))) names.merge(names_of(*other));
+        shared.remove_prefix(std::min(length + 1, shared.size()));
+    }
+    return names;
+}
+
+/// Returns the top-level keys that a framework knows in any version.
+const Names& known_names(const Framework& framework) {
+    static std::map<const Framework*, Names> all;
+    const auto found = all.find(&framework);
+    return found != all.end() ? found->second : all.emplace(&framework, names_of(framework)).first->second;
+}
+
+struct Evidence {
+    const Framework* framework;
+    bool has_mark = false;
+    int score = 0;
+    std::size_t known = 0;
+    double share = 0;
+
+    bool is_plausible(std::size_t keys) const {
+        return (has_mark || score > 0) && share >= (keys <= few_keys ? min_share_of_few : min_share);
+    }
+};
+
+Evidence evidence_for(const Framework& framework, const files::ConfigFile& config) {
+    Evidence evidence{.framework = &framework};
+    evidence.has_mark = !marks_of(framework.marks, config).empty();
+    evidence.score = framework.recognises == nullptr ? 0 : framework.recognises(config.root);
+    const Names& names = known_names(framework);
+    files::ConfigValue root = config.root;
+    if (framework.ignores_sections) drop_sections(root);
+    const auto& entries = root.entries;
+    const auto is_known = [&](const files::ConfigValue::Entry& entry) { return names.contains(entry.key); };
+    evidence.known = static_cast<std::size_t>(std::count_if(entries.begin(), entries.end(), is_known));
+    if (!entries.empty()) evidence.share = static_cast<double>(evidence.known) / static_cast<double>(entries.size());
+    return evidence;
+}
+
+/// Returns the frameworks of the plausible evidence that are most likely, best first. A mark counts more than the share
+/// of known keys, and the share more than the score.
+std::vector<const Framework*> likeliest(std::vector<Evidence> all) {
+    const bool any_mark = std::any_of(all.begin(), all.end(), [](const Evidence& one) { return one.has_mark; });
+    if (any_mark) std::erase_if(all, [](const Evidence& one) { return !one.has_mark; });
+    const auto better = [](const Evidence& a, const Evidence& b) {
+        return a.share != b.share ? a.share > b.share : a.score > b.score;
+    };
+    std::stable_sort(all.begin(), all.end(), better);
+    std::vector<const Framework*> owners;
+    for (const Evidence& one : all) {
+        const Evidence& best = all.front();
+        const bool is_equal =
+            any_mark ? one.share == best.share && one.score == best.score : best.share - one.share < min_lead;
+        if (is_equal) owners.push_back(one.framework);
+    }
+    return owners;
+}
+
+std::string nearest_of(const std::vector<Evidence>& all, std::size_t keys) {
+    const Evidence* best = nullptr;
+    for (const Evidence& one : all) {
+        if ((one.has_mark || one.score > 0) && (best == nullptr || one.share > best->share)) best = &one;
+    }
+    if (best == nullptr) return {};
+    return fmt::format("{} knows only {} of the {} top-level keys", best->framework->title, best->known, keys);
+}
+
+}  // namespace
+
+Recognition recognise(const files::ConfigFile& config) {
+    Recognition result;
+    for (const RefusedFramework& row : refused_frameworks()) {
+        if (find_framework(row.name) != nullptr) continue;
+        std::vector<std::string> marks = marks_of(row.marks, config);
+        if (marks.empty()) continue;
+        result.refused = &row;
+        result.marks = std::move(marks);
+        return result;
+    }
+    std::vector<Evidence> all;
+    for (const Framework* framework : frameworks()) all.push_back(evidence_for(*framework, config));
+    const std::size_t keys = config.root.entries.size();
+    std::vector<Evidence> plausible = all;
+    std::erase_if(plausible, [&](const Evidence& one) { return !one.is_plausible(keys); });
+    result.owners = likeliest(std::move(plausible));
+    if (result.owners.empty()) result.nearest = nearest_of(all, keys);
+    return result;
+}
+
+bool looks_like_config(const files::ConfigFile& config) {
+    if (config.python_statement) return false;
+    const Recognition found = recognise(config);
+    return !found.owners.empty() || found.refused != nullptr;
+}
+
+void refuse_by_name(const Recognition& recognition, const files::ConfigFile& config) {
+    const RefusedFramework& row = *recognition.refused;
+    std::vector<std::string> marks = recognition.marks;
+    std::erase_if(marks, [](const std::string& mark) { return mark.empty(); });
+    constexpr std::size_t max_marks = 3;
+    if (marks.size() > max_marks) marks.resize(max_marks);
+    const std::string found = marks.empty() ? "" : fmt::format(" ({})", fmt::join(marks, "; "));
+    const files::ConfigPlace& place = config.python_statement ? *config.python_statement : config.root.place;
+    throw Error({.what = fmt::format("this looks like {}{}, which is not read", row.title, found),
+                 .where = to_string(place),
+                 .fix = row.remedy.empty() ? "pass --framework NAME if it is a config of another framework"
+                                           : std::string(row.remedy)});
+}
+
+}  // namespace macheps::configs

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// The marks were taken from published configs and launch scripts of each framework (2024 to 2026).
+#include "experiments/configs/recognition/refused.hpp"
+
+namespace macheps::configs {
+
+namespace {
+
+constexpr std::string_view for_programs =
+    "give the config or the command line that starts it; `macheps policy advise` recommends formats for a device";
+
+constexpr RefusedFramework rows[] = {
+    {.name = "unsloth", .title = "Unsloth", .marks = "@unsloth @unsloth.*", .remedy = for_programs},
+    {.name = "keras", .title = "Keras", .marks = "#program+@keras*", .remedy = for_programs},
+    {.name = "python-program", .title = "a Python program", .marks = "#program", .remedy = for_programs},
+    {.name = "onetrainer",
+     .title = "OneTrainer",
+     .marks = "training_method+train_dtype train_dtype=FLOAT_*|BFLOAT_* weight_dtype=FLOAT_*|BFLOAT_*"},
+    {.name = "maxtext", .title = "MaxText", .marks = "base_config weight_dtype+per_device_batch_size @MaxText*"},
+    {.name = "nemo-rl",
+     .title = "NeMo RL",
+     .marks = "policy.megatron_cfg policy.dtensor_cfg policy.generation.vllm_cfg policy.model_name+policy.precision"},
+    {.name = "megatron-bridge", .title = "Megatron Bridge", .marks = "mixed_precision=bf16_with_*|fp16_with_*"},
+    {.name = "openrlhf",
+     .title = "OpenRLHF",
+     .marks = "@openrlhf.cli* ds.zero_stage ds.param_dtype #command+zero_stage+param_dtype"},
+    {.name = "ms-swift",
+     .title = "ms-swift",
+     .marks = "@swift* #command+@megatron* tuner_type train_type+tuner_backend"},
+    {.name = "open-instruct",
+     .title = "open-instruct",
+     .marks = "@open_instruct* use_slow_tokenizer+with_tracking use_slow_tokenizer+checkpointing_steps"},
+    {.name = "lingua", .title = "Lingua", .marks = "distributed.fsdp_type+distributed.model_dtype"},
+    {.name = "llm.c", .title = "llm.c", .marks = "input_bin+input_val_bin @train_gpt2cu @train_gpt2.py"},
+    {.name = "verl",
+     .title = "verl",
+     .marks = "actor_rollout_ref @verl.* _target_=verl.* actor_rollout_ref.actor actor_rollout_ref.model.path"},
+    {.name = "torchtune", .title = "torchtune", .marks = "*._component_ _component_ @tune*"},
+    {.name = "gpt-neox",
+     .title = "GPT-NeoX",
+     .marks = "num_layers+train_micro_batch_size_per_gpu num-layers+train_micro_batch_size_per_gpu "
+              "num_layers+zero_optimization num-layers+zero_optimization pipe_parallel_size pipe-parallel-size "
+              "num_layers+fp16.enabled num-layers+fp16.enabled"},
+    {.name = "trl",
+     .title = "TRL",
+     .marks = "@trl* model_name_or_path+!#command+!stage+!finetuning_type+!template+!cutoff_len+!dataset_dir+!ds_cfg+"
+              "!per_gpu_train_batch_size+!quantization_bit+!pure_bf16+!base_model"},
+};
+
+}  // namespace
+
+std::span<const RefusedFramework> refused_frameworks() { return rows; }
+
+}  // namespace macheps::configs

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sources: accelerate/commands/launch.py and utils/launch.py (the launcher sets ACCELERATE_* variables), and
+// transformers/training_args.py (an argument that is set has precedence over ACCELERATE_MIXED_PRECISION).
+#include "experiments/configs/recognition/training_command.hpp"
+#include "core/error.hpp"
+#include "core/host/read_file.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+
+namespace macheps::configs {
+
+namespace {
+
+namespace fs = std::filesystem;
+using files::ConfigFile;
+using files::ConfigValue;
+
+/// Returns the path of a file that a script names: relative to the script's folder or to the working folder. Returns
+/// nothing if there is no such file.
+std::optional<std::string> found_file(const ConfigValue& name) {
+    for (const fs::path& path : {fs::path(name.place.file).parent_path() / name.written, fs::path(name.written)}) {
+        if (is_there(path)) return path.lexically_normal().string();
+    }
+    return {};
+}
+
+bool has_config_ending(const ConfigValue& value) {
+    if (!value.is_text()) return false;
+    const std::string ending = fs::path(value.written).extension().string();
+    return ending == ".json" || ending == ".yaml" || ending == ".yml" || ending == ".toml" || ending == ".py";
+}
+
+void merge_file(ConfigFile& file, const ConfigValue& name) {
+    ConfigFile base;
+    if (const auto written = file.written_files.find(name.written); written != file.written_files.end()) {
+        base = files::read_config_text(written->second.text, name.written, written->second.script);
+    } else if (const std::optional<std::string> path = found_file(name)) {
+        base = files::read_config_file(*path);
+    } else {
+        throw Error({.what = fmt::format("the command reads '{}', which does not exist", name.written),
+                     .where = to_string(name.place),
+                     .fix = "give the file a path relative to the script or to the working folder"});
+    }
+    if (!base.root.is_map()) return;
+    files::merge_config(base.root, file.root);
+    base.root.place = file.root.place;
+    file.root = std::move(base.root);
+    const auto append = [](auto& all, auto& more) { all.insert(all.end(), more.begin(), more.end()); };
+    append(file.repeated, base.repeated);
+    append(file.ignored_rules, base.ignored_rules);
+    append(file.unknown_values, base.unknown_values);
+}
+
+/// Returns whether a key affects numerical results, so that an unknown value of it makes the result unknown.
+bool decides_numbers(const Framework& framework, std::string_view path) {
+    bool is_known = false;
+    for (const KeyRow& row : framework.keys) {
+        if (row.path != path) continue;
+        is_known = true;
+        const bool is_quantity = row.type == KeyType::number || row.type == KeyType::count;
+        if (row.effect == KeyEffect::numeric && (!row.sets.empty() || !is_quantity)) return true;
+    }
+    std::string_view shared = framework.shares_root_with;
+    while (!shared.empty()) {
+        const std::size_t length = std::min(shared.find(' '), shared.size());
+        const Framework* other = find_framework(shared.substr(0, length));
+        if (other != nullptr && decides_numbers(*other, path)) return true;
+        shared.remove_prefix(std::min(length + 1, shared.size()));
+    }
+    return !is_known && names_precision(path.substr(path.rfind('.') + 1));
+}
+
+/// What a launcher's options and config file say.
+struct Launcher {
+    std::string precision{};    ///< for ACCELERATE_MIXED_PRECISION; empty if it is not set
+    std::string engine{};       ///< DeepSpeed, FSDP or Megatron-LM; empty if none is started
+    std::string engine_file{};  ///< the DeepSpeed file; empty if the launcher's own settings decide
+    std::string missing{};      ///< a config file of the launcher that does not exist
+    ConfigValue place_of{};     ///< the value that says so
+};
+
+struct EngineRow {
+    std::string_view flag, distributed_type, title;
+};
+constexpr EngineRow engines[] = {
+    {"use_deepspeed", "DEEPSPEED", "DeepSpeed"},
+    {"use_fsdp", "FSDP", "FSDP"},
+    {"use_megatron_lm", "MEGATRON_LM", "Megatron-LM"},
+};
+
+void read_launcher_keys(Launcher& launcher, const ConfigValue& keys) {
+    if (const ConfigValue* precision = keys.find("mixed_precision"); precision != nullptr) {
+        launcher.precision = precision->is_boolean() ? "no" : precision->written;  // YAML reads a bare `no` as false
+    }
+    const ConfigValue* type = keys.find("distributed_type");
+    for (const EngineRow& row : engines) {
+        const ConfigValue* flag = keys.find(row.flag);
+        const bool is_type = type != nullptr && type->written == row.distributed_type;
+        if (flag == nullptr && !is_type) continue;
+        launcher.engine = row.title;
+        launcher.place_of = is_type ? *type : *flag;
+    }
+    for (const std::string_view path : {"deepspeed_config_file", "deepspeed_config.deepspeed_config_file"}) {
+        if (const ConfigValue* file = keys.find(path)) launcher.engine_file = file->written;
+    }
+}
+
+Launcher launcher_of(const files::TrainingCommand& command) {
+    Launcher launcher;
+    if (command.launcher != "accelerate launch") return launcher;
+    if (const ConfigValue* file = command.launcher_options.find("config_file")) {
+        launcher.place_of = *file;
+        if (const std::optional<std::string> path = found_file(*file)) {
+            read_launcher_keys(launcher, files::read_config_file(*path).root);
+        } else {
+            launcher.missing = file->written;
+        }
+    }
+    read_launcher_keys(launcher, command.launcher_options);  // options have precedence over the file
+    return launcher;
+}
+
+bool takes_deepspeed_file(const Framework& framework) {
+    const auto& keys = framework.file_keys;
+    return std::any_of(keys.begin(), keys.end(), [](const FileKey& one) { return one.key == "deepspeed"; });
+}
+
+/// Fields that an engine decides. Only the format of operations is known without it.
+constexpr std::string_view engine_fields[] = {"store",     "master", "grad",       "accum",    "reduce",
+                                              "opt_state", "norm",   "embed",      "lm_head",  "buffers",
+                                              "scaler",    "clip",   "opt_kernel", "predivide"};
+
+void report_unknown_values(ImportContext& context, const ConfigFile& file) {
+    for (const files::UnknownValue& one : file.unknown_values) {
+        if (one.path.empty()) {
+            context
+                .report(FindingCode::note, "left-out", {}, fmt::format("`{}` is left out: {}", one.written, one.reason))
+                .place = one.place;
+            continue;
+        }
+        context.report(FindingCode::note, "unknown-value", {one.path},
+                       fmt::format("the value of `{}` is `{}`, which is unknown: {}. The key decides no format",
+                                   one.path, one.written, one.reason));
+    }
+}
+
+/// Reports that the launcher starts an engine whose settings are not part of the config.
+void report_launcher(ImportContext& context, const Launcher& launcher) {
+    if (context.root().find("deepspeed") != nullptr || context.root().find("fsdp") != nullptr) return;
+    const std::string what =
+        launcher.missing.empty()
+            ? fmt::format("the launcher starts {} with settings of its own", launcher.engine)
+            : fmt::format("the launcher's file '{}' does not exist, and may start DeepSpeed or FSDP", launcher.missing);
+    Finding& finding = context.report(
+        FindingCode::warning, "launcher-settings", {},
+        what + ": the formats of weights, gradients, sums and the optimiser's state are unknown, and are not listed",
+        launcher.missing.empty() ? "import the launcher's file as a config of Accelerate"
+                                 : "give the file a path relative to the script or to the working folder");
+    finding.place = launcher.place_of.place;
+    finding.not_emulated = "the launcher's settings are not known: weights are trained as without DeepSpeed and FSDP";
+}
+
+/// Sections of Accelerate's config file, and the options of `accelerate launch` that belong to them. A name that ends
+/// in `_` is the beginning of several options.
+struct SectionRow {
+    std::string_view option, section;
+    bool drops_prefix = false;
+};
+constexpr SectionRow sections[] = {
+    {"zero", "deepspeed_config."},       {"offload_", "deepspeed_config."}, {"gradient_", "deepspeed_config."},
+    {"deepspeed_", "deepspeed_config."}, {"fsdp_", "fsdp_config."},         {"fp8_", "fp8_config.", true},
+};
+
+/// Returns the config file of Accelerate that has the effect of the launcher's options.
+ConfigValue accelerate_config(const files::TrainingCommand& command) {
+    ConfigValue root;
+    root.kind = ConfigValue::Kind::map;
+    root.place = command.place;
+    if (const ConfigValue* file = command.launcher_options.find("config_file")) {
+        if (const std::optional<std::string> path = found_file(*file)) root = files::read_config_file(*path).root;
+    }
+    for (const ConfigValue::Entry& option : command.launcher_options.entries) {
+        if (option.key == "mixed_precision") root.set(option.key, option.value);
+        for (const EngineRow& row : engines) {
+            if (option.key != row.flag) continue;
+            ConfigValue type = files::yaml_scalar(row.distributed_type, option.value.place);
+            root.set("distributed_type", std::move(type));
+        }
+        for (const SectionRow& row : sections) {
+            if (!option.key.starts_with(row.option)) continue;
+            const std::string name = row.drops_prefix ? option.key.substr(row.option.size()) : option.key;
+            root.set(fmt::format("{}{}", row.section, name), option.value);
+        }
+    }
+    return root;
+}
+
+}  // namespace
+
+void merge_config_files(ConfigFile& file) {
+    if (!file.command) return;
+    // If the program has no options, only the launcher's settings are known.
+    if (file.command->launcher == "accelerate launch" && file.root.entries.empty() &&
+        file.command->positional.empty()) {
+        file.root = accelerate_config(*file.command);
+        file.command->launcher_options.entries.clear();
+        return;
+    }
+    for (const ConfigValue& word : file.command->positional) {
+        if (has_config_ending(word)) merge_file(file, word);
+    }
+    if (const ConfigValue* config = file.root.find("config"); config != nullptr && has_config_ending(*config)) {
+        const ConfigValue name = *config;
+        file.root.erase("config");
+        merge_file(file, name);
+    }
+}
+
+void require_known_values(const Framework& framework, const ConfigFile& file) {
+    for (const files::UnknownValue& one : file.unknown_values) {
+        if (one.path.empty() || !decides_numbers(framework, one.path)) continue;
+        throw Error(
+            {.what = fmt::format("the value of `{}` is `{}`, which is unknown: {}", one.path, one.written, one.reason),
+             .where = to_string(one.place),
+             .fix = fmt::format("write the value out, or pass it as an override: {}=VALUE", one.path)});
+    }
+}
+
+void apply_launcher(const Framework& framework, ConfigFile& file, ImportOptions& options) {
+    options.written_files = file.written_files;
+    if (!file.command) return;
+    options.is_command = true;
+    options.has_script_options = framework.scripts_add_options;
+    const Launcher launcher = launcher_of(*file.command);
+    for (const auto& [name, value] : file.command->environment) options.environment.try_emplace(name, value);
+    if (!launcher.precision.empty()) options.environment.try_emplace("ACCELERATE_MIXED_PRECISION", launcher.precision);
+    if (launcher.engine_file.empty() || !takes_deepspeed_file(framework) || file.root.find("deepspeed")) return;
+    ConfigValue name = launcher.place_of;
+    name.kind = ConfigValue::Kind::text;
+    name.written = launcher.engine_file;
+    file.root.set("deepspeed", std::move(name));
+}
+
+void report_training_command(ImportContext& context, const ConfigFile& file) {
+    report_unknown_values(context, file);
+    if (!file.command) return;
+    const Launcher launcher = launcher_of(*file.command);
+    if (!launcher.engine.empty() || !launcher.missing.empty()) report_launcher(context, launcher);
+    const auto& findings = context.findings();
+    const auto hides_fields = [](const Finding& one) {
+        return one.rule.ends_with("/launcher-settings") || one.rule.ends_with("/missing-file");
+    };
+    if (std::none_of(findings.begin(), findings.end(), hides_fields)) return;
+    for (const std::string_view field : engine_fields) context.resolved().erase(field);
+}
+
+}  // namespace macheps::configs

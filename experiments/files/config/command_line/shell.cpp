@@ -1,0 +1,769 @@
+// SPDX-License-Identifier: Apache-2.0
+// Source of the grammar: POSIX.1-2017, Shell Command Language; Bash 5.2 for arrays and `+=`.
+#include "experiments/files/config/command_line/shell.hpp"
+#include "core/error.hpp"
+#include "experiments/files/config/arithmetic.hpp"
+#include "experiments/files/config/text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+namespace macheps::files {
+
+namespace {
+
+constexpr std::string_view blanks = " \t\r\n";
+constexpr int max_expansion_depth = 32;
+constexpr std::size_t max_word_bytes = config_size_limit;  // variables that contain others can grow exponentially
+
+/// Words that begin commands which can change any word of the script, and the names of these commands in errors.
+struct RefusedRow {
+    std::string_view word, what;
+};
+constexpr RefusedRow refused[] = {
+    {"for", "a loop"},         {"while", "a loop"},     {"until", "a loop"},
+    {"case", "a `case`"},      {"select", "a loop"},    {"function", "a function"},
+    {"eval", "`eval`"},        {"source", "`source`"},  {".", "`.`, which runs another script"},
+    {"coproc", "a coprocess"}, {"alias", "an `alias`"},
+};
+
+/// Words of `if` and groups, which are followed by a command.
+constexpr std::string_view keywords[] = {"if", "then", "elif", "else", "fi", "!", "{", "}", "do", "done"};
+constexpr std::string_view declarations[] = {"export", "declare", "readonly", "local", "typeset"};
+
+template <class List>
+bool is_one_of(const List& list, std::string_view word) {
+    return std::find(std::begin(list), std::end(list), word) != std::end(list);
+}
+
+bool is_name_letter(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
+
+std::size_t name_length(std::string_view text) {
+    if (text.empty() || std::isdigit(static_cast<unsigned char>(text.front()))) return 0;
+    return static_cast<std::size_t>(std::find_if_not(text.begin(), text.end(), is_name_letter) - text.begin());
+}
+
+/// The value of a variable, or of a part of a word.
+struct ShellValue {
+    std::vector<std::string> items{std::string()};  // one, unless it is an array
+    bool is_array = false, is_exported = false;
+    std::string unknown{}, reason{};  // not empty if the value is unknown
+    std::string condition{};          // what decides whether the variable has this value
+};
+
+ShellValue unknown_value(std::string written, std::string reason) {
+    ShellValue value;
+    value.unknown = std::move(written);
+    value.reason = std::move(reason);
+    return value;
+}
+
+using Variables = std::map<std::string, ShellValue, std::less<>>;
+
+/// The words into which one written word expands.
+struct Expansion {
+    std::vector<ArgumentWord> words{};
+    std::string condition{};
+    std::vector<std::string> left_out{};
+    bool is_plain = true;  // without quotes and expansions
+};
+
+/// Builds the words of an expansion from its parts.
+class WordBuilder {
+  public:
+    WordBuilder(ConfigPlace place, Expansion& out) : place_(std::move(place)), out_(out) {}
+
+    void add_text(std::string_view text) {
+        has_word_ = true;
+        append(text);
+    }
+    void add_quote() { has_word_ = true; }
+
+    void add(const ShellValue& value, bool is_quoted, bool takes_all) {
+        if (!value.condition.empty() && out_.condition.empty()) out_.condition = value.condition;
+        if (!value.unknown.empty()) {
+            has_word_ = true;
+            word_.unknown = value.unknown;
+            word_.reason = value.reason;
+            return;
+        }
+        const std::size_t count = takes_all ? value.items.size() : std::min<std::size_t>(value.items.size(), 1);
+        for (std::size_t i = 0; i < count; ++i) {
+            if (i > 0) finish();
+            if (is_quoted)
+                add_text(value.items[i]);
+            else
+                split(value.items[i]);
+        }
+    }
+
+    void finish() {
+        if (!has_word_) return;
+        if (word_.text.empty() && word_.unknown.empty() && !out_.left_out.empty()) return;  // "$@" without arguments
+        word_.place = place_;
+        out_.words.push_back(std::exchange(word_, {}));
+        has_word_ = false;
+        if (out_.words.size() > config_value_limit) config_text::too_many(place_);
+    }
+
+  private:
+    void append(std::string_view text) {
+        bytes_ += text.size();
+        if (bytes_ > max_word_bytes) {
+            throw Error({.what = fmt::format("a word expands to more than {} bytes", max_word_bytes),
+                         .where = to_string(place_),
+                         .fix = "write the words out"});
+        }
+        word_.text += text;
+    }
+
+    void split(std::string_view text) {
+        while (!text.empty()) {
+            const std::size_t blank = std::min(text.find_first_of(blanks), text.size());
+            if (blank > 0) add_text(text.substr(0, blank));
+            text.remove_prefix(blank);
+            if (text.empty()) return;
+            finish();
+            text.remove_prefix(std::min(text.find_first_not_of(blanks), text.size()));
+        }
+    }
+
+    ConfigPlace place_;
+    Expansion& out_;
+    ArgumentWord word_{};
+    bool has_word_ = false;
+    std::size_t bytes_ = 0;
+};
+
+class ShellReader {
+  public:
+    ShellReader(std::string_view text, const std::string& name, Variables& variables, int depth = 0)
+        : text_(text), name_(name), variables_(variables), depth_(depth) {}
+
+    ShellScript read() {
+        while (!is_end()) {
+            if (skip_blanks()) continue;
+            const char c = peek();
+            if (c == '#') {
+                skip_comment();
+            } else if (c == '\n' || c == ';' || c == '&' || c == '|') {
+                read_separator();
+            } else {
+                read_command();
+            }
+        }
+        if (!ifs_.empty()) refuse("an `if` without a `fi`", ifs_.back(), "add the `fi`");
+        return std::move(script_);
+    }
+
+    /// Reads the whole text as if it were in double quotes.
+    ShellValue read_quoted_text(std::string* condition) {
+        Expansion out;
+        WordBuilder word(place(), out);
+        word.add_quote();
+        while (!is_end()) read_quoted_part(word, out, '\0');
+        word.finish();
+        *condition = out.condition;
+        ShellValue value;
+        if (!out.words.empty()) {
+            value.items = {out.words.front().text};
+            value.unknown = out.words.front().unknown;
+            value.reason = out.words.front().reason;
+        }
+        return value;
+    }
+
+  private:
+    struct Redirection {
+        std::string sign;
+        std::vector<ArgumentWord> target;
+    };
+    struct HereDocument {
+        std::string_view body;
+        std::uint32_t line = 0;  // of the line after the `<<`
+        bool is_quoted = false;
+    };
+    struct Assignment {
+        std::string name;
+        bool appends = false;
+        ShellValue value;
+    };
+    /// A command while it is read.
+    struct Draft {
+        ShellCommand command{};
+        std::vector<Assignment> assignments{};
+        std::vector<Redirection> redirections{};
+        std::optional<HereDocument> here{};
+        bool declares = false;
+        bool has_left_out = false;
+    };
+
+    // --- characters
+
+    bool is_end() const { return at_ >= text_.size(); }
+    char peek(std::size_t ahead = 0) const { return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0'; }
+    ConfigPlace place() const { return {name_, line_, static_cast<std::uint32_t>(at_ - line_start_ + 1)}; }
+
+    char step() {
+        const char c = text_[at_++];
+        if (c == '\n') {
+            ++line_;
+            line_start_ = at_;
+            if (here_end_ > at_) {  // the lines of a here-document are not commands
+                line_ += static_cast<std::uint32_t>(std::count(text_.begin() + static_cast<std::ptrdiff_t>(at_),
+                                                               text_.begin() + static_cast<std::ptrdiff_t>(here_end_),
+                                                               '\n'));
+                at_ = line_start_ = here_end_;
+            }
+            here_end_ = 0;
+        }
+        return c;
+    }
+    void step_over(std::size_t count) {
+        for (; count > 0 && !is_end(); --count) step();
+    }
+
+    /// Skips a blank or a backslash at the end of a line. Returns whether there was one.
+    bool skip_blanks() {
+        const char c = peek();
+        if (c == ' ' || c == '\t' || c == '\r') return step(), true;
+        return joins_lines();
+    }
+    bool joins_lines() {
+        const std::string_view rest = text_.substr(at_);
+        for (const std::string_view end : {"\\\n", "\\\r\n"}) {
+            if (rest.starts_with(end)) return step_over(end.size()), true;
+        }
+        return false;
+    }
+    void skip_comment() {
+        while (!is_end() && peek() != '\n') step();
+    }
+
+    [[noreturn]] static void refuse(std::string_view what, const ConfigPlace& place, std::string_view fix) {
+        throw Error({.what = std::string(what), .where = to_string(place), .fix = std::string(fix)});
+    }
+    [[noreturn]] static void refuse_command(std::string_view what, const ConfigPlace& place) {
+        refuse(fmt::format("{} can change any word of the script, and nothing is run here", what), place,
+               "give the training command alone, with its words written out");
+    }
+
+    // --- commands
+
+    void read_separator() {
+        const std::string_view rest = text_.substr(at_);
+        is_after_test_ = rest.starts_with("&&") || rest.starts_with("||");
+        step_over(is_after_test_ ? 2 : 1);
+    }
+
+    void read_command() {
+        Draft draft;
+        draft.command.place = place();
+        const bool is_after_test = std::exchange(is_after_test_, false);
+        while (!is_end()) {
+            if (skip_blanks()) continue;
+            const char c = peek();
+            if (c == '#') {
+                skip_comment();
+                continue;
+            }
+            if (c == '\n' || c == ';' || c == '|' || (c == '&' && peek(1) != '>')) break;
+            if (is_redirection()) {
+                read_redirection(draft);
+                continue;
+            }
+            if (c == '(' || c == ')') {
+                const bool is_function = c == '(' && draft.command.words.size() == 1;
+                refuse_command(is_function ? "a function" : "a group in parentheses", place());
+            }
+            const bool is_first = draft.command.words.empty() && !draft.has_left_out;
+            if ((is_first || draft.declares) && read_assignment(draft)) continue;
+            const ConfigPlace word_place = place();
+            Expansion word = read_word();
+            const std::string first = is_first && word.is_plain && !word.words.empty() ? word.words.front().text : "";
+            if (is_one_of(keywords, first) && draft.assignments.empty()) return take_keyword(first, word_place);
+            for (const RefusedRow& row : refused) {
+                if (row.word == first) refuse_command(row.what, word_place);
+            }
+            if (first == "[[") return skip_test();
+            draft.declares = draft.declares || is_one_of(declarations, first);
+            add_words(draft, std::move(word));
+        }
+        draft.command.last_line = line_;
+        finish(draft, is_after_test);
+    }
+
+    static void add_words(Draft& draft, Expansion word) {
+        ShellCommand& command = draft.command;
+        if (command.conditional.empty()) command.conditional = word.condition;
+        draft.has_left_out = draft.has_left_out || !word.left_out.empty();
+        std::move(word.words.begin(), word.words.end(), std::back_inserter(command.words));
+        std::move(word.left_out.begin(), word.left_out.end(), std::back_inserter(command.left_out));
+    }
+
+    void take_keyword(const std::string& word, const ConfigPlace& at) {
+        if (word == "if") ifs_.push_back(at);
+        if (word != "fi") return;
+        if (ifs_.empty()) refuse("a `fi` without an `if`", at, "remove it");
+        ifs_.pop_back();
+    }
+
+    /// Skips the rest of a `[[ ... ]]`, whose grammar is not that of other commands.
+    void skip_test() {
+        const ConfigPlace start = place();
+        while (!is_end() && !text_.substr(at_).starts_with("]]")) step();
+        if (is_end()) refuse("a `[[` is not closed", start, "add `]]`");
+        step_over(2);
+    }
+
+    /// Returns what decides whether the current command runs, or an empty text.
+    std::string condition(bool is_after_test) const {
+        if (!ifs_.empty()) return fmt::format("the `if` in line {}", ifs_.front().line);
+        return is_after_test ? fmt::format("the test in line {}", line_) : std::string{};
+    }
+
+    void finish(Draft& draft, bool is_after_test) {
+        const std::string decides = condition(is_after_test);
+        const bool sets = draft.command.words.empty() || draft.declares;
+        for (Assignment& one : draft.assignments) {
+            if (sets) {
+                assign(std::move(one), decides, draft.declares);
+            } else if (one.value.unknown.empty()) {
+                draft.command.environment.insert_or_assign(one.name, one.value.items.front());
+            }
+        }
+        if (draft.command.words.empty() || draft.declares) return export_names(draft);
+        run_builtin(draft, decides);
+        for (const auto& [name, value] : variables_) {
+            if (value.is_exported && value.unknown.empty() && value.condition.empty() && !value.items.empty())
+                draft.command.environment.try_emplace(name, value.items.front());
+        }
+        script_.commands.push_back(std::move(draft.command));
+    }
+
+    void assign(Assignment one, const std::string& decides, bool exports) {
+        ShellValue& variable = variables_[one.name];
+        const bool is_exported = variable.is_exported || exports;
+        const std::string earlier = one.appends ? variable.condition : std::string{};
+        if (one.appends && variable.unknown.empty() && one.value.unknown.empty()) {
+            if (one.value.is_array) {
+                if (!variable.is_array && variable.items == std::vector<std::string>{""}) variable.items.clear();
+                variable.items.insert(variable.items.end(), one.value.items.begin(), one.value.items.end());
+                variable.is_array = true;
+            } else if (!variable.items.empty()) {
+                variable.items.front() += one.value.items.front();
+            }
+            if (variable.items.size() > config_value_limit) config_text::too_many(place());
+            if (variable.items.front().size() > max_word_bytes) refuse("a variable is too long", place(), "shorten it");
+            if (variable.condition.empty()) variable.condition = one.value.condition;
+        } else if (!one.appends || variable.unknown.empty()) {
+            variable = std::move(one.value);
+        }
+        variable.is_exported = is_exported;
+        if (variable.condition.empty()) variable.condition = decides.empty() ? earlier : decides;
+    }
+
+    void export_names(const Draft& draft) {
+        for (std::size_t i = 1; i < draft.command.words.size(); ++i) {
+            const auto found = variables_.find(draft.command.words[i].text);
+            if (found != variables_.end()) found->second.is_exported = true;
+        }
+    }
+
+    /// Applies the effects of `cat > FILE <<EOF`, `read NAME`, `unset NAME` and similar commands.
+    void run_builtin(const Draft& draft, const std::string& decides) {
+        const std::vector<ArgumentWord>& words = draft.command.words;
+        const std::string& name = words.front().text;
+        if (name == "cat" && words.size() == 1 && draft.here) {
+            for (const Redirection& one : draft.redirections) {
+                if (one.sign.starts_with('>') && !one.target.empty()) write_file(one, *draft.here, decides);
+            }
+        } else if (name == "read" || name == "mapfile" || name == "readarray" || name == "getopts") {
+            for (std::size_t i = 1; i < words.size(); ++i) {
+                if (name_length(words[i].text) == words[i].text.size() && !words[i].text.empty())
+                    read_variable(words[i].text, draft, decides);
+            }
+        } else if (name == "unset") {
+            for (std::size_t i = 1; i < words.size(); ++i) variables_.erase(words[i].text);
+        }
+    }
+
+    void read_variable(const std::string& name, const Draft& draft, const std::string& decides) {
+        ShellValue value =
+            draft.here ? here_text(*draft.here) : unknown_value("$" + name, "it is read while the script runs");
+        std::string& text = value.items.front();
+        text.erase(text.find_last_not_of(blanks) + 1);
+        text.erase(0, std::min(text.find_first_not_of(blanks), text.size()));
+        value.condition = decides;
+        variables_.insert_or_assign(name, std::move(value));
+    }
+
+    void write_file(const Redirection& to, const HereDocument& here, const std::string& decides) {
+        const ShellValue value = here_text(here);
+        const ArgumentWord& target = to.target.front();
+        if (!value.unknown.empty() || !value.condition.empty() || !decides.empty() || !target.unknown.empty()) return;
+        WrittenFile& file = script_.written_files[target.text];
+        if (to.sign == ">" || file.text.empty()) file.text = std::string(here.line - 1, '\n');
+        file.text += value.items.front();
+        file.script = name_;
+    }
+
+    ShellValue here_text(const HereDocument& here) {
+        ShellValue value;
+        if (here.is_quoted) {
+            value.items = {std::string(here.body)};
+            return value;
+        }
+        return text_value(here.body);
+    }
+
+    /// Expands a text as if it were in double quotes.
+    ShellValue text_value(std::string_view text) {
+        if (depth_ >= max_expansion_depth) refuse("expansions nest too deep", place(), "write the value out");
+        std::string decides;
+        ShellValue value = ShellReader(text, name_, variables_, depth_ + 1).read_quoted_text(&decides);
+        value.condition = std::move(decides);
+        return value;
+    }
+
+    // --- redirections
+
+    bool is_redirection() const {
+        std::size_t ahead = 0;
+        while (std::isdigit(static_cast<unsigned char>(peek(ahead)))) ++ahead;
+        const char c = peek(ahead);
+        return c == '<' || c == '>' || (ahead == 0 && c == '&');
+    }
+
+    void read_redirection(Draft& draft) {
+        std::string sign;
+        const ConfigPlace start = place();
+        while (std::isdigit(static_cast<unsigned char>(peek())) || peek() == '&') step();
+        while (peek() == '<' || peek() == '>') sign += step();
+        if (sign == "<<") return read_here(draft, start);
+        if (peek() == '(') refuse_command("a group in parentheses", start);
+        if (peek() == '&' || peek() == '|') step();
+        while (skip_blanks()) continue;
+        Expansion target = read_word();
+        draft.redirections.push_back({sign, std::move(target.words)});
+    }
+
+    void read_here(Draft& draft, const ConfigPlace& start) {
+        if (here_end_ != 0) refuse("two here-documents on one line", start, "write each on a separate line");
+        const bool strips_tabs = peek() == '-';
+        if (strips_tabs) step();
+        while (skip_blanks()) continue;
+        HereDocument here;
+        std::string delimiter;
+        while (!is_end() && std::string_view(" \t\r\n;&|<>()").find(peek()) == std::string_view::npos) {
+            const char c = step();
+            if (c == '\'' || c == '"' || c == '\\')
+                here.is_quoted = true;
+            else
+                delimiter += c;
+        }
+        const std::size_t first = std::min(text_.find('\n', at_), text_.size() - 1) + 1;
+        here.line = line_ + 1;
+        for (std::size_t at = first; at < text_.size();) {
+            const std::size_t end = std::min(text_.find('\n', at), text_.size());
+            std::string_view line = text_.substr(at, end - at);
+            if (line.ends_with('\r')) line.remove_suffix(1);
+            if (strips_tabs) line.remove_prefix(std::min(line.find_first_not_of('\t'), line.size()));
+            if (line == delimiter) {
+                here.body = text_.substr(first, at - first);
+                here_end_ = std::min(end + 1, text_.size());
+                draft.here = here;
+                return;
+            }
+            at = end + 1;
+        }
+        refuse(fmt::format("the here-document has no line '{}'", delimiter), start, "add the line that closes it");
+    }
+
+    // --- assignments
+
+    /// Reads `NAME=value`, `NAME+=value` or `NAME=(...)`. Returns whether there is an assignment.
+    bool read_assignment(Draft& draft) {
+        const std::string_view rest = text_.substr(at_);
+        std::size_t sign = name_length(rest);
+        if (sign == 0) return false;
+        Assignment one{
+            .name = std::string(rest.substr(0, sign)), .appends = rest.substr(sign).starts_with("+="), .value = {}};
+        sign += one.appends ? 1 : 0;
+        if (!rest.substr(sign).starts_with('=')) return false;
+        step_over(sign + 1);
+        if (peek() == '(')
+            one.value = read_array();
+        else
+            one.value = read_assigned();
+        draft.assignments.push_back(std::move(one));
+        return true;
+    }
+
+    ShellValue read_assigned() {
+        ShellValue value;
+        if (is_word_end()) return value;
+        // The value of an assignment is not split, so its words are joined again.
+        is_assigned_ = true;
+        const Expansion word = read_word();
+        is_assigned_ = false;
+        value.items.front().clear();
+        for (const ArgumentWord& part : word.words) {
+            value.items.front() += part.text;
+            if (part.unknown.empty()) continue;
+            value.unknown = part.unknown;
+            value.reason = part.reason;
+        }
+        value.condition = word.condition;
+        return value;
+    }
+
+    ShellValue read_array() {
+        const ConfigPlace start = place();
+        step();
+        ShellValue value;
+        value.is_array = true;
+        value.items.clear();
+        while (!is_end() && peek() != ')') {
+            if (skip_blanks()) continue;
+            if (peek() == '\n') {
+                step();
+            } else if (peek() == '#') {
+                skip_comment();
+            } else if (std::string_view("(;&|<>").find(peek()) != std::string_view::npos) {
+                refuse_command("an array with commands", place());
+            } else {
+                Expansion word = read_word();
+                if (value.condition.empty()) value.condition = word.condition;
+                for (ArgumentWord& one : word.words) {
+                    if (!one.unknown.empty()) value.unknown = one.unknown, value.reason = one.reason;
+                    value.items.push_back(std::move(one.text));
+                }
+            }
+        }
+        if (is_end()) refuse("an array is not closed", start, "add a )");
+        step();
+        return value;
+    }
+
+    // --- words
+
+    bool is_word_end() const {
+        return is_end() || std::string_view(" \t\r\n;&|<>()").find(peek()) != std::string_view::npos;
+    }
+
+    Expansion read_word() {
+        Expansion out;
+        WordBuilder word(place(), out);
+        while (!is_word_end()) {
+            if (joins_lines()) continue;
+            const char c = peek();
+            if (c == '\\' || c == '\'' || c == '"' || c == '$' || c == '`') out.is_plain = false;
+            if (c == '\\') {
+                step();
+                if (!is_end()) word.add_text(std::string(1, step()));
+            } else if (c == '\'') {
+                read_single_quotes(word);
+            } else if (c == '"') {
+                read_double_quotes(word, out);
+            } else if (c == '$' || c == '`') {
+                read_expansion(word, out, is_assigned_);
+            } else {
+                word.add_text(std::string(1, step()));
+            }
+        }
+        word.finish();
+        return out;
+    }
+
+    void read_single_quotes(WordBuilder& word) {
+        const ConfigPlace start = place();
+        step();
+        const std::size_t end = text_.find('\'', at_);
+        if (end == std::string_view::npos) refuse("a quote is not closed", start, "add a '");
+        word.add_text(text_.substr(at_, end - at_));
+        step_over(end - at_);
+        step();
+    }
+
+    void read_double_quotes(WordBuilder& word, Expansion& out) {
+        const ConfigPlace start = place();
+        step();
+        word.add_quote();
+        while (!is_end() && peek() != '"') read_quoted_part(word, out, '"');
+        if (is_end()) refuse("a quote is not closed", start, "add a \"");
+        step();
+    }
+
+    /// Reads one character or expansion inside double quotes, or in a here-document if `quote` is zero.
+    void read_quoted_part(WordBuilder& word, Expansion& out, char quote) {
+        const char c = peek();
+        if (joins_lines()) return;
+        if (c == '$' || c == '`') return read_expansion(word, out, true);
+        if (c == '\\') {
+            step();
+            const char next = peek();
+            const bool is_escape = next == '$' || next == '`' || next == '\\' || (next == quote && quote != '\0');
+            word.add_text(is_escape ? std::string(1, step()) : "\\");
+            return;
+        }
+        // Runs of plain characters are added at once.
+        const std::size_t start = at_;
+        do step();
+        while (!is_end() && std::string_view("$`\\\"\n").find(peek()) == std::string_view::npos);
+        word.add_text(text_.substr(start, at_ - start));
+    }
+
+    // --- expansions
+
+    void read_expansion(WordBuilder& word, Expansion& out, bool is_quoted) {
+        const std::string_view rest = text_.substr(at_);
+        if (rest.front() == '`') {
+            const std::size_t end = rest.find('`', 1);
+            if (end == std::string_view::npos) refuse("a ` is not closed", place(), "add a `");
+            return add_unknown(word, end + 1, "it is the output of a command");
+        }
+        if (rest.starts_with("$((")) return read_arithmetic(word);
+        if (rest.starts_with("$(")) return add_unknown(word, closing(')'), "it is the output of a command");
+        if (rest.starts_with("${")) {
+            const std::size_t length = closing('}');
+            const std::string_view inner = rest.substr(2, length - 3);
+            const std::string written(rest.substr(0, length));
+            step_over(length);
+            return add_parameter(word, out, inner, written, is_quoted);
+        }
+        if (rest.starts_with("$'") || rest.starts_with("$\"")) {
+            step();
+            return;  // the quotes follow as for other words
+        }
+        std::size_t length = name_length(rest.substr(1));
+        if (length == 0 && rest.size() > 1 &&
+            (std::isdigit(static_cast<unsigned char>(rest[1])) ||
+             std::string_view("@*#?$!-").find(rest[1]) != std::string_view::npos))
+            length = 1;
+        if (length == 0) return word.add_text(std::string(1, step()));
+        const std::string_view inner = rest.substr(1, length);
+        const std::string written(rest.substr(0, length + 1));
+        step_over(length + 1);
+        add_parameter(word, out, inner, written, is_quoted);
+    }
+
+    void add_unknown(WordBuilder& word, std::size_t length, std::string reason) {
+        word.add(unknown_value(std::string(text_.substr(at_, length)), std::move(reason)), true, false);
+        step_over(length);
+    }
+
+    /// Returns the length of the expansion that begins at the current place and ends with `close`.
+    std::size_t closing(char close) const {
+        std::vector<char> open;
+        char quote = '\0';
+        for (std::size_t at = at_ + 1; at < text_.size(); ++at) {
+            const char c = text_[at];
+            if (c == '\\') {
+                ++at;
+            } else if (quote != '\0') {
+                if (c == quote) quote = '\0';
+            } else if (c == '\'' || c == '"') {
+                quote = c;
+            } else if (c == '(' || c == '{') {
+                open.push_back(c == '(' ? ')' : '}');
+            } else if (!open.empty() && c == open.back()) {
+                open.pop_back();
+                if (open.empty()) return at - at_ + 1;
+            }
+        }
+        refuse(fmt::format("an expansion has no '{}'", close), place(), fmt::format("add a {}", close));
+    }
+
+    void read_arithmetic(WordBuilder& word) {
+        const std::size_t length = closing(')');
+        const std::string written(text_.substr(at_, length));
+        std::string inner = written.size() >= 5 ? written.substr(3, written.size() - 5) : std::string{};
+        // `$NAME` and `${NAME}` are the same as NAME here.
+        std::erase_if(inner, [](char c) { return c == '$' || c == '{' || c == '}'; });
+        const auto name = [&](std::string_view one) -> std::optional<ArithmeticNumber> {
+            const auto found = variables_.find(one);
+            if (found == variables_.end() || !found->second.unknown.empty() || !found->second.condition.empty())
+                return {};
+            const std::optional<double> value = config_text::number_of(found->second.items.front());
+            return value ? std::optional(ArithmeticNumber{*value, true}) : std::nullopt;
+        };
+        const std::optional<ArithmeticNumber> value = evaluate_arithmetic(inner, {.is_shell = true, .name = name});
+        if (!value) return add_unknown(word, length, "its variables are unknown here");
+        word.add_text(fmt::format("{:.0f}", value->value));
+        step_over(length);
+    }
+
+    void add_parameter(WordBuilder& word, Expansion& out, std::string_view inner, const std::string& written,
+                       bool is_quoted) {
+        if (inner == "@" || inner == "*" || inner.starts_with("@:")) {
+            out.left_out.push_back(written);
+            return;
+        }
+        const std::size_t length = name_length(inner);
+        const std::string name(inner.substr(0, length));
+        std::string_view rest = inner.substr(length);
+        const bool takes_all = rest.starts_with("[@]") || rest.starts_with("[*]");
+        if (takes_all) rest.remove_prefix(3);
+        const auto found = variables_.find(name);
+        const bool is_set = length > 0 && found != variables_.end();
+        if (rest.starts_with(":-") || rest.starts_with(":=") || rest.starts_with('-') || rest.starts_with('=')) {
+            const bool counts_empty = rest.front() != ':';
+            const bool assigns = rest[counts_empty ? 0 : 1] == '=';
+            if (is_set && (counts_empty || has_text(found->second)))
+                return word.add(found->second, is_quoted, takes_all);
+            ShellValue value = default_value(rest.substr(counts_empty ? 1 : 2));
+            word.add(value, is_quoted, false);
+            if (assigns && length > 0) variables_.insert_or_assign(name, std::move(value));
+            return;
+        }
+        if (is_set && rest.empty()) return word.add(found->second, is_quoted, takes_all);
+        const bool is_plain = length > 0 && rest.empty();
+        word.add(unknown_value(written, is_plain ? fmt::format("{} has no value in this file", name)
+                                                 : "this expansion depends on how the script is run"),
+                 true, false);
+    }
+
+    static bool has_text(const ShellValue& value) {
+        return !value.unknown.empty() ||
+               (!value.items.empty() && !(value.items.size() == 1 && value.items.front().empty()));
+    }
+
+    /// Returns the value of the word in `${NAME:-word}`. Quotes around the word are removed.
+    ShellValue default_value(std::string_view text) {
+        if (text.size() >= 2 && (text.front() == '"' || text.front() == '\'') && text.back() == text.front()) {
+            const bool is_literal = text.front() == '\'';
+            text = text.substr(1, text.size() - 2);
+            if (is_literal) {
+                ShellValue value;
+                value.items = {std::string(text)};
+                return value;
+            }
+        }
+        return text_value(text);
+    }
+
+    std::string_view text_;
+    const std::string& name_;
+    Variables& variables_;
+    int depth_;
+    std::size_t at_ = 0, line_start_ = 0, here_end_ = 0;
+    std::uint32_t line_ = 1;
+    bool is_after_test_ = false, is_assigned_ = false;
+    std::vector<ConfigPlace> ifs_;
+    ShellScript script_;
+};
+
+}  // namespace
+
+ShellScript read_shell_script(std::string_view text, const std::string& name) {
+    Variables variables;
+    return ShellReader(text, name, variables).read();
+}
+
+}  // namespace macheps::files

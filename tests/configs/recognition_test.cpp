@@ -1,0 +1,435 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests how the framework of a config is recognised: by marks and by the share of known keys. A config of a framework
+// that is not read is refused by name. Also tests the import of command lines.
+#include "core/error.hpp"
+#include "experiments/configs/framework.hpp"
+#include "experiments/configs/recognition/marks.hpp"
+#include "experiments/configs/recognition/recognise.hpp"
+#include "tests/configs/import_case.hpp"
+#include "tests/test.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace recognition_test {
+
+using namespace macheps;
+using namespace macheps::configs;
+using files::ConfigValue;
+using test::ConfigFolder;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The framework of a file, or the error that refuses it.
+std::string outcome_of(const std::string& name, std::string_view text, const test::Told& told = {}) {
+    const ConfigFolder folder;
+    const std::string path = folder.write(name, text);
+    try {
+        return std::string(test::import_files({path}, told).framework->name);
+    } catch (const Error& error) {
+        CHECK(error.exit() == Exit::bad_input);
+        CHECK(std::string_view(error.what()).starts_with(path));
+        return error.what();
+    }
+}
+
+ImportResult import_named(const std::string& name, std::string_view text, const test::Told& told = {}) {
+    const ConfigFolder folder;
+    return test::import_files({folder.write(name, text)}, told);
+}
+
+bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+
+/// Returns the codes, rules and keys of findings, one a line.
+std::string findings_of(const ImportResult& result) {
+    std::string text;
+    for (const Finding& one : result.findings)
+        text += fmt::format("{} {} {}\n", static_cast<char>(one.code), one.rule, one.key);
+    return text;
+}
+
+}  // namespace
+
+TEST_CASE("a mark holds if all of its conditions hold", "[import]") {
+    const files::ConfigFile file =
+        files::read_config_text("a: 1\nb: {c: amp_bf16, list: [x, float8]}\nd.e: 2\n", "x.yaml", "x.yaml");
+    struct Case {
+        const char* mark;
+        bool holds;
+    };
+    const Case cases[] = {
+        {"a", true},
+        {"c", false},
+        {"b.c", true},
+        {"*.c", true},
+        {"b.*", true},
+        {"b.d", false},
+        {"d.e", true},
+        {"b.c=amp_*", true},
+        {"b.c=amp", false},
+        {"b.c=x|amp_bf16", true},
+        {"b.list=float8", true},
+        {"b.list=flo", false},
+        {"a+b.c", true},
+        {"a+z", false},
+        {"a+!z", true},
+        {"!a", false},
+        {"#yaml", true},
+        {"#json", false},
+        {"@trl", false},
+        {"z a", true},
+        {"", false},
+    };
+    for (const Case& one : cases) {
+        CAPTURE(one.mark);
+        CHECK(marks_of(one.mark, file).empty() != one.holds);
+    }
+    CHECK(marks_of("b.c=amp_*+!z a", file) == std::vector<std::string>{"b.c=amp_*", "a"});
+    const files::ConfigFile line = files::read_config_text("torchrun -m trl.scripts.sft --a 1", "x.sh", "x.sh");
+    CHECK_FALSE(marks_of("@trl*", line).empty());
+    CHECK_FALSE(marks_of("#command+a", line).empty());
+    CHECK(marks_of("@trl", line).empty());
+}
+
+TEST_CASE("a config of a framework that is not read is refused by name", "[import]") {
+    struct Case {
+        const char *name, *file, *text;
+    };
+    const Case cases[] = {
+        {"unsloth", "t.py", "from unsloth import FastModel\nmodel = FastModel.load('m')\nmodel.train()\n"},
+        {"keras", "t.py", "import keras\nmodel = keras.Model()\nmodel.fit()\n"},
+        {"python-program", "t.py", "import torch\nfor i in range(3):\n    pass\n"},
+        {"onetrainer", "c.json", R"({"training_method": "LORA", "train_dtype": "FLOAT_16", "batch_size": 1})"},
+        {"maxtext", "c.yml", "base_config: base.yml\nlearning_rate: 1.0e-5\n"},
+        {"nemo-rl", "c.yaml", "policy:\n  model_name: m\n  precision: bfloat16\n"},
+        {"megatron-bridge", "c.yaml", "mixed_precision: bf16_with_fp8_hybrid\n"},
+        {"openrlhf", "r.sh", "deepspeed --module openrlhf.cli.train_dpo --ds.zero_stage 3 --ds.param_dtype bf16"},
+        {"ms-swift", "r.sh", "NPROC_PER_NODE=2 swift sft --model m --torch_dtype bfloat16"},
+        {"open-instruct", "c.yaml", "model_name_or_path: m\nuse_slow_tokenizer: true\nwith_tracking: true\n"},
+        {"lingua", "c.yaml", "distributed:\n  fsdp_type: full_shard\n  model_dtype: bf16\n"},
+        {"llm.c", "r.sh", "torchrun train_gpt2.py --input_bin a --input_val_bin b --dtype bfloat16"},
+        {"verl", "c.yaml", "actor_rollout_ref:\n  actor: {strategy: fsdp}\n"},
+        {"torchtune", "c.yaml", "model:\n  _component_: torchtune.models.m\ndtype: bf16\n"},
+        {"torchtitan", "c.toml", "[model]\nname = \"llama3\"\nflavor = \"8B\"\n"},
+        {"kohya", "c.toml", "pretrained_model_name_or_path = \"m\"\nfull_bf16 = true\nmixed_precision = \"bf16\"\n"},
+        {"lightning", "c.yaml", "trainer:\n  precision: 16-mixed\n  max_steps: 1\n"},
+        {"composer", "c.yaml", "max_duration: 1ba\nprecision: amp_bf16\nfsdp_config: {mixed_precision: PURE}\n"},
+        {"gpt-neox", "c.yml",
+         "{\"num_layers\": 2, \"fp16\": {\"enabled\": true}, \"zero_optimization\": {\"stage\": 1}}"},
+        {"trl", "c.yaml", "model_name_or_path: m\ndataset_name: d\nbf16: true\noutput_dir: o\n"},
+    };
+    std::set<std::string_view> tested;
+    for (const Case& one : cases) {
+        CAPTURE(one.name, one.text);
+        tested.insert(one.name);
+        const auto& rows = refused_frameworks();
+        const auto row =
+            std::find_if(rows.begin(), rows.end(), [&](const auto& each) { return each.name == one.name; });
+        if (row == rows.end()) {
+            CHECK(find_framework(one.name) != nullptr);  // the framework has an importer
+            continue;
+        }
+        const std::string said = outcome_of(one.file, one.text);
+        CAPTURE(said);
+        CHECK(contains(said, fmt::format("this looks like {}", row->title)));
+        CHECK(contains(said, "which is not read"));
+    }
+    for (const RefusedFramework& row : refused_frameworks()) {
+        CAPTURE(row.name);
+        CHECK(tested.contains(row.name));
+        CHECK(find_framework(row.name) == nullptr);  // remove the row of a framework that has an importer
+    }
+}
+
+TEST_CASE("a framework is recognised only if it knows most of the keys", "[import]") {
+    struct Case {
+        const char *file, *text, *says, *why;
+    };
+    const Case cases[] = {
+        {"c.yaml", "learning_rate: 1\noutput_dir: o\nmax_steps: 1\nresolution: 1\nguidance: 1\nvae: 1\nx: 1\ny: 1\n",
+         "Transformers knows only 3 of the 8 top-level keys", "3 of 8"},
+        {"c.yaml", "learning_rate: 1\noutput_dir: o\nbf16: true\nx: 1\n", "transformers", "3 of 4"},
+        {"c.yaml", "mixed_precision: fp16\nx: 1\ny: 2\n", "Accelerate knows only 1 of the 3", "1 of 3"},
+        {"c.yaml", "mixed_precision: fp16\nnum_processes: 1\n", "accelerate", "without a mark"},
+        {"c.py", "out_dir = 'o'\nbatch_size = 4\n", "nanogpt", "a Python file of assignments"},
+        {"c.py", "resolution = 512\nbatch_size = 4\nvae = 'x'\n", "nanoGPT knows only 1 of the 3", "a foreign one"},
+        {"c.args", "--bf16", "megatron", "a file of options"},
+        {"c.args", "torchrun t.py --bf16", "the keys fit both", "one option that two frameworks have"},
+        {"c.sh", "torchrun t.py --bf16 True --output_dir o", "transformers", "a command line"},
+        {"c.sh", "torchrun pretrain_gpt.py --bf16 --use-distributed-optimizer", "megatron", "the name of the program"},
+        {"c.sh", "llamafactory-cli train --stage sft --model_name_or_path m --finetuning_type lora --bf16 true",
+         "llamafactory", "a subcommand"},
+        {"c.toml", "[zero_optimization]\nstage = 1\n[fp16]\nenabled = true\n", "deepspeed", "any language"},
+        {"c.yaml", "shopping: [milk]\n", "no framework was recognised by these keys", "nothing"},
+    };
+    for (const Case& one : cases) {
+        CAPTURE(one.text, one.why);
+        const std::string said = outcome_of(one.file, one.text);
+        CAPTURE(said);
+        CHECK(contains(said, one.says));
+    }
+    // The user may name the framework, but a Python program is not a config of any.
+    CHECK(outcome_of("c.yaml", "base_config: x\nbf16: true\n", {.framework = "transformers"}) == "transformers");
+    CHECK(contains(outcome_of("c.py", "print(1)\n", {.framework = "nanogpt"}), "a Python program"));
+}
+
+TEST_CASE("an unknown key whose name says that it decides precision is never called removable", "[import]") {
+    for (const char* key : {"dtype", "weight_dtype", "param_precision", "use_fp16", "bf16x3", "half_weights",
+                            "float_mode", "quantize", "use_amp", "loss_scale_x", "grad-scale"}) {
+        CAPTURE(key);
+        CHECK(names_precision(key));
+    }
+    for (const char* key : {"max_train_samples", "example", "behalf", "timestamp", "upscaled", "clip"}) {
+        CAPTURE(key);
+        CHECK_FALSE(names_precision(key));
+    }
+    for (const char* framework : {"transformers", "accelerate", "torch", "deepspeed", "axolotl", "llamafactory"}) {
+        CAPTURE(framework);
+        const ImportResult result = test::import_text("my_special_qdtype: x\nzzz_other: 1\n", {.framework = framework});
+        const auto rule = fmt::format("{}/unknown-precision-key", framework);
+        const Finding* found = test::find_rule(result, rule, 'W');
+        REQUIRE(found != nullptr);
+        CHECK(found->key == "my_special_qdtype");
+        CHECK(found->instead.empty());
+        const Finding* other = test::find_rule(result, fmt::format("{}/unknown-key", framework), 'U');
+        REQUIRE(other != nullptr);
+        // The lists of keys of PyTorch are not complete, so the key may exist.
+        CHECK(contains(other->message, "which do not list every key") == (std::string_view(framework) == "torch"));
+    }
+}
+
+TEST_CASE("a policy is not a config, and a config in TOML is one", "[import]") {
+    const ConfigFolder folder;
+    CHECK(is_config_file(folder.write("a.toml", "[zero_optimization]\nstage = 1\n")));
+    CHECK(is_config_file(folder.write("b.toml", "[model]\nflavor = \"8B\"\n")));
+    CHECK_FALSE(is_config_file(folder.write("c.toml", "extends = \"bf16-mixed\"\n[optimizer]\neps = 1e-6\n")));
+    CHECK_FALSE(is_config_file(folder.write("d.toml", "not TOML")));
+    CHECK(is_config_file(folder.write("e.py", "dtype = 'float16'\nblock_size = 4\n")));
+    CHECK_FALSE(is_config_file(folder.write("f.toml", "[tool.black]\nline-length = 100\n")));
+}
+
+TEST_CASE("ModelArguments of a script decide the format of the loaded weights", "[import][transformers]") {
+    const auto fields = [](const char* line, const char* versions) {
+        return test::fields_of(
+            import_named("r.sh", line, {.versions = versions, .device = "a100", .checkpoint = "bf16"}),
+            {"store", "compute", "opt_state"});
+    };
+    constexpr const char* old = "transformers=4.51";
+    CHECK(fields("torchrun t.py --torch_dtype float16 --output_dir o --fp16", old) == "store=H compute=H opt_state=H");
+    CHECK(fields("torchrun t.py --torch_dtype auto --output_dir o --bf16", old) == "store=B compute=B opt_state=B");
+    CHECK(fields("torchrun t.py --torch_dtype float32 --output_dir o --bf16", "transformers=5.5") ==
+          "store=F compute=B opt_state=F");
+    CHECK(fields("torchrun t.py --output_dir o --bf16", old) == "store=F compute=B opt_state=F");
+    const ImportResult low =
+        import_named("r.sh", "torchrun t.py --torch_dtype float16 --output_dir o --fp16 --my_flag 1",
+                     {.versions = old, .device = "a100"});
+    const Finding* scaler = test::find_rule(low, "transformers/low-weights-under-scaler", 'E');
+    REQUIRE(scaler != nullptr);
+    CHECK(scaler->key == "torch_dtype");
+    CHECK(test::find_rule(low, "transformers/script-option", 'N') != nullptr);
+    CHECK_FALSE(contains(findings_of(low), "U "));
+    const ImportResult alone = import_named("r.sh", "torchrun t.py --dtype bfloat16 --output_dir o --learning_rate 1",
+                                            {.versions = old, .device = "a100"});
+    CHECK(test::find_rule(alone, "transformers/no-master", 'W')->key == "dtype");
+}
+
+TEST_CASE("the launcher's precision and files are part of the import", "[import]") {
+    const char* line = "accelerate launch --mixed_precision bf16 t.py --output_dir o --learning_rate 1e-4";
+    CHECK(test::fields_of(import_named("r.sh", line), {"compute", "store"}) == "compute=B store=F");
+    const ImportResult missing =
+        import_named("r.sh", "accelerate launch --config_file no.yaml t.py --output_dir o --bf16");
+    CHECK(test::find_rule(missing, "transformers/launcher-settings", 'W') != nullptr);
+    CHECK(test::fields_of(missing, {"compute", "store", "scaler"}) == "compute=B store=unset scaler=unset");
+    CHECK_FALSE(missing.refused());
+    const ImportResult absent = import_named("r.sh", "deepspeed t.py --deepspeed no.json --output_dir o --bf16");
+    CHECK(test::find_rule(absent, "transformers/missing-file", 'W') != nullptr);
+    CHECK(test::fields_of(absent, {"compute", "store"}) == "compute=B store=unset");
+    const ConfigFolder folder;
+    folder.write("acc.yaml", "distributed_type: FSDP\nmixed_precision: fp16\n");
+    folder.write("ds.json", R"({"zero_optimization": {"stage": 2}, "bf16": {"enabled": true}})");
+    folder.write("args.yaml", "output_dir: o\nbf16: true\nlearning_rate: 1.0e-5\n");
+    const auto fields = [&](const char* text) {
+        return test::fields_of(test::import_files({folder.write("r.sh", text)}, {}), {"compute", "store", "master"});
+    };
+    CHECK(fields("accelerate launch --config_file acc.yaml t.py --output_dir o --learning_rate 1") ==
+          "compute=H store=unset master=unset");
+    CHECK(fields("accelerate launch --use_deepspeed --deepspeed_config_file ds.json t.py --output_dir o --bf16") ==
+          "compute=B store=B master=F");
+    CHECK(fields("torchrun t.py args.yaml") == "compute=B store=F master=none");
+    CHECK(fields("torchrun t.py args.yaml --bf16 False --fp16") == "compute=H store=F master=none");
+    CHECK(fields("cat > d.json <<E\n{\"zero_optimization\": {\"stage\": 1}, \"fp16\": {\"enabled\": true}}\nE\n"
+                 "deepspeed t.py --deepspeed d.json --output_dir o --fp16") == "compute=H store=H master=F");
+    // Without options of the program, the launcher's options are a config of Accelerate.
+    const ImportResult launcher =
+        import_named("r.sh", "accelerate launch --mixed_precision fp16 --use_deepspeed --zero_stage 2 t.py");
+    CHECK(launcher.framework->name == "accelerate");
+    CHECK(test::fields_of(launcher, {"compute", "store", "master"}) == "compute=H store=H master=F");
+    CHECK(contains(outcome_of("r.sh", "torchrun t.py no.yaml --bf16"), "reads 'no.yaml', which does not exist"));
+}
+
+TEST_CASE("an unknown value is a note if its key decides no format, and is refused otherwise", "[import]") {
+    const ImportResult rate =
+        import_named("r.sh", "torchrun t.py --learning_rate $(python lr.py) --fp16 --output_dir o");
+    CHECK(test::find_rule(rate, "transformers/unknown-value", 'N')->key == "learning_rate");
+    for (const char* line :
+         {"torchrun t.py --bf16 $B --output_dir o", "torchrun t.py --deepspeed $D --output_dir o --bf16",
+          "torchrun t.py --my_dtype $B --output_dir o --bf16"}) {
+        CAPTURE(line);
+        CHECK(contains(outcome_of("r.sh", line), "which is unknown"));
+    }
+    CHECK(contains(outcome_of("c.py", "import torch\ndtype = 'a' if torch.x() else 'b'\nout_dir = 'o'\n"),
+                   "c.py:2:1: the value of `dtype` is `'a' if torch.x() else 'b'`"));
+    CHECK(outcome_of("c.py", "import time\nout_dir = 'o'\nwandb_run_name = 'r' + str(time.time())\n") == "nanogpt");
+    // An override gives the value.
+    const ConfigFolder folder;
+    const std::string script = folder.write("r.sh", "torchrun t.py --bf16 $B --output_dir o");
+    CHECK(test::fields_of(test::import_files({script, "bf16=true"}, {}), {"compute"}) == "compute=B");
+}
+
+namespace {
+
+/// Samples whose framework has no importer yet, or whose expectation does not agree with released sources.
+const std::map<std::string_view, std::string_view> pending{
+    {"trl", "no importer"},
+    {"verl", "no importer"},
+    {"torchtune", "no importer"},
+    {"neox", "no importer"},
+    {"alignment-handbook", "no importer"},
+    {"heredoc config",
+     "DeepSpeed's train_micro_batch_size_per_gpu is 1, but per_device_train_batch_size is 8 by default, and "
+     "Transformers raises an error for this (integrations/deepspeed.py, fill_match)"},
+};
+
+bool is_pending(std::string_view name) {
+    return std::any_of(pending.begin(), pending.end(), [&](const auto& one) { return name.starts_with(one.first); });
+}
+
+std::vector<std::string> words(const ConfigValue& list) {
+    std::vector<std::string> all;
+    for (const ConfigValue& item : list.items) all.push_back(item.written);
+    return all;
+}
+
+/// Returns whether a text matches one of the patterns that `|` separates. A `*` at the end of a pattern matches any rest.
+bool fits(std::string_view patterns, std::string_view text) {
+    while (!patterns.empty()) {
+        const std::size_t length = std::min(patterns.find('|'), patterns.size());
+        std::string_view one = patterns.substr(0, length);
+        patterns.remove_prefix(std::min(length + 1, patterns.size()));
+        const bool takes_rest = one.ends_with('*');
+        if (takes_rest) one.remove_suffix(1);
+        if (takes_rest ? text.starts_with(one) : text == one) return true;
+    }
+    return false;
+}
+
+bool has_finding(const ImportResult& result, const ConfigValue& wanted) {
+    const std::vector<std::string> code_and_key = words(wanted);
+    return std::any_of(result.findings.begin(), result.findings.end(), [&](const Finding& one) {
+        const auto is_key = [&](const std::string& key) { return fits(code_and_key[1], key); };
+        return contains(code_and_key[0], std::string(1, static_cast<char>(one.code))) &&
+               (code_and_key[1] == "*" || is_key(one.key) || std::any_of(one.keys.begin(), one.keys.end(), is_key));
+    });
+}
+
+test::Told told_by(const std::vector<std::string>& arguments) {
+    test::Told told{.device = "a100"};
+    for (std::size_t i = 0; i + 1 < arguments.size(); i += 2) {
+        if (arguments[i] == "--device-profile") told.device = arguments[i + 1];
+        if (arguments[i] == "--framework-version") told.versions = arguments[i + 1];
+        if (arguments[i] == "--checkpoint-dtype") told.checkpoint = arguments[i + 1];
+    }
+    return told;
+}
+
+void check_sample(const ConfigValue& sample, const ImportResult& result) {
+    const double code = result.refused() ? 1 : 0;
+    CAPTURE(findings_of(result));
+    CHECK(code == sample.find("exit")->number);
+    CHECK(result.framework->name == sample.find("framework")->written);
+    for (const ConfigValue& wanted : sample.find("must")->items) {
+        CAPTURE(words(wanted));
+        CHECK(has_finding(result, wanted));
+    }
+    for (const ConfigValue& unwanted : sample.find("never")->items) {
+        CAPTURE(words(unwanted));
+        CHECK_FALSE(has_finding(result, unwanted));
+    }
+    for (const ConfigValue::Entry& field : sample.find("resolved")->entries) {
+        CAPTURE(field.key);
+        CHECK(result.resolved.word(field.key) == field.value.written);
+    }
+}
+
+}  // namespace
+
+TEST_CASE("the samples of the specification have their framework, findings and formats", "[import][real]") {
+    const fs::path shared = test::shared_folder();
+    const fs::path samples = shared / "spec/frameworks-2/samples";
+    if (shared.empty() || !fs::exists(samples / "samples.jsonl")) SKIP_TEST("no samples of the specification");
+    std::ifstream lines(samples / "samples.jsonl");
+    int count = 0, checked = 0;
+    std::string left;
+    for (std::string line; std::getline(lines, line);) {
+        const ConfigValue sample = files::read_json_config(line, "samples.jsonl").root;
+        const std::string name = sample.find("name")->written;
+        CAPTURE(name);
+        ++count;
+        if (is_pending(name)) {
+            left += "\n  " + name;
+            continue;
+        }
+        ++checked;
+        const std::string file = (samples / "config" / sample.find("file")->written).string();
+        try {
+            check_sample(sample, test::import_files({file}, told_by(words(*sample.find("args")))));
+        } catch (const Error& error) {
+            CAPTURE(error.what());
+            CHECK(static_cast<int>(error.exit()) == static_cast<int>(sample.find("exit")->number));
+        }
+    }
+    std::cout << "samples of the specification: " << count << ", checked " << checked << ", pending:" << left
+              << std::endl;
+    CHECK(count >= 52);
+}
+
+TEST_CASE("public files of other frameworks get no table of a framework that they do not belong to", "[import][real]") {
+    const fs::path more = test::shared_folder() / "configs/more";
+    if (test::shared_folder().empty() || !fs::is_directory(more)) SKIP_TEST("no folder of public files");
+    int count = 0, read = 0;
+    for (const auto& entry : fs::directory_iterator(more)) {
+        const std::string path = entry.path().string(), name = entry.path().filename().string();
+        if (name == "index.csv") continue;
+        CAPTURE(name);
+        ++count;
+        try {
+            const ImportResult result = test::import_files({path}, {});
+            ++read;
+            CHECK(name.starts_with(result.framework->name));
+            for (const Finding& one : result.findings) {
+                CAPTURE(one.message);
+                CHECK_FALSE((one.code == FindingCode::unknown && names_precision(one.key)));
+            }
+        } catch (const Error& error) {
+            CAPTURE(error.what());
+            CHECK(error.exit() == Exit::bad_input);
+            const bool is_by_name = contains(error.what(), "this looks like");
+            const bool is_script = contains(error.what(), "nothing is run") || contains(error.what(), "decides a word");
+            CHECK((is_by_name || is_script));
+        }
+    }
+    std::cout << "public files of other frameworks: " << count << ", read " << read << std::endl;
+    CHECK(count >= 36);
+}
+
+}  // namespace recognition_test
