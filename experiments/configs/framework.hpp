@@ -64,6 +64,13 @@ struct IncludedFile {
     files::ConfigPlace place;        ///< place of the value of `key`
 };
 
+/// The newest release of another package that a framework accepts, according to the requirements of its own package.
+struct PackageLimit {
+    std::string_view since;    ///< first release of the framework with this limit; "" means the oldest
+    std::string_view package;  ///< name of a framework: "transformers"
+    std::string_view newest;   ///< "" means that there is no limit any more
+};
+
 class ImportContext;
 
 struct Framework {
@@ -85,6 +92,9 @@ struct Framework {
     std::string_view runs_with{};
     /// Kind of model that the framework trains, such as `llama`. Empty if the framework trains any kind of model.
     std::string_view model{};
+    /// Limits of other packages. If the user gives no version of such a package, the limit is assumed and not the
+    /// newest release. Later rows replace earlier ones.
+    std::initializer_list<PackageLimit> limits{};
     /// Keys that name config files of other frameworks. Those files are read as parts of this config.
     std::initializer_list<FileKey> file_keys{};
     /// Lists of keys, separated by spaces. `model_keys` name the model, and `dtype_keys` give the dtype in which it is

@@ -163,6 +163,23 @@ bool ImportResult::refused() const {
                        [](const Finding& one) { return severity(one) == FindingSeverity::error; });
 }
 
+namespace {
+
+/// Adds the versions that the framework's own package allows, for packages whose version the user did not give.
+void assume_versions(const Framework& framework, ImportOptions& options) {
+    const auto said = options.versions.find(framework.name);
+    const FrameworkVersion version = said != options.versions.end() ? said->second : parse_version(framework.newest);
+    std::map<std::string, FrameworkVersion, std::less<>> assumed;
+    for (const PackageLimit& limit : framework.limits) {
+        if (!limit.since.empty() && version < parse_version(limit.since)) continue;
+        assumed.erase(std::string(limit.package));
+        if (!limit.newest.empty()) assumed.emplace(limit.package, parse_version(limit.newest));
+    }
+    options.versions.merge(assumed);  // keeps the versions that the user gave
+}
+
+}  // namespace
+
 ImportResult import_config(std::span<const std::string> files_and_overrides, const ImportOptions& given) {
     check_options(given);
     GivenFiles files = read_given_files(files_and_overrides, given);
@@ -174,6 +191,7 @@ ImportResult import_config(std::span<const std::string> files_and_overrides, con
         options.versions.insert_or_assign(std::string(framework.name), unnamed->second);
         options.versions.erase(unnamed);
     }
+    assume_versions(framework, options);
 
     require_known_values(framework, files.config);
     apply_launcher(framework, files.config, options);

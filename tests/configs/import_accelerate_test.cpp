@@ -295,4 +295,70 @@ TEST_CASE("Accelerate replaces \"auto\" in DeepSpeed's file, and refuses a file 
                     "accelerate/deepspeed-without-zero", 'E'));
 }
 
+TEST_CASE("the release of Accelerate decides whether fp8 of the launcher's file is used, and with which backend",
+          "[import][accelerate]") {
+    struct Case {
+        const char *distributed, *backend, *version, *fp8, *rule, *why;
+    };
+    // The releases on both sides of each change were read.
+    const Case cases[] = {
+        {"MULTI_GPU", "TE", "0.33.0", "none", "E accelerate/fp8-without-recipe", "no recipe is made"},
+        {"MULTI_GPU", "TE", "0.34.0", "te_delayed", "", "FP8RecipeKwargs reads the environment"},
+        {"MULTI_GPU", "TE", "1.3.0", "te_delayed", "", "as before"},
+        {"MULTI_GPU", "TE", "1.4.0", "none", "W accelerate/fp8-not-reached", "only the constructor's argument counts"},
+        {"MULTI_GPU", "TE", "1.7.0", "none", "W accelerate/fp8-not-reached", "as before"},
+        {"MULTI_GPU", "TE", "1.8.0", "te_delayed", "W accelerate/fp8-backend-unread", "the state counts"},
+        {"MULTI_GPU", "AO", "1.8.1", "ao_tensorwise",
+         "E accelerate/fp8-torchao-without-fsdp, W accelerate/fp8-backend-unread", "there is no FSDP plugin"},
+        {"MULTI_GPU", "AO", "1.9.0", "ao_tensorwise", "", "ACCELERATE_FP8_BACKEND is read"},
+        {"MULTI_GPU", "AO", "1.3.0", "ao_tensorwise", "E accelerate/fp8-backend", "torchao is a backend since 1.4"},
+        {"MULTI_GPU", "", "1.3.0", "te_delayed", "N accelerate/fp8-backend-assumed", "without MS-AMP"},
+        {"MULTI_GPU", "", "1.15.0", "ao_tensorwise", "N accelerate/fp8-backend-assumed", "torchao is first"},
+        {"DEEPSPEED", "TE", "0.33.0", "none", "W accelerate/fp8-not-reached", "the state says bf16"},
+        {"DEEPSPEED", "TE", "1.3.0", "none", "W accelerate/fp8-not-reached", "as before"},
+        {"DEEPSPEED", "TE", "1.4.0", "te_delayed", "W accelerate/fp8-backend-unread", "the environment is the default"},
+        {"DEEPSPEED", "TE", "1.7.0", "te_delayed", "W accelerate/fp8-backend-unread", "as before"},
+        {"DEEPSPEED", "TE", "1.8.0", "none", "W accelerate/fp8-not-reached", "the state says bf16"},
+        {"DEEPSPEED", "TE", "1.10.1", "none", "W accelerate/fp8-not-reached", "as before"},
+        {"DEEPSPEED", "TE", "1.11.0", "te_delayed", "", "the state says fp8"},
+    };
+    const std::vector<std::string> rules{"fp8-without-recipe",       "fp8-not-reached", "fp8-backend-unread",
+                                         "fp8-torchao-without-fsdp", "fp8-backend",     "fp8-backend-assumed"};
+    for (const Case& one : cases) {
+        const std::string backend =
+            *one.backend == '\0' ? "" : fmt::format("fp8_config: {{backend: {}}}\n", one.backend);
+        const std::string text =
+            fmt::format("distributed_type: {}\nnum_processes: 2\nmixed_precision: fp8\n{}", one.distributed, backend);
+        const std::string version = fmt::format("accelerate={}", one.version);
+        const ImportResult result = accelerate(text, version.c_str());
+        std::string found;
+        for (const Finding& finding : result.findings) {
+            for (const std::string& rule : rules) {
+                if (finding.rule == "accelerate/" + rule)
+                    found += fmt::format("{}{} {}", found.empty() ? "" : ", ", static_cast<char>(finding.code),
+                                         finding.rule);
+            }
+        }
+        CAPTURE(text, one.version, one.why);
+        CHECK(fields_of(result, {"fp8"}) == fmt::format("fp8={}", one.fp8));
+        CHECK(found == one.rule);
+    }
+    // A program that passes a recipe to the Accelerator does not depend on the file.
+    CHECK(fields_of(accelerate("distributed_type: MULTI_GPU\nnum_processes: 2\nmixed_precision: fp8\nfp8_config: "
+                               "{backend: TE}\nkwargs_handlers: {TERecipeKwargs: {}}",
+                               "accelerate=1.6.0"),
+                    {"fp8"}) == "fp8=te_delayed");
+}
+
+TEST_CASE("before 1.13, Accelerate's fp8 uses torchao's defaults for padding and the all-gather",
+          "[import][accelerate]") {
+    const char* text =
+        "distributed_type: FSDP\nnum_processes: 2\nmixed_precision: fp8\nfp8_config: {backend: AO}\n"
+        "fsdp_config: {fsdp_version: 2, fsdp_cpu_ram_efficient_loading: false}";
+    CHECK(field_of(accelerate(text, "accelerate=1.12.0"), "fp8") ==
+          "ao_tensorwise pad_inner_dim=false all_gather=false filter=accelerate-ao");
+    CHECK(field_of(accelerate(text, "accelerate=1.13.0"), "fp8") ==
+          "ao_tensorwise pad_inner_dim=true all_gather=true filter=accelerate-ao");
+}
+
 }  // namespace import_accelerate_test

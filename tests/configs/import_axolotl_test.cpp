@@ -271,4 +271,18 @@ TEST_CASE("axolotl drops unknown keys, and parses quoted booleans", "[experiment
     CHECK(config.findings("U").size() == 1);
 }
 
+TEST_CASE("Axolotl's own function for FSDP 2 leaves the shards in the loaded format", "[import][axolotl]") {
+    const Imported two = axolotl("bf16: true\nfsdp_version: 2\nfsdp_config: {state_dict_type: FULL_STATE_DICT}");
+    for (const char* field : {"store", "grad", "opt_state"}) {
+        CAPTURE(field);
+        CHECK(two.field(field) == "B");
+    }
+    CHECK(two.has("W axolotl/fsdp-no-master"));
+    CHECK_FALSE(two.has("N axolotl/fsdp-upcast"));
+    const Imported one = axolotl("bf16: true\nfsdp_version: 1\nfsdp_config: {state_dict_type: FULL_STATE_DICT}");
+    CHECK(one.field("store") == "F");
+    CHECK(one.field("opt_state") == "F");
+    CHECK(one.has("N axolotl/fsdp-upcast"));
+}
+
 }  // namespace import_axolotl_test

@@ -356,4 +356,29 @@ TEST_CASE("a finding about a DeepSpeed mode gives the position of the switch tha
     CHECK(cast->place.column == 11);
 }
 
+TEST_CASE("the advice about sums in bf16 is a setting that the release reads", "[import][deepspeed]") {
+    struct Case {
+        const char *version, *stage, *advice;
+    };
+    const Case cases[] = {
+        {"0.19.8", "0", R"("grad_accum_dtype": "fp32" with "stage": 1)"},
+        {"0.19.8", "1", R"("grad_accum_dtype": "fp32")"},
+        {"0.19.8", "2", R"("grad_accum_dtype": "fp32")"},
+        {"0.18.4", "1", R"(deepspeed 0.18.5 or newer, and "grad_accum_dtype": "fp32")"},
+        {"0.18.4", "2", R"("grad_accum_dtype": "fp32")"},
+        {"0.17.5", "1", R"("grad_accum_dtype": "fp32")"},
+    };
+    for (const Case& one : cases) {
+        const ImportResult result = deepspeed(
+            fmt::format(
+                R"({{"bf16": {{"enabled": true}}, "gradient_accumulation_steps": 8, "zero_optimization": {{"stage": {}}}}})",
+                one.stage),
+            one.version);
+        const Finding* found = find_rule(result, "deepspeed/low-accumulation", 'W');
+        CAPTURE(one.version, one.stage);
+        REQUIRE(found != nullptr);
+        CHECK(found->instead == one.advice);
+    }
+}
+
 }  // namespace import_deepspeed_test

@@ -2,6 +2,7 @@
 // Tests imports of LLaMA-Factory configs: the truth table of the compute dtype, each finding, and the fp8 recipe that
 // the key `fp8` selects.
 #include "experiments/configs/llamafactory/llamafactory.hpp"
+#include "tests/configs/import_case.hpp"
 #include "tests/configs/imported.hpp"
 
 namespace import_llamafactory_test {
@@ -222,6 +223,37 @@ TEST_CASE("if a LLaMA-Factory config names a DeepSpeed file, this file is read",
     const Imported galore =
         factory("do_train: true\nfinetuning_type: full\nuse_galore: true\nbf16: true\ndeepspeed: zero3.json");
     CHECK(galore.has("E llamafactory/galore-deepspeed"));
+}
+
+TEST_CASE("LLaMA-Factory's fp8 is used only in the stages whose trainers read it", "[import][llamafactory]") {
+    for (const char* stage : {"pt", "sft", "rm", "dpo", "kto", "ppo"}) {
+        const bool is_read = std::string(stage) == "pt" || std::string(stage) == "sft";
+        const ImportResult result =
+            test::import_text(fmt::format("model_name_or_path: a\nstage: {}\ndo_train: true\nbf16: true\nfp8: true\n"
+                                          "finetuning_type: full",
+                                          stage),
+                              {.framework = "llamafactory", .versions = "llamafactory=0.9.5,transformers=4.57.6"});
+        CAPTURE(stage);
+        CHECK(test::fields_of(result, {"fp8", "compute"}) ==
+              (is_read ? "fp8=ao_tensorwise compute=ao_tensorwise" : "fp8=none compute=B"));
+        CHECK((test::find_rule(result, "llamafactory/fp8-dropped", 'W') != nullptr) == !is_read);
+    }
+}
+
+TEST_CASE("the default version of a package is the newest that LLaMA-Factory accepts", "[import][llamafactory]") {
+    const auto says = [](const std::string& versions) {
+        const ImportResult result = test::import_text(
+            "model_name_or_path: a\nstage: sft\ndo_train: true\nbf16: true\nfinetuning_type: full\nwarmup_ratio: 0.1",
+            {.framework = "llamafactory", .versions = versions});
+        const Finding* found = test::find_rule(result, "transformers/key-of-other-version", 'U');
+
+        return found != nullptr ? found->message : result.resolved.find("opt_kernel")->from;
+    };
+    CHECK(says("") == "default of transformers 5.6");
+    CHECK(says("llamafactory=0.9.4") == "default of transformers 4.57.1");
+    CHECK(says("llamafactory=0.9.3") == "default of transformers 4.52.4");
+    CHECK(says("transformers=5.24.0") ==
+          "Transformers 5.24 does not know `warmup_ratio`, which was removed in 5.15.0, and refuses the config");
 }
 
 }  // namespace import_llamafactory_test

@@ -136,4 +136,25 @@ TEST_CASE("a config with sections for both Apex and FSDP is reported", "[import]
     CHECK_FALSE(result.refused());
 }
 
+TEST_CASE("an unknown key is not called unknown to PyTorch, because macheps has no list of its flags",
+          "[import][torch]") {
+    const ImportResult result = torch("{autocast: {dtype: bfloat16}, benchmark: true}");
+    const Finding* found = find_rule(result, "torch/unknown-key", 'U');
+    REQUIRE(found != nullptr);
+    CHECK(found->message == "macheps has no key `benchmark` for PyTorch 2.9.1, and ignores it");
+    // An argument of a Python call is different: the call raises TypeError.
+    const ImportResult call = torch("{autocast: {dtype: bfloat16, benchmark: true}}");
+    found = find_rule(call, "torch/unknown-key", 'U');
+    REQUIRE(found != nullptr);
+    CHECK(found->message == "PyTorch 2.9.1 does not know `autocast.benchmark`, and refuses the config");
+}
+
+TEST_CASE("fp32_precision is a key since PyTorch 2.9, and turns tf32 on", "[import][torch]") {
+    CHECK_FALSE(find_rule(torch("{allow_tf32: true, fp32_precision: ieee}"), "torch/unknown-key"));
+    CHECK(field_of(torch("{fp32_precision: tf32}"), "compute") == "T");
+    CHECK(field_of(torch("{fp32_precision: ieee}"), "compute") == "F");
+    CHECK(field_of(torch("{fp32_precision: tf32}", "v100"), "compute") == "F");
+    CHECK(find_rule(torch("{fp32_precision: tf32}", "v100"), "torch/tf32-absent", 'I'));
+}
+
 }  // namespace import_torch_test

@@ -11,11 +11,12 @@ namespace macheps::configs {
 
 namespace {
 
-/// Returns the format of the shards of trainable parameters. Accelerate widens them to fp32, except with FSDP 2 in 1.13:
-/// that release converts only a loop variable, although a warning says that it widens the parameters. Source:
-/// fsdp_utils.py of 1.12.0, 1.13.0 and 1.14.0.
+/// Returns the format of the shards of trainable parameters. Accelerate widens them to fp32, except with FSDP 2 in
+/// 1.13: that release converts only a loop variable, although a warning says that it widens the parameters. Sources:
+/// fsdp_utils.py of 1.12.0, 1.13.0 and 1.14.0; axolotl/monkeypatch/accelerate/fsdp2.py of 0.17.0 to 0.19.0.
 char shard_format(const ImportContext& context, const AccelerateFsdp& fsdp) {
-    if (fsdp.version == 1 || !context.since("accelerate", "1.13") || context.since("accelerate", "1.14")) return 'F';
+    if (fsdp.version == 1) return 'F';
+    if (fsdp.widens && (!context.since("accelerate", "1.13") || context.since("accelerate", "1.14"))) return 'F';
     return fsdp.loaded != 0 ? fsdp.loaded : dtype_letter(context.checkpoint_dtype());
 }
 
@@ -28,7 +29,7 @@ void set_accelerate_fsdp(ImportContext& context, const AccelerateFsdp& fsdp, std
     const std::string why = fmt::format("Accelerate's policy for FSDP {} in {}", version, format_word(low));
     if (const char shard = shard_format(context, fsdp); shard != 'F') {
         for (const std::string_view field : {"store", "grad", "accum", "opt_state"})
-            context.infer(field, letter(shard), "Accelerate 1.13 does not widen the shards of FSDP 2");
+            context.infer(field, letter(shard), "the shards of FSDP 2 are not widened to fp32");
     }
     context.infer("oplist", word_field("torch-cuda"), "Accelerate also wraps the forward pass of FSDP in autocast");
     context.infer("reduce", letter(low), why);
@@ -55,10 +56,14 @@ void report_accelerate_fsdp(ImportContext& context, const AccelerateFsdp& fsdp, 
     if (const char shard = shard_format(context, fsdp); shard != 'F') {
         context.report(
             FindingCode::warning, "fsdp-no-master", {key},
-            fmt::format("Accelerate {} warns that it widens the shards of FSDP 2 to fp32, but they stay {}: gradients "
-                        "and the optimiser's state are {} too, and small updates are lost",
-                        to_string(context.version("accelerate")), format_word(shard), format_word(shard)),
-            "accelerate 1.14.0 or newer, or a model that is loaded in fp32");
+            fmt::format("{}: they stay {}, gradients and the optimiser's state are {} too, and small updates are lost",
+                        fsdp.widens
+                            ? fmt::format("Accelerate {} warns that it widens the shards of FSDP 2 to fp32",
+                                          to_string(context.version("accelerate")))
+                            : "Accelerate would widen the shards of FSDP 2 to fp32, but its function is replaced",
+                        format_word(shard), format_word(shard)),
+            fsdp.widens ? "accelerate 1.14.0 or newer, or a model that is loaded in fp32"
+                        : "FSDP 1 or DeepSpeed, which keep fp32 weights for the optimiser");
     } else {
         context.report(FindingCode::note, "fsdp-upcast", {key},
                        "shards of trainable parameters are widened to fp32 whatever the format of the checkpoint, so "

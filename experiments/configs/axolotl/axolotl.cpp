@@ -215,7 +215,8 @@ void resolve(ImportContext& context) {
     report_findings(context, found);
     const std::string_view from = switch_of(context, found);
     if (found.fsdp && found.autocast != 'F' && found.adapter.empty()) {
-        const AccelerateFsdp fsdp{.low = found.autocast, .version = found.fsdp_version, .loaded = found.loaded};
+        const AccelerateFsdp fsdp{
+            .low = found.autocast, .version = found.fsdp_version, .loaded = found.loaded, .widens = false};
         set_accelerate_fsdp(context, fsdp, from);
         report_accelerate_fsdp(context, fsdp, from);
     } else {
@@ -304,6 +305,13 @@ extern const Framework framework{
     .oldest = "0.4",
     .keys = axolotl::keys(),
     .model = "llama",
+    .limits = {{"0.17", "transformers", "5.9.0"},
+               {"0.17", "accelerate", "1.13.0"},
+               {"0.17", "deepspeed", "0.18.9"},
+               {"0.18", "transformers", "5.14.1"},
+               {"0.18", "torch", "2.12.1"},
+               {"0.19", "transformers", "5.16.1"},
+               {"0.19", "torch", "2.13.0"}},
     .file_keys = {{"deepspeed", "deepspeed"}},
     .model_keys = "base_model",
     .dtype_keys = "torch_dtype",

@@ -95,7 +95,9 @@ Found optimizer(const Context& c, const Facts& f) {
         if (!name.starts_with(row.prefix)) continue;
         if (row.adapter && !f.adapter.empty()) return said("an adapter", "adamw_torch_fused");
         if (row.deepspeed && f.deepspeed) return said("DeepSpeed", "adamw_torch_fused");
-        if (row.fsdp1 && f.fsdp && f.fsdp_version != 2) return said("FSDP 1", "fsdp_version: 2");
+        // With fp16 weights, FSDP 2 would end at the GradScaler.
+        if (row.fsdp1 && f.fsdp && f.fsdp_version != 2)
+            return said("FSDP 1", f.autocast == 'H' ? "adamw_torch_fused" : "fsdp_version: 2");
     }
     if (name == "q_galore_adamw8bit" && f.fsdp && !c.flag("fsdp_config.use_orig_params"))
         return said("FSDP without use_orig_params", "fsdp_config.use_orig_params: true");

@@ -61,12 +61,12 @@ Found all_gather(const Context& c, const Facts&) {
         "fp8_enable_fsdp_float8_all_gather requires FSDP2: the validator raises an error, with or without fp8",
         "fsdp_version: 2"};
 }
-/// Returns whether Axolotl accepts fp8 on the device. It requires compute capability 9.0 and therefore refuses Ada (8.9),
-/// although the tensor cores of Ada multiply fp8.
+/// Returns whether Axolotl accepts fp8 on the device. It requires compute capability 9.0 and therefore refuses Ada
+/// (8.9), although the tensor cores of Ada multiply fp8.
 bool multiplies_fp8(const Context& c) { return c.device().fp8 && c.device().capability() >= 90; }
 
 Found fp8_config_alone(const Context& c, const Facts&) {
-    if (!c.has("fp8_config") || !c.since("0.19") || c.flag("fp8")) return {};
+    if (!c.has("fp8_config") || c.flag("fp8")) return {};
     const bool has_fp8 = multiplies_fp8(c);
     return FindingText{"fp8_config requires fp8: the validator raises an error",
                        has_fp8 ? "fp8: true" : "remove fp8_config", has_fp8 ? 1u : 0u};
@@ -218,7 +218,7 @@ Found no_master(const Context&, const Facts& f) {
     return FindingText{
         "full fine-tuning loads the weights in bf16: weights, gradients and Adam's moments are bf16, and without fp32 "
         "master weights small updates are lost",
-        "deepspeed or FSDP, which keep fp32 masters, or bf16: false for fp32 weights"};
+        "deepspeed or FSDP 1, which keep fp32 masters, or bf16: false for fp32 weights"};
 }
 Found compile(const Context& c, const Facts&) {
     if (!c.flag("fp8") ||

@@ -296,8 +296,7 @@ Found accum_low(const Context& c, const Facts& f) {
 }
 
 Found parameter_dtype(const Context& c, const Facts& f) {
-    if (!c.has("data_types.param_dtype") || !c.since("deepspeed", "0.19.2")) return {};
-    if (c.dtype("data_types.param_dtype") == f.low) return {};
+    if (!c.has("data_types.param_dtype") || c.dtype("data_types.param_dtype") == f.low) return {};
     return FindingText{fmt::format("param_dtype is `{}`, but the model is {}: DeepSpeed asserts that they agree",
                                    c.text("data_types.param_dtype"), format_word(f.low)),
                        fmt::format("\"param_dtype\": \"{}\"", format_word(f.low))};

@@ -59,6 +59,7 @@ const FaultRow rows[] = {
      .cure = "fsdp_config.fsdp_version=1",
      .sentence = "Accelerate {v} does not widen the shards of FSDP 2 to fp32, although it says so: there are no fp32 "
                  "master weights",
+     .finding = "accelerate/fsdp-no-master",
      .evidence = FaultEvidence::run,
      .seen = "a bf16 model has bf16 shards and moments in 1.13.0, and fp32 ones in 1.12.0, 1.14.0 and 1.15.0",
      .source = "utils/fsdp_utils.py 1.13.0:738-740; issue #3979, PR #3985",
@@ -81,6 +82,7 @@ const FaultRow rows[] = {
      .remedy = "accelerate 1.4.0, or mixed_precision: bf16",
      .cure = "mixed_precision=bf16",
      .sentence = "with DeepSpeed, Accelerate {v} ignores mixed_precision fp8 and trains in bf16",
+     .finding = "accelerate/fp8-not-reached",
      .evidence = FaultEvidence::read,
      .seen = "0.30.1 to 1.3.0",
      .source = "state.py; accelerator.py 1.3.0:3603; PR #3361, #3611",
@@ -103,6 +105,7 @@ const FaultRow rows[] = {
      .sentence =
          "Accelerate {v} does not use the fp8 recipe of the launcher's file: 1.6 and 1.7 train in bf16, and 1.8 "
          "uses the first backend that is installed",
+     .finding = "accelerate/fp8-not-reached",
      .evidence = FaultEvidence::read,
      .seen = "1.7.0 and 1.9.0",
      .source = "accelerator.py 1.7.0:465; PR #3677",

@@ -219,6 +219,7 @@ const FaultRow rows[] = {
      .cure = "zero_optimization.stage=1 data_types.grad_accum_dtype=bf16",
      .sentence = "with bf16 and grad_accum_dtype fp32, DeepSpeed {v} uses the wrapper of fp16 without ZeRO: gradients "
                  "are summed in bf16, and from 0.18.3 on an optimiser that is not fused divides them by 65536",
+     .finding = "deepspeed/accumulation-unread",
      .evidence = FaultEvidence::run,
      .seen = "the wrapper is FP16_UnfusedOptimizer in 0.17.6 and 0.18.3, and BF16_Optimizer in 0.19.8; in 0.18.4 the "
              "weight moves by 1.9e-6",
@@ -711,8 +712,7 @@ const FaultRow rows[] = {
      .remedy = "\"loss_scale\": 0 for a dynamic scale, \"loss_scale_window\": 1000, \"min_loss_scale\": 1",
      .cure = "fp16.loss_scale=0 fp16.loss_scale_window=1000 fp16.min_loss_scale=1",
      .sentence = "DeepSpeed {v} does not check the numbers of the loss scale and uses them as they are",
-     .finding =
-         "deepspeed/loss-scale deepspeed/loss-scale-boolean deepspeed/loss-scale-window deepspeed/min-loss-scale",
+     .finding = "deepspeed/loss-scale deepspeed/loss-scale-window deepspeed/min-loss-scale",
      .evidence = FaultEvidence::run,
      .seen = "accepted in 0.17.1 and 0.18.7; loss_scale is refused from 0.18.8 on, window and minimum from 0.19.3 on",
      .source = "runtime/precision_config.py; PR #7889, PR #8050",

@@ -44,27 +44,29 @@ std::string_view open_condition(const ImportContext& context, const FaultRow& ro
     return row.asks == nullptr ? row.question : row.asks(context);
 }
 
-/// Returns whether a finding reports the fault, such as a finding of an importer to which a part was delegated.
-bool is_reported(const ImportContext& context, const FaultRow& row) {
-    const std::vector<Finding>& findings = context.findings();
-    return std::any_of(findings.begin(), findings.end(), [&](const Finding& one) {
-        return one.fault == row.id || history::is_one_of(one.rule, row.finding);
-    });
-}
-
+/// Reports the fault of a row. If a finding already reports the same fact, the more severe of the two is kept. Such a
+/// finding comes from a rule of the importer, or from an importer to which a part of the config was delegated.
 void report_fault(ImportContext& context, const FaultRow& row, const FrameworkVersion& version) {
     const std::string_view condition = open_condition(context, row);
     const bool is_certain = condition.empty();
     const std::vector<std::string>& despite = context.options().despite;
     const bool is_accepted = std::find(despite.begin(), despite.end(), row.id) != despite.end();
     const bool is_warning = row.code == FindingCode::error && (!is_certain || is_accepted);
-    const FindingCode code = is_warning ? FindingCode::warning : row.code;
+    Finding fault;
+    fault.code = is_warning ? FindingCode::warning : row.code;
+    std::vector<Finding>& findings = context.findings();
+    const auto reports_same = [&](const Finding& one) {
+        return one.fault == row.id || history::is_one_of(one.rule, row.finding);
+    };
+    const auto suffices = [&](const Finding& one) { return reports_same(one) && severity(one) <= severity(fault); };
+    if (std::any_of(findings.begin(), findings.end(), suffices)) return;
+    std::erase_if(findings, reports_same);
     std::string message = with_version(row.sentence, version);
     if (!is_certain) message = fmt::format("if {}: {}", condition, message);
-    Finding& finding = context.report(code, row.id, row.keys, std::move(message), std::string(row.remedy));
+    Finding& finding = context.report(fault.code, row.id, row.keys, std::move(message), std::string(row.remedy));
     finding.fault = row.id;
     if (find_framework(row.package) != nullptr) context.version(row.package);  // names the version if it is assumed
-    if (is_certain && code != FindingCode::note)
+    if (is_certain && fault.code != FindingCode::note)
         finding.not_emulated = fmt::format("the fault {} is not emulated", row.id);
 }
 
@@ -100,7 +102,7 @@ void report_history(ImportContext& context) {
     for (const FaultRow* row : fault_rows()) {
         if (row->holds == nullptr || !history::is_one_of(context.framework().name, importers_of(*row))) continue;
         const std::optional<FrameworkVersion> version = version_with_fault(context, *row);
-        if (version && row->holds(context) && !is_reported(context, *row)) report_fault(context, *row, *version);
+        if (version && row->holds(context)) report_fault(context, *row, *version);
     }
 }
 

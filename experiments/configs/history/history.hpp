@@ -54,8 +54,8 @@ struct FaultRow {
     std::string_view cure{};
     std::string_view sentence{};   ///< the message of the finding; {v} is the version that the config runs with
     std::string_view signature{};  ///< what a log of such a run shows
-    /// Rules of importers, separated by spaces, that report the same fact. If one of them has a finding, the row has
-    /// none.
+    /// Rules of importers, separated by spaces, that report the same fact. Of the findings of these rules and of the
+    /// row, only the most severe is kept.
     std::string_view finding{};
     FaultEvidence evidence = FaultEvidence::read;
     std::string_view seen{};    ///< what was run or read, with the figures

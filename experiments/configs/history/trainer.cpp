@@ -152,6 +152,7 @@ const FaultRow rows[] = {
      .cure = "trainer.strategy=ddp",
      .sentence = "with FSDP, Lightning {v} gathers weights in fp32 and sums gradients over ranks in the format of "
                  "autocast",
+     .finding = "lightning/fsdp-low-reduce",
      .evidence = FaultEvidence::read,
      .seen = "both releases",
      .source = "pytorch/plugins/precision/fsdp.py; PR #17670, #21361",
@@ -172,6 +173,7 @@ const FaultRow rows[] = {
      .cure = "trainer.strategy=ddp",
      .sentence =
          "with FSDP and bf16-mixed, Lightning {v} makes the parameters in bf16: there are no fp32 master weights",
+     .finding = "lightning/no-master",
      .evidence = FaultEvidence::read,
      .seen = "the change that repaired it",
      .source = "module_init_context with mixed_precision_config.param_dtype; PR #21586",
@@ -227,6 +229,7 @@ const FaultRow rows[] = {
      .remedy = "verl 0.8.0, or param_dtype: bf16",
      .cure = "actor_rollout_ref.actor.fsdp_config.mixed_precision.param_dtype=bf16",
      .sentence = "the FSDP engine of verl {v} uses autocast to bf16 whatever param_dtype says, and no loss scaler",
+     .finding = "verl/param-dtype-ignored",
      .evidence = FaultEvidence::read,
      .seen = "both releases",
      .source = "workers/engine/fsdp/transformer_impl.py; issue #5932, PR #6150",

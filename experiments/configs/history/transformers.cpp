@@ -377,6 +377,7 @@ const FaultRow rows[] = {
      .cure = "bf16_full_eval=false",
      .sentence =
          "bf16_full_eval also casts buffers in Transformers {v}: the frequencies of rotary embeddings are rounded",
+     .finding = "transformers/full-eval-buffers",
      .evidence = FaultEvidence::run,
      .seen = "the buffers are bf16 after model.to in 4.41.2 to 4.57.6",
      .source = "trainer.py 4.57.6:4434; issue #30709",

@@ -31,6 +31,7 @@ const FaultRow rows[] = {
      .remedy = "dtype: bfloat16, as the new name of torch_dtype",
      .sentence = "TRL {v} refuses `torch_dtype`: the key is `dtype` since 0.27.0",
      .signature = "Unknown arguments from config file",
+     .finding = "trl/torch-dtype-removed",
      .evidence = FaultEvidence::run,
      .seen = "TrlParser accepts it in 0.26.2 and raises in 0.27.2",
      .source = "trainer/model_config.py 0.26.2:184; PR #4000",
@@ -69,6 +70,7 @@ const FaultRow rows[] = {
      .cure = "dtype=float32",
      .sentence = "TRL {v} leaves the dtype of the weights to Transformers, and version 5 keeps that of the checkpoint: "
                  "there are no fp32 master weights",
+     .finding = "trl/no-master",
      .evidence = FaultEvidence::run,
      .seen =
          "a bf16 checkpoint is loaded in fp32 by 0.25.1 and 0.26.2 with transformers 4.57.6, in bf16 with 5.1.0, and "

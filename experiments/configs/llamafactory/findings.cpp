@@ -162,8 +162,8 @@ Found pure_half(const Context&, const Facts& f) {
 
 // Findings for which LLaMA-Factory itself prints a warning.
 
-/// Returns the setting of mixed precision that the device supports, or an empty text. fp16 requires fp32 gradients, which
-/// weights in the format of a low-precision checkpoint do not have.
+/// Returns the setting of mixed precision that the device supports, or an empty text. fp16 requires fp32 gradients,
+/// which weights in the format of a low-precision checkpoint do not have.
 std::string mixed_precision(const Context& c, bool has_fp32_gradients) {
     if (c.device().torch_says_gpu_bf16()) return "bf16: true";
     return c.device().fp16 && has_fp32_gradients ? "fp16: true" : "";

@@ -32,11 +32,13 @@ bool is_text_or_map(const ImportContext& context, std::string_view path) {
 }
 
 /// Returns why a request for fp8 does not reach Accelerate, or an empty text if it does. The trainers of the stages pt
-/// and sft set the environment variable that Accelerate reads. Sources: train/*/{workflow,trainer}.py of 0.9.4 and 0.9.5.
+/// and sft set the environment variable that Accelerate reads. Sources: train/*/{workflow,trainer}.py of 0.9.4 and
+/// 0.9.5.
 std::string fp8_lost(const ImportContext& context) {
     const std::string stage = context.text("stage");
     if (stage != "pt" && stage != "sft") return fmt::format("the trainer of the stage {} does not read fp8", stage);
-    if (!context.since("llamafactory", "0.9.5")) return "0.9.4 never passes the arguments with fp8 to its trainers";
+    if (!context.since("llamafactory", "0.9.5"))
+        return "LLaMA-Factory 0.9.4 never passes the arguments with fp8 to its trainers";
     if (context.since("transformers", "5"))
         return "the Trainer of transformers 5 fixes the precision before LLaMA-Factory sets it";
     return {};
@@ -225,6 +227,13 @@ extern const Framework framework{
     .keys = llamafactory::keys(),
     .shares_root_with = "transformers",
     .model = "llama",
+    .limits = {{"", "transformers", "4.52.4"},
+               {"", "accelerate", "1.7.0"},
+               {"", "deepspeed", "0.16.9"},
+               {"0.9.4", "transformers", "4.57.1"},
+               {"0.9.4", "accelerate", "1.11.0"},
+               {"0.9.5", "transformers", "5.6.0"},
+               {"0.9.5", "deepspeed", ""}},
     .file_keys = {{"deepspeed", "deepspeed"}},
     .model_keys = "model_name_or_path",
     .dtype_keys = "torch_dtype infer_dtype",

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Importer of plain PyTorch, where arguments in a program set the precision: FSDP's policies, autocast, GradScaler and
 // the flags of matmuls. A config is a map from the names of these arguments to their values. Sources:
-// torch/distributed/fsdp/{api,_fully_shard/_fsdp_api}.py, torch/amp/*.py, aten/src/ATen/Context.h of 2.7, 2.9.1 and 2.15.0.
+// torch/distributed/fsdp/{api,_fully_shard/_fsdp_api}.py, torch/amp/*.py and torch/backends of 2.7 and 2.15.0;
+// aten/src/ATen/Context.h of 2.7.
 #include "core/text/nearest_name.hpp"
 #include "experiments/configs/finding_row.hpp"
 #include "experiments/configs/frameworks.hpp"
@@ -186,8 +187,8 @@ Found two_kernels(const Context& c, const Facts&) {
     if (!c.flag("fused") || !c.flag("foreach")) return {};
     return FindingText{"`fused` and `foreach` cannot both be true", "only one of them"};
 }
-/// Returns the format in which FSDP sums gradients between ranks. Since torch 2.15, FSDP 2 uses the format of the shards
-/// if reduce_dtype is not set, and not param_dtype.
+/// Returns the format in which FSDP sums gradients between ranks. Since torch 2.15, FSDP 2 uses the format of the
+/// shards if reduce_dtype is not set, and not param_dtype.
 char reduction(const Context& c, const Facts& f) {
     if (const char said = c.dtype("fsdp.reduce_dtype")) return said;
     if (f.version == 2 && c.since("torch", "2.15")) return f.model;
