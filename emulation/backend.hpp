@@ -158,12 +158,13 @@ struct AdamW {
     Cast value_cast{}, update_cast{}, moment1_cast{}, moment2_cast{};
 };
 
-/// SGD with momentum.
-///   b  = momentum*b + g                      b is g itself when momentum == 0
+/// SGD with momentum. The decay is added to the gradient, as torch.optim.SGD does.
+///   d  = g + decay*p                         d is g itself when decay == 0
+///   b  = momentum*b + d                      b is d itself when momentum == 0
 ///   u  = -(lr*b)
 ///   p' = value_cast(p + update_cast(u))
 struct Sgd {
-    float lr = 0, momentum = 0;
+    float lr = 0, momentum = 0, decay = 0;
     Cast value_cast{}, update_cast{};
 };
 

@@ -331,7 +331,8 @@ MACHEPS_HD inline Updated adamw(float p, float g, float m, float v, const AdamW&
 
 /// Computes a step of SGD. m is the momentum buffer. It does not change if momentum == 0.
 MACHEPS_HD inline Updated sgd(float p, float g, float m, const Sgd& s, std::uint64_t i) {
-    const float b = s.momentum == 0 ? g : canonical(s.momentum * m + g);
+    const float decayed = s.decay == 0 ? g : canonical(g + s.decay * p);
+    const float b = s.momentum == 0 ? decayed : canonical(s.momentum * m + decayed);
     const float u = canonical(-(s.lr * b));
     return {store_as(s.value_cast, p + store_as(s.update_cast, u, i), i), s.momentum == 0 ? m : b, 0.0f, u};
 }

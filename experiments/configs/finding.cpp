@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/configs/finding.hpp"
 
+#include <algorithm>
+
 namespace macheps::configs {
 
 FindingSeverity severity(const Finding& finding) {
@@ -18,6 +20,15 @@ FindingSeverity severity(const Finding& finding) {
             break;
     }
     return FindingSeverity::note;
+}
+
+std::vector<std::string> not_emulated_in(std::span<const Finding> findings) {
+    std::vector<std::string> statements;
+    for (const Finding& one : findings) {
+        const bool is_new = std::find(statements.begin(), statements.end(), one.not_emulated) == statements.end();
+        if (!one.not_emulated.empty() && is_new) statements.push_back(one.not_emulated);
+    }
+    return statements;
 }
 
 std::string_view to_string(FindingSeverity severity) {

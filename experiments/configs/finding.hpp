@@ -5,6 +5,7 @@
 #include "experiments/files/config/value.hpp"
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,6 +46,8 @@ struct Finding {
 };
 
 FindingSeverity severity(const Finding& finding);
+/// Returns what the findings say is not emulated, each statement once, in the order of the findings.
+std::vector<std::string> not_emulated_in(std::span<const Finding> findings);
 /// Returns "error", "warning" or "note".
 std::string_view to_string(FindingSeverity severity);
 

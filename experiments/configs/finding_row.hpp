@@ -15,11 +15,12 @@
 
 namespace macheps::configs {
 
-/// The two texts of a finding.
+/// The texts of a finding.
 struct FindingText {
-    std::string message;  ///< what happens
-    std::string instead;  ///< what to write instead
-    std::size_t key = 0;  ///< index, in the row's keys, of the key to change
+    std::string message;         ///< what happens
+    std::string instead;         ///< what to write instead
+    std::size_t key = 0;         ///< index, in the row's keys, of the key to change
+    std::string not_emulated{};  ///< Finding::not_emulated
 };
 
 /// A row of the table. `Facts` is a struct of values that the importer has derived from the config once, so that the
@@ -40,6 +41,7 @@ void report_rows(ImportContext& context, const Facts& facts, std::span<const Fin
         if (!said) continue;
         Finding& finding =
             context.report(row.code, row.id, row.keys, std::move(said->message), std::move(said->instead));
+        finding.not_emulated = std::move(said->not_emulated);
         if (said->key == 0) continue;
         finding.key = finding.keys[said->key];
         finding.place = context.place_of(row.keys.begin()[said->key]);

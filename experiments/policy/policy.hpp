@@ -93,6 +93,8 @@ struct PolicySource {
 struct PolicyConfig {
     std::string framework, version, device;
     std::vector<std::pair<std::string, std::string>> files;  ///< name and text
+    /// What the policy does not emulate of the config: "LoRA is not emulated: the whole model is trained".
+    std::vector<std::string> not_emulated{};
 
     bool operator==(const PolicyConfig&) const = default;
 };

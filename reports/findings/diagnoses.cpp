@@ -120,6 +120,23 @@ std::optional<Sighting> schedule_over_skips(const RunView& view) {
             {"skipped", double(count)}, {"steps", double(view.run.steps.size())}, {"percent", 100 * skipped / all}}};
 }
 
+/// Returns the first step whose gradient was finite but whose update was not, or null if there is none. If the gradient
+/// was not finite in an earlier step that was not skipped, that gradient is the cause, and the result is null.
+const StepRow* first_division_by_zero(const Steps& steps) {
+    for (const StepRow& step : steps) {
+        if (step.skipped) continue;
+        if (!std::isfinite(step.grad_norm)) return nullptr;
+        if (!std::isfinite(step.update_norm)) return &step;
+    }
+    return nullptr;
+}
+
+std::optional<Sighting> division_by_zero(const RunView& view) {
+    const StepRow* step = first_division_by_zero(view.run.steps);
+    if (step == nullptr) return {};
+    return Sighting{.step = step->step, .figures = {{"norm", step->grad_norm}, {"update", step->update_norm}}};
+}
+
 std::optional<Sighting> nan_in_loss(const RunView& view) {
     const StepRow* first = nullptr;
     std::int64_t count = 0;
@@ -138,6 +155,8 @@ std::optional<Sighting> nan_in_loss(const RunView& view) {
 }
 
 std::optional<Sighting> nonfinite_update(const RunView& view) {
+    // After such a step, the weights are not finite, and neither are the gradients of all later steps.
+    if (first_division_by_zero(view.run.steps) != nullptr) return {};
     for (const StepRow& step : view.run.steps) {
         if (step.skipped || std::isfinite(step.grad_norm)) continue;
         return Sighting{.step = step.step,
@@ -198,11 +217,21 @@ std::optional<Sighting> narrow_accumulation(const RunView& view) {
     if (parts == nullptr) parts = view.train->find("micro_batches");
     if (parts == nullptr || !parts->is_number_integer() || parts->get<double>() < 2) return {};
     if (resolved == nullptr || !resolved->is_array()) return {};
+    // The manifest lists every separate sum, and lists a gradient only if it is rounded.
+    std::set<std::string_view> summed;
+    const auto parameter_of = [](const Json& row) {
+        return std::string_view(row[0].string()).substr(0, row[0].string().rfind(':'));
+    };
+    for (const Json& row : *resolved) {
+        if (!cast_at(row, ":accum").empty() && cast_at(row, ":accum") != "-") summed.insert(parameter_of(row));
+    }
     std::int64_t tensors = 0;
     std::string site;
     for (const Json& row : *resolved) {
-        const std::string_view cast = cast_at(row, ":grad");
-        if (cast.empty() || cast == "fp32") continue;
+        const std::string_view grad = cast_at(row, ":grad"), accum = cast_at(row, ":accum");
+        const bool adds_here = !accum.empty() || (!grad.empty() && !summed.contains(parameter_of(row)));
+        const std::string_view cast = accum.empty() ? grad : accum;
+        if (!adds_here || cast == "fp32" || cast == "-") continue;
         if (++tensors == 1) site = row[0].string();
     }
     if (tensors == 0) return {};
@@ -351,6 +380,14 @@ constexpr Diagnosis table[] = {
      "let the schedule count steps of the optimiser, not iterations; if a fused optimiser skips steps internally, read "
      "its step counter instead of counting calls",
      schedule_over_skips},
+    {"division-by-zero", Reads::steps,
+     "in a step that was not skipped, the norm of the update was not finite although the gradient norm was, and no "
+     "earlier gradient was the cause",
+     "a gradient with norm {norm} gave an update with norm {update}: the optimiser divided by zero, because its second "
+     "moment and its eps are 0 in the format of the step",
+     "use a larger eps (1e-7 or more in fp16, where 1e-8 is rounded to 0), or fp32 master weights and moments; a loss "
+     "scaler does not help, because the gradient is finite",
+     division_by_zero},
     {"nan-in-loss", Reads::steps, "the loss of a step was not finite",
      "the loss of {count} of {steps} steps is not finite; a log that leaves such steps out "
      "(logging_nan_inf_filter, on by default) still shows about {shown}",
@@ -380,7 +417,7 @@ constexpr Diagnosis table[] = {
      "round stochastically",
      no_master},
     {"narrow-accumulation", Reads::manifest,
-     "a step has several micro-batches, and gradients are stored in a format narrower than fp32",
+     "a step has several micro-batches, and their gradients are added in a format narrower than fp32",
      "the gradients of {parts} micro-batches are added in a narrow format, in {tensors} tensors",
      "accumulate in fp32 (DeepSpeed: data_types.grad_accum_dtype, whose default depends on the version)",
      narrow_accumulation},

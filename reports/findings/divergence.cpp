@@ -151,6 +151,8 @@ class RunsOfPolicy {
         if (const auto beside = manifest.beside_precision.find(run.row.policy);
             beside != manifest.beside_precision.end())
             policy_.beside_precision = beside->second;
+        if (const auto said = manifest.not_emulated.find(run.row.policy); said != manifest.not_emulated.end())
+            policy_.not_emulated = said->second;
         const WindowMeans tail = tail_loss(run);
         loss_ += tail.loss;
         used(tail.window);

@@ -64,8 +64,9 @@ struct PolicySummary {
     std::optional<double> update_eff{};               ///< mean over the steps that have a value
     std::string first_site_why{};                     ///< why the site is notable: "underflow 3.1 % at step 20"
     std::optional<std::int64_t> first_site_step{};
-    std::optional<double> token_weight{};  ///< absent if it is unknown or if the runs differ
-    std::string beside_precision{};        ///< settings other than formats that differ from the fp32 runs, in words
+    std::optional<double> token_weight{};     ///< absent if it is unknown or if the runs differ
+    std::string beside_precision{};           ///< settings other than formats that differ from the fp32 runs, in words
+    std::vector<std::string> not_emulated{};  ///< what the policy does not emulate of the config that it comes from
 };
 
 struct Summary {

@@ -115,8 +115,10 @@ std::string verdict_words(const SummaryRow& row) {
 std::string verdict_sentence(const PolicySummary& policy) {
     if (policy.row.verdict == "baseline") return {};
     std::string sentence = sentence_of(policy);
-    const Forced* reason = forced_of(policy.row);
-    return reason == nullptr ? sentence : fmt::format("{}; {}: {}", sentence, reason->possible, reason->clause);
+    if (const Forced* reason = forced_of(policy.row))
+        sentence += fmt::format("; {}: {}", reason->possible, reason->clause);
+    for (const std::string& part : policy.not_emulated) sentence += "; " + part;
+    return sentence;
 }
 
 std::string parts_at_step(const SummaryRow& row) {

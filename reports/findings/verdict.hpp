@@ -18,8 +18,8 @@ std::string gap_words(const SummaryRow& row);
 std::string verdict_words(const SummaryRow& row);
 
 /// Returns the verdict and the runs that it is based on: "no difference found (2 layers x 64, 300 steps, 3 seeds;
-/// smallest detectable gap 0.0012)". If the runs limited the possible verdicts (see Forced), the sentence ends with the
-/// reason. Empty for the baseline.
+/// smallest detectable gap 0.0012)". If the runs limited the possible verdicts (see Forced), the reason follows. If the
+/// policy does not emulate a part of its config, the sentence ends with that part. Empty for the baseline.
 std::string verdict_sentence(const PolicySummary& policy);
 
 /// Describes how far the forward values of the policy reached into the range of their formats: "range: largest forward

@@ -43,6 +43,14 @@ ManifestFacts manifest_facts(const Json& manifest) {
             if (words.is_string()) facts.beside_precision[policy] = words.string();
         }
     }
+    if (const Json* policies = manifest.find("policies"); policies != nullptr && policies->is_object()) {
+        for (const auto& [name, policy] : policies->items()) {
+            const Json* config = policy.find("config");
+            if (config == nullptr) continue;
+            if (auto said = value_at<std::vector<std::string>>(*config, "not_emulated"); said && !said->empty())
+                facts.not_emulated[name] = std::move(*said);
+        }
+    }
     if (layers && width) facts.model = fmt::format("{} layer{} x {}", *layers, *layers == 1 ? "" : "s", *width);
     return facts;
 }

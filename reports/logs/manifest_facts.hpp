@@ -24,6 +24,9 @@ struct ManifestFacts {
     std::optional<double> token_weight{};
     /// For each policy, the settings other than formats that differ from those of fp32: "beta2 0.999 (fp32: 0.95)".
     std::map<std::string, std::string> beside_precision{};
+    /// For each policy that was imported from a config, what it does not emulate: "LoRA is not emulated: the whole
+    /// model is trained".
+    std::map<std::string, std::vector<std::string>> not_emulated{};
 
     bool operator==(const ManifestFacts&) const = default;
 };

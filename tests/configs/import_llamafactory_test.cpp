@@ -111,7 +111,8 @@ TEST_CASE("the sample configs of LLaMA-Factory are accepted, with recommendation
     CHECK(lora.field("store") == "nf4");
     CHECK(lora.field("compute") == "B");
     const Imported galore(
-        "{stage: pt, do_train: true, finetuning_type: full, use_galore: true, pure_bf16: true, galore_rank: 128}",
+        "{stage: pt, do_train: true, finetuning_type: full, use_galore: true, optim: adamw_torch, pure_bf16: true, "
+        "galore_rank: 128}",
         {.checkpoint = "bf16"});
     CHECK_FALSE(galore.result().refused());
     CHECK(galore.has("W llamafactory/recommend-mixed-precision"));

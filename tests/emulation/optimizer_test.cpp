@@ -173,9 +173,12 @@ TEST_CASE("every engine takes the same optimiser step, bit for bit, and reports 
                     b.adam(p, g, m, v, c.args, stats);
                 });
             }
-            for (const float momentum : {0.0f, 0.9f}) {
-                const Sgd args{
-                    .lr = 0.1f, .momentum = momentum, .value_cast = {.format = fp16}, .update_cast = {.format = bf16}};
+            for (const auto& [momentum, decay] : {std::pair{0.0f, 0.0f}, {0.9f, 0.0f}, {0.0f, 0.1f}, {0.9f, 0.1f}}) {
+                const Sgd args{.lr = 0.1f,
+                               .momentum = momentum,
+                               .decay = decay,
+                               .value_cast = {.format = fp16},
+                               .update_cast = {.format = bf16}};
                 compare("sgd", [&](Backend& b, View p, ConstView g, View m, View, UpdateStats* stats) {
                     b.sgd(p, g, m, args, stats);
                 });
@@ -183,6 +186,31 @@ TEST_CASE("every engine takes the same optimiser step, bit for bit, and reports 
         }
     }
     SUCCEED();
+}
+
+TEST_CASE("SGD adds the decay to the gradient before the momentum", "[emulation][optimizer]") {
+    // All numbers are dyadic, so the expected results are exact. d = 0.5 + 0.25 * 2 = 1.
+    const State s{.p = {2}, .g = {0.5f}, .m = {1}, .v = {0}};
+    struct Case {
+        float momentum, decay;
+        std::vector<float> p_and_m;
+    };
+    const Case cases[] = {
+        {0, 0, {1.75f, 1}},            // p - 0.5 * 0.5
+        {0, 0.25f, {1.5f, 1}},         // p - 0.5 * d
+        {0.5f, 0, {1.5f, 1}},          // b = 0.5 * 1 + 0.5 = 1
+        {0.5f, 0.25f, {1.25f, 1.5f}},  // b = 0.5 * 1 + d = 1.5
+    };
+    for (const auto& engine : backends({1})) {
+        for (const Case& one : cases) {
+            CAPTURE(engine->name(), one.momentum, one.decay);
+            const Sgd args{.lr = 0.5f, .momentum = one.momentum, .decay = one.decay};
+            const Outcome outcome = run(*engine, s, [&](View p, ConstView g, View m, View, UpdateStats* stats) {
+                engine->sgd(p, g, m, args, stats);
+            });
+            CHECK(std::vector<float>(outcome.values.begin(), outcome.values.begin() + 2) == one.p_and_m);
+        }
+    }
 }
 
 TEST_CASE("requesting statistics does not change a step", "[emulation][optimizer]") {

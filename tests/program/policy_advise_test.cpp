@@ -86,6 +86,13 @@ TEST_CASE(
         CHECK(outcome.out.find(c.says) != std::string::npos);
         CHECK(outcome.err.empty());
     }
+    // A config that its framework refuses agrees with nothing. The refusal is the first statement about it.
+    write("both.yaml", "bf16: true\nfp16: true\noutput_dir: out\n");
+    const Outcome refused = run("policy advise --device-profile v100 --have both.yaml");
+    CHECK(refused.code == 1);
+    CHECK(refused.out.find("agrees in everything") == std::string::npos);
+    CHECK(refused.out.find("\nboth.yaml is refused: at most one of fp16 and bf16 can be true") <
+          refused.out.find("both.yaml compared with"));
     const json advised =
         document(run("policy advise --device-profile t4 --have hf_args.yaml --sides 4096,50257 --json"));
     CHECK(advised["device"] == "t4");

@@ -113,6 +113,41 @@ TEST_CASE("train --config: the added fp32 baseline has the settings on which all
     fs::remove_all(scratch());
 }
 
+TEST_CASE("train --config: the verdict, the manifest and the page say what is not emulated", "[program][config]") {
+    write("lora.yaml", "base_model: a\nadapter: lora\nbf16: true\noptimizer: adamw_bnb_8bit\n");
+    const Outcome outcome = run(std::string(quick) + "--config lora.yaml -q --out run");
+    CAPTURE(outcome.out, outcome.err);
+    REQUIRE(outcome.code == 0);
+    const json parts = policy_in("run", "lora").at("config").at("not_emulated");
+    REQUIRE(parts.size() == 2);
+    CHECK(parts[0].get<std::string>().starts_with("adapters are not emulated: the whole model is trained"));
+    CHECK(parts[1] == "int8 moments are not emulated: the policy keeps them in fp32");
+    CHECK_FALSE(policy_in("run", "fp32").contains("config"));
+    for (const json& part : parts) {
+        const std::string text = part;
+        CAPTURE(text);
+        CHECK(outcome.out.find("; " + text) != std::string::npos);
+        CHECK(run("report run").out.find("; " + text) != std::string::npos);
+        CHECK(contents(scratch() / "run/report.html").find(text) != std::string::npos);
+    }
+    // The statements are kept when the run is repeated.
+    REQUIRE(run("train --from run/manifest.json -q --out again").code == 0);
+    CHECK(policy_in("again", "lora").at("config").at("not_emulated") == parts);
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("train --config: SGD of a config is trained without momentum", "[program][config]") {
+    write("sgd.yaml", "bf16: true\noptim: sgd\nweight_decay: 0.01\noutput_dir: out\n");
+    const Outcome outcome = run(std::string(quick) + "--config sgd.yaml -q --out run");
+    CAPTURE(outcome.out, outcome.err);
+    REQUIRE(outcome.code == 0);
+    const std::string toml = policy_in("run", "sgd").at("toml");
+    for (const char* line : {"kind = \"sgd\"\n", "momentum = 0.0\n", "weight_decay = 0.01\n"})
+        CHECK(toml.find(line) != std::string::npos);
+    CHECK(outcome.out.find("not emulated") == std::string::npos);
+    fs::remove_all(scratch());
+}
+
 TEST_CASE("train --config: a run can be repeated and resumed without the file of the config", "[program][config]") {
     write("ds.json", deepspeed);
     REQUIRE(run(std::string(quick) + "--config ds.json -q --out run").code == 0);

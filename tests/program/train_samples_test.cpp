@@ -40,7 +40,8 @@ const Sample samples[] = {
      "{stage: sft, do_train: true, finetuning_type: lora, quantization_bit: 4, bf16: true, upcast_layernorm: false}\n",
      "llamafactory"},
     {"lf_galore.yaml",
-     "{stage: pt, do_train: true, finetuning_type: full, use_galore: true, pure_bf16: true, galore_rank: 128}\n",
+     "{stage: pt, do_train: true, finetuning_type: full, use_galore: true, optim: adamw_torch,\n"
+     " pure_bf16: true, galore_rank: 128}\n",
      "llamafactory"},
     {"longspec.yaml",
      "{torch_dtype: {_target_: general_util.training_utils.return_torch_dtype, dtype: bfloat16}, fp16: true,\n"
@@ -138,7 +139,8 @@ TEST_CASE("train --config: a published config of every framework trains and give
         {"accelerate/accelerate__config_yaml_templates__fsdp.yaml", "accelerate"},
         {"axolotl/axolotl__llama-3__fft-8b.yaml", "axolotl"},
         {"deepspeed/deepspeedexamples__imagenet__config__ds_fp16_z1_config.json", "deepspeed"},
-        {"llamafactory/llama-factory__extras__galore__llama3_full_sft.yaml", "llamafactory"}};
+        // Without `optim`, LLaMA-Factory refuses this file with the versions that are assumed.
+        {"llamafactory/llama-factory__extras__galore__llama3_full_sft.yaml+optim=adamw_torch", "llamafactory"}};
     for (const auto& [file, framework] : published) CHECK(trained((shared / file).string()) == framework);
     write_longspec(shared / "longspec");
     CHECK(trained("longspec/exp/qwq_glide_8gpu_slim6b.yaml") == "longspec");

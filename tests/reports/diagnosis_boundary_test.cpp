@@ -126,6 +126,24 @@ TEST_CASE("skipped first steps are reported only if the very first step was skip
     CHECK_FALSE(found("first-steps-skipped", 40, [](Steps& steps) { steps[1].skipped = true; }));
 }
 
+TEST_CASE("if the update of a finite gradient is not finite, the optimiser is the cause, and later gradients are not",
+          "[reports][diagnosis]") {
+    constexpr float infinity = std::numeric_limits<float>::infinity();
+    const auto report = [](const char* id, bool skipped, float norm, float update) {
+        return found(id, 40, [&](Steps& steps) {
+            steps[7].skipped = skipped, steps[7].grad_norm = norm, steps[7].update_norm = update;
+            for (std::size_t t = 8; t < steps.size(); ++t) steps[t].grad_norm = std::nanf("");
+        });
+    };
+    CHECK(report("division-by-zero", false, 1.5f, infinity)->seen.step == 7);
+    CHECK(figure(report("division-by-zero", false, 1.5f, std::nanf("")), "norm") == 1.5);
+    CHECK_FALSE(report("nonfinite-update", false, 1.5f, infinity));
+    CHECK_FALSE(report("division-by-zero", false, 1.5f, 2));
+    CHECK_FALSE(report("division-by-zero", false, infinity, infinity));  // the gradient is the cause
+    CHECK(report("nonfinite-update", false, infinity, infinity)->seen.step == 7);
+    CHECK_FALSE(report("division-by-zero", true, 1.5f, infinity));  // a skipped step has no update
+}
+
 TEST_CASE("a gradient norm that is not finite is reported only if its step was not skipped", "[reports][diagnosis]") {
     const auto update = [](bool skipped, float norm) {
         return found("nonfinite-update", 40,

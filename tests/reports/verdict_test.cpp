@@ -255,6 +255,21 @@ TEST_CASE("a policy whose training differs from fp32 in more than its formats ca
                                    "contribute to its gap: lr 1e-05 (fp32: 0.001)"});
 }
 
+TEST_CASE("a verdict ends with what the policy does not emulate of its config", "[reports][verdict]") {
+    Log log = log_of({0.03, 0.031, 0.029});
+    log.folders[0].manifest = "{}";
+    const std::string without = verdict_sentence(low_of(log));
+    log.folders[0].manifest = R"x({"policies": {"low": {"config": {"not_emulated": [
+        "LoRA is not emulated: the whole model is trained", "8-bit moments are not emulated"]}}, "fp32": 3}})x";
+    CHECK(verdict_sentence(low_of(log)) ==
+          without + "; LoRA is not emulated: the whole model is trained; 8-bit moments are not emulated");
+    for (const char* wrong : {R"x({"policies": {"low": {"config": {"not_emulated": "LoRA"}}}})x",
+                              R"x({"policies": {"low": {"config": []}}})x", R"x({"policies": 1})x"}) {
+        log.folders[0].manifest = wrong;
+        CHECK(verdict_sentence(low_of(log)) == without);
+    }
+}
+
 TEST_CASE("if two folders have policies with the same name, each policy has the warning from its own folder",
           "[reports][verdict]") {
     // The second folder's runs are shown as `low@second`, and its manifest calls them `low`.

@@ -282,6 +282,18 @@ TEST_CASE("if gradients are clipped before unscaling, their norms are wrong by a
     CHECK(ids_of(verdicts, "late").empty());
 }
 
+TEST_CASE("Adam in fp16 with an eps of 1e-8 divides by zero, and the finite gradient is not blamed",
+          "[diagnosis][division-by-zero]") {
+    const TemporaryFolder folder;
+    const Verdicts verdicts = diagnose(trained(
+        folder,
+        small({variant("small-eps", "pure-fp16", "[optimizer]\neps = 1e-8\n"),
+               variant("large-eps", "pure-fp16", "[optimizer]\neps = 1e-4\n[loss_scaler]\nkind = \"none\"\n")})));
+    CHECK(finding_of(verdicts, "small-eps", "division-by-zero").seen.step == 0);
+    CHECK_FALSE(ids_of(verdicts, "small-eps").contains("nonfinite-update"));
+    CHECK_FALSE(ids_of(verdicts, "large-eps").contains("division-by-zero"));
+}
+
 TEST_CASE("DeepSpeed's halved gradients are diagnosed at the steps at which the scale grows",
           "[diagnosis][half-gradient-on-growth]") {
     const TemporaryFolder folder;
@@ -302,6 +314,15 @@ TEST_CASE("micro-batches added in bf16 are diagnosed from the settings", "[diagn
     const Verdicts verdicts = diagnose(trained(folder, experiment));
     CHECK(figure_of(finding_of(verdicts, "pure-bf16", "narrow-accumulation"), "parts") == 4);
     CHECK(ids_of(verdicts, "amp-bf16").empty());
+    // A separate sum in fp32 is not narrow, although the gradients are.
+    const TemporaryFolder wide;
+    Experiment sums = small({variant("wide-sum", "pure-bf16", "[[rule]]\nparams = \"*\"\naccum = \"fp32\"\n"),
+                             variant("narrow-sum", "amp-bf16", "[[rule]]\nparams = \"*\"\naccum = \"bf16\"\n")},
+                            10);
+    sums.options.micro_batches = 4;
+    const Verdicts summed = diagnose(trained(wide, sums));
+    CHECK_FALSE(ids_of(summed, "wide-sum").contains("narrow-accumulation"));
+    CHECK(finding_of(summed, "narrow-sum", "narrow-accumulation").seen.site.ends_with(":accum"));
     // A policy can set its own number of micro-batches, as the policies of imported configs do.
     const TemporaryFolder own;
     const Verdicts divided = diagnose(trained(

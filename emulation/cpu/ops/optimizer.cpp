@@ -113,11 +113,12 @@ UpdateSums adamw(const AdamWStep& step, float* p, const float* g, float* m, floa
 UpdateSums sgd(const SgdStep& step, float* p, const float* g, float* m, std::int64_t first, std::int64_t n,
                UpdateStats* stats) {
     UpdateScratch scratch;
-    const F32 lr(step.args.lr), momentum(step.args.momentum);
-    const bool buffered = step.args.momentum != 0;
+    const F32 lr(step.args.lr), momentum(step.args.momentum), decay(step.args.decay);
+    const bool buffered = step.args.momentum != 0, decays = step.args.decay != 0;
     for_each_index(n, [&](std::int64_t i, std::size_t count) HWY_ATTR {
         const F32 old_p = load_n(p + i, count);
         F32 b = load_n(g + i, count);
+        if (decays) b = canonical(b + decay * old_p);
         if (buffered) {
             b = canonical(momentum * load_n(m + i, count) + b);
             store_n(b, m + i, count);

@@ -198,12 +198,13 @@ std::string advice_text(const AdviseArguments& a, const AdviceAsked& asked, cons
     }
     if (!rules.empty()) text += "\nsides of linears\n" + rules;
     if (!had) return text;
+    if (had->is_refused) text += fmt::format("\n{} is refused: {}\n", a.have, had->findings.front().message);
     text += fmt::format("\n{} compared with {}\n", a.have, all.front().policy);
     for (const Disagreement& each : had->disagreements) {
         text +=
             fmt::format("  {}: {}, advised {}: {} [{}]\n", each.what, each.have, each.advised, each.why, each.source);
     }
-    if (had->disagreements.empty()) text += "  agrees in everything that was compared\n";
+    if (!had->disagrees()) text += "  agrees in everything that was compared\n";
     return text + finding_lines(had->findings);
 }
 

@@ -197,7 +197,8 @@ ConfigPolicies load_configs(const ConfigChoice& choice, const Command& verb) {
         policy.config = {.framework = std::string(result.framework->name),
                          .version = to_string(result.version),
                          .device = options.device,
-                         .files = {}};
+                         .files = {},
+                         .not_emulated = not_emulated_in(result.findings)};
         for (const std::string& part : parts)
             policy.config.files.emplace_back(part, exists(part) ? read_file(part, config_size_limit) : part);
         for (const std::string& file : result.included) {

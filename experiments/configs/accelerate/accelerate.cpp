@@ -4,6 +4,7 @@
 // utils/{dataclasses,launch,ao,transformer_engine}.py of 0.30.1 to 1.15.0.
 #include "experiments/configs/accelerate/accelerate.hpp"
 #include "core/text/nearest_name.hpp"
+#include "experiments/configs/accelerate/deepspeed_section.hpp"
 #include "experiments/configs/accelerate/fsdp.hpp"
 #include "experiments/configs/frameworks.hpp"
 #include "experiments/configs/policy_text/scaler_field.hpp"
@@ -158,6 +159,9 @@ void set_fp8(ImportContext& context, const Facts& facts) {
 
 void set_megatron(ImportContext& context, const Facts& facts) {
     const char low = facts.precision == "fp16" ? 'H' : facts.precision == "bf16" ? 'B' : 'F';
+    context.set("clip",
+                clip_field("megatron", context.number("megatron_lm_config.megatron_lm_gradient_clipping").value_or(0)),
+                "megatron_lm_config.megatron_lm_gradient_clipping");
     if (low == 'F') {
         set_storage(context, storage::fp32, 'F', "mixed_precision");
         context.infer("scaler", no_scaler_field(), "from compute");
@@ -174,9 +178,6 @@ void set_megatron(ImportContext& context, const Facts& facts) {
                             {"hysteresis", 2.0},
                             {"min_scale", 1.0}}};
     context.infer("scaler", std::move(scaler), "Megatron's defaults, with the precision that Accelerate passes on");
-    context.set("clip",
-                clip_field("megatron", context.number("megatron_lm_config.megatron_lm_gradient_clipping").value_or(0)),
-                "megatron_lm_config.megatron_lm_gradient_clipping");
 }
 
 void set_model(ImportContext& context, const Facts& facts) {
@@ -238,34 +239,22 @@ void normalise(ImportContext& context, std::string_view section, std::string_vie
     }
 }
 
-/// Sets the value at `path` to `written` if it is "auto". If the key is missing, sets it only if `makes_key` is true.
-void fill(files::ConfigValue& section, std::string_view path, std::string_view written, bool makes_key) {
-    files::ConfigValue* value = section.find(path);
-    if (value != nullptr ? value->is_text() && value->written == "auto" : makes_key)
-        section.set(path, files::yaml_scalar(written, value != nullptr ? value->place : section.place));
-}
-
 /// Fills in DeepSpeed's config in the same way as DeepSpeedPlugin of Accelerate. If no DeepSpeed file is named
 /// (`is_file` is false), the values come from a few keys of deepspeed_config.
 void fill_deepspeed(const ImportContext& context, const std::string& precision, files::ConfigValue& section,
                     bool is_file) {
     const auto text = [&](std::string_view key) { return context.text(fmt::format("deepspeed_config.{}", key)); };
     if (!is_file) {
-        fill(section, "zero_optimization.stage", text("zero_stage"), true);
-        fill(section, "zero_optimization.offload_optimizer.device", text("offload_optimizer_device"), true);
-        fill(section, "gradient_clipping", text("gradient_clipping"), true);
+        fill_section(section, "zero_optimization.stage", text("zero_stage"), true);
+        fill_section(section, "zero_optimization.offload_optimizer.device", text("offload_optimizer_device"), true);
+        fill_section(section, "gradient_clipping", text("gradient_clipping"), true);
     }
-    if (precision == "fp16" && !section.entry("fp16")) {
-        fill(section, "fp16.enabled", "true", true);
-        fill(section, "fp16.auto_cast", "true", true);
-    }
-    if ((precision == "bf16" || precision == "fp8") && !section.entry("bf16"))
-        fill(section, "bf16.enabled", "true", true);
-    fill(section, "fp16.enabled", precision == "fp16" ? "true" : "false", false);
-    fill(section, "bf16.enabled", precision == "bf16" || precision == "fp8" ? "true" : "false", false);
-    fill(section, "gradient_clipping", "1.0", false);
+    add_precision_section(section, precision);
+    fill_section(section, "fp16.enabled", precision == "fp16" ? "true" : "false", false);
+    fill_section(section, "bf16.enabled", precision == "bf16" || precision == "fp8" ? "true" : "false", false);
+    fill_section(section, "gradient_clipping", "1.0", false);
     const std::string steps = text("gradient_accumulation_steps");
-    fill(section, "gradient_accumulation_steps", steps.empty() ? "1" : steps, !is_file);
+    fill_section(section, "gradient_accumulation_steps", steps.empty() ? "1" : steps, !is_file);
 }
 
 void prepare(ImportContext& context) {

@@ -5,9 +5,11 @@
 #include "core/text/nearest_name.hpp"
 #include "experiments/configs/accelerate/accelerate.hpp"
 #include "experiments/configs/finding_row.hpp"
+#include "experiments/configs/policy_text/not_emulated.hpp"
 #include "experiments/configs/policy_text/storage_recipe.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -339,13 +341,23 @@ Found sync_states(const Context& c, const Facts& f) {
 Found compiled(const Context& c, const Facts&) {
     for (std::string_view key : {"dynamo_config.dynamo_backend", "dynamo_backend"}) {
         const std::string backend = lowered(c.text(key));
-        if (!backend.empty() && backend != "no" && backend != "false")
-            return FindingText{
-                "macheps describes the rounding points of eager execution; compiled kernels keep intermediate values "
-                "in fp32 and may round less often",
-                {}};
+        if (!backend.empty() && backend != "no" && backend != "false") return compilation_not_emulated();
     }
     return {};
+}
+/// Reports sections that have no effect, because training uses another way to distribute the model.
+Found unread_sections(const Context& c, const Facts& f) {
+    std::vector<std::string> unread;
+    const auto look = [&](std::string_view section, bool is_used) {
+        if (c.has(section) && !is_used) unread.push_back(fmt::format("`{}`", section));
+    };
+    look("deepspeed_config", f.deepspeed);
+    look("fsdp_config", f.fsdp);
+    look("megatron_lm_config", f.megatron);
+    if (unread.empty()) return {};
+    return FindingText{fmt::format("{} {} no effect with this distributed_type", fmt::join(unread, ", "),
+                                   unread.size() == 1 ? "has" : "have"),
+                       {}};
 }
 Found launcher_wants(const Context& c, const Facts& f) {
     if (!c.has("distributed_type"))
@@ -410,6 +422,10 @@ const FindingRow<Facts> finding_rows[] = {
      {"mixed_precision", "deepspeed_config.deepspeed_config_file"},
      deepspeed_decides},
     {"downcast-unread", inert, {"downcast_bf16"}, downcast},
+    {"section-unread",
+     inert,
+     {"deepspeed_config", "fsdp_config", "megatron_lm_config", "distributed_type"},
+     unread_sections},
     {"fp8-unread", inert, {"fp8_config", "mixed_precision"}, fp8_unread},
     {"fp8-backend-assumed", note, {"fp8_config.backend", "mixed_precision"}, backend_assumed},
     {"fp8-layers", note, {"mixed_precision"}, fp8_layers},

@@ -3,6 +3,7 @@
 // Sources: axolotl/utils/config/__init__.py (resolve_dtype), core/builders/base.py (_configure_precision_settings),
 // loaders/model.py of 0.18.0 and 0.19.0.
 #include "experiments/configs/axolotl/axolotl.hpp"
+#include "experiments/configs/accelerate/deepspeed_section.hpp"
 #include "experiments/configs/accelerate/fsdp.hpp"
 #include "experiments/configs/frameworks.hpp"
 #include "experiments/configs/policy_text/scaler_field.hpp"
@@ -117,10 +118,13 @@ Facts facts(const ImportContext& context) {
     facts.tf32 = is_auto(context, "tf32") ? context.device().torch_says_tf32() : context.flag("tf32");
     facts.adapter = context.text("adapter");
     facts.base = quantised_base(context, facts.adapter);
+    facts.saves_modules = !facts.adapter.empty() && is_set(context, "lora_modules_to_save");
+    facts.low_adapters = !facts.adapter.empty() && facts.loaded != 'F' && !context.flag("peft_autocast_adapter_dtype");
     facts.deepspeed = is_set(context, "deepspeed");
     facts.fsdp = is_set(context, "fsdp") || is_set(context, "fsdp_config");
     facts.fsdp_version = fsdp_version(context);
     facts.attention = attention(context);
+    facts.optimiser = find_optimiser(context, "axolotl", context.text("optimizer"));
     facts.wants_cast =
         !facts.adapter.empty() || facts.fsdp || has_low_attention(facts.attention) || context.flag("cut_cross_entropy");
     facts.upcasts_base = facts.base.empty() && casts_for_kbit(context, facts);
@@ -163,11 +167,14 @@ void set_adapter(ImportContext& context, const Facts& facts) {
         if (!facts.base.empty()) context.infer("store", word_field(facts.base), "from the quantised base");
         return;
     }
-    const bool autocasts = context.flag("peft_autocast_adapter_dtype");
-    const char format = facts.loaded != 'F' && !autocasts ? facts.loaded : 'F';
+    const char format = facts.low_adapters ? facts.loaded : 'F';
     context.set("adapter", letter(format), "peft_autocast_adapter_dtype");
+    const std::string why = facts.saves_modules
+                                ? fmt::format("from adapter; the modules in lora_modules_to_save are trained in {}",
+                                              format_word(facts.loaded))
+                                : std::string("from adapter: only adapters are trained");
     for (const std::string_view field : {"grad", "accum", "reduce", "opt_state"})
-        context.infer(field, letter(format), "from adapter: only adapters are trained");
+        context.infer(field, letter(format), why);
     if (facts.base == "int8")
         context.set("store", word_field(facts.base), "load_in_8bit");
     else if (facts.base == "int4")
@@ -178,6 +185,16 @@ void set_adapter(ImportContext& context, const Facts& facts) {
         context.set("store", word_field(facts.base), "load_in_4bit");
     else if (facts.upcasts_base && facts.loaded != 'F')
         context.set("store", letter('F'), "load_in_4bit");
+}
+
+/// Sets the formats of the base and of the adapters again after DeepSpeed's importer has set them. The engine casts all
+/// floating-point weights, so it casts the adapters, but not the integers of a quantised base.
+void keep_base(ImportContext& context, const Facts& facts) {
+    const std::string cast(context.resolved().word("store"));
+    if (!facts.adapter.empty())
+        context.infer("adapter", word_field(cast), "from store: DeepSpeed casts the whole model");
+    if (!facts.base.empty())
+        context.infer("store", word_field(facts.base), "from the quantised base, which DeepSpeed does not cast");
 }
 
 void set_fp8(ImportContext& context) {
@@ -196,13 +213,7 @@ void set_fp8(ImportContext& context) {
 }
 
 void set_update(ImportContext& context, const Facts& facts) {
-    const std::string optimizer = context.text("optimizer");
-    const bool is_8bit = optimizer.find("8bit") != std::string::npos,
-               is_4bit = optimizer.find("4bit") != std::string::npos;
-    const bool is_fused = is_8bit || is_4bit || optimizer.find("fused") != std::string::npos;
-    context.set("opt_kernel", word_field(is_fused ? "fused" : "single"), "optimizer");
-    if (is_8bit) context.set("opt_state", word_field("int8"), "optimizer");
-    if (is_4bit) context.set("opt_state", word_field("int4"), "optimizer");
+    if (facts.optimiser != nullptr) set_optimiser(context, *facts.optimiser, "optimizer");
     context.set("clip",
                 clip_field(facts.fsdp && facts.fsdp_version == 1 ? "fsdp1" : "torch",
                            context.number("max_grad_norm").value_or(0)),
@@ -213,6 +224,7 @@ void set_update(ImportContext& context, const Facts& facts) {
 void resolve(ImportContext& context) {
     const Facts found = facts(context);
     report_findings(context, found);
+    report_optimiser(context, "optimizer");
     const std::string_view from = switch_of(context, found);
     if (found.fsdp && found.autocast != 'F' && found.adapter.empty()) {
         const AccelerateFsdp fsdp{
@@ -235,8 +247,11 @@ void resolve(ImportContext& context) {
     set_fp8(context);
     set_update(context, found);
     if (const files::ConfigValue* section = context.value("deepspeed");
-        found.deepspeed && section != nullptr && section->is_map())
+        found.deepspeed && section != nullptr && section->is_map()) {
         context.delegate(deepspeed::framework, "deepspeed");
+        keep_under_deepspeed(context, found.optimiser, "optimizer");
+        keep_base(context, found);
+    }
 }
 
 /// Replaces the value "auto" of a key in DeepSpeed's file by the value that Axolotl's Trainer fills in.
@@ -264,13 +279,17 @@ void derive_micro_batches(ImportContext& context) {
                                                                          context.place_of("batch_size")));
 }
 
-/// Reads the file that `deepspeed` names, and fills in its "auto" values.
+/// Reads the file that `deepspeed` names, and fills in the values that Axolotl's Trainer determines.
 void read_deepspeed_file(ImportContext& context) {
     const files::ConfigValue::Entry* entry = context.root().entry("deepspeed");
-    if (entry == nullptr || !entry->value.is_text() || entry->value.written.empty()) return;
-    std::optional<files::ConfigValue> file = context.read_file("deepspeed", entry->value.place, entry->value.written);
-    if (!file) return;
-    context.root().set("deepspeed", std::move(*file));
+    if (entry == nullptr) return;
+    if (entry->value.is_text() && !entry->value.written.empty()) {
+        const files::ConfigPlace place = entry->value.place;
+        std::optional<files::ConfigValue> file = context.read_file("deepspeed", place, entry->value.written);
+        if (file) context.root().set("deepspeed", std::move(*file));
+    }
+    files::ConfigValue* section = context.root().find("deepspeed");
+    if (section == nullptr || !section->is_map()) return;
     const Facts found = facts(context);
     fill_auto(context, "fp16.enabled", found.fp16 ? "true" : "false", files::ConfigValue::Kind::boolean);
     fill_auto(context, "bf16.enabled", found.bf16 ? "true" : "false", files::ConfigValue::Kind::boolean);
@@ -278,6 +297,7 @@ void read_deepspeed_file(ImportContext& context) {
     fill_auto(context, "gradient_accumulation_steps",
               context.has("gradient_accumulation_steps") ? context.text("gradient_accumulation_steps") : "1",
               files::ConfigValue::Kind::number);
+    add_precision_section(*section, found.fp16 ? "fp16" : found.bf16 ? "bf16" : "no");
 }
 
 void prepare(ImportContext& context) {

@@ -3,6 +3,7 @@
 // findings, and axolotl.cpp sets the fields.
 #pragma once
 #include "experiments/configs/framework.hpp"
+#include "experiments/configs/optimisers/optimisers.hpp"
 
 #include <span>
 #include <string>
@@ -15,15 +16,18 @@ struct Facts {
     bool bf16_is_auto = false;        ///< `bf16` is `auto` or missing
     bool full_eval = false;           ///< `bf16: full`, which only old versions accept
     bool tf32 = false;
-    char loaded = 'F';      ///< format in which the weights are loaded (torch_dtype)
-    char autocast = 'F';    ///< format of autocast: H, B, or F if autocast is off
-    std::string adapter;    ///< `lora`, `qlora`; empty in full fine-tuning
-    std::string base;       ///< format of a quantised base: nf4, int8, int4, mxfp4; otherwise empty
-    std::string attention;  ///< canonical name of the attention kernel; empty if none is named
+    char loaded = 'F';                        ///< format in which the weights are loaded (torch_dtype)
+    char autocast = 'F';                      ///< format of autocast: H, B, or F if autocast is off
+    std::string adapter;                      ///< `lora`, `qlora`; empty in full fine-tuning
+    std::string base;                         ///< format of a quantised base: nf4, int8, int4, mxfp4; otherwise empty
+    std::string attention;                    ///< canonical name of the attention kernel; empty if none is named
+    const OptimiserRow* optimiser = nullptr;  ///< null if the name is unknown
     bool fsdp = false, deepspeed = false;
     int fsdp_version = 1;
-    bool upcasts_base = false;  ///< the base is not quantised, but it is still cast to fp32 as if it were
-    bool wants_cast = false;    ///< norms and embeddings are cast back to the loaded format
+    bool saves_modules = false;  ///< with an adapter, lora_modules_to_save: whole modules are trained as well
+    bool low_adapters = false;   ///< adapters keep the low-precision format in which the weights are loaded
+    bool upcasts_base = false;   ///< the base is not quantised, but it is still cast to fp32 as if it were
+    bool wants_cast = false;     ///< norms and embeddings are cast back to the loaded format
 };
 
 Facts facts(const ImportContext& context);

@@ -3,12 +3,15 @@
 // that Axolotl decides silently, and for each setting that is likely to be misunderstood. Sources:
 // axolotl/utils/schemas/{validation,config}.py, utils/config/__init__.py of 0.18.0.
 #include "core/text/nearest_name.hpp"
+#include "experiments/configs/accelerate/deepspeed_section.hpp"
 #include "experiments/configs/axolotl/axolotl.hpp"
 #include "experiments/configs/finding_row.hpp"
 #include "experiments/configs/policy_text/name_rules.hpp"
+#include "experiments/configs/policy_text/not_emulated.hpp"
 #include "experiments/configs/policy_text/storage_recipe.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace macheps::configs::axolotl {
 
@@ -147,12 +150,38 @@ Found tf32_device(const Context& c, const Facts&) {
             c.device().name),
         "tf32: auto"};
 }
+/// Describes the weights that are trained in the low-precision format in which they are loaded. DeepSpeed keeps fp32
+/// weights, and so does FSDP under autocast. The description is then empty, and `key` is meaningless.
+struct LowTrained {
+    std::string what{};
+    /// The key that decides this, as an index in the keys of the rows unscale-low-gradients and no-master: 0 the
+    /// precision, 2 peft_autocast_adapter_dtype, 3 lora_modules_to_save.
+    std::size_t key = 0;
+};
+LowTrained low_trained(const Facts& f) {
+    if (f.loaded == 'F' || f.deepspeed || (f.fsdp && f.autocast != 'F')) return {};
+    const std::string_view format = format_word(f.loaded);
+    if (is_full_finetune(f)) return {fmt::format("full fine-tuning loads the weights in {}", format), 0};
+    if (f.low_adapters)
+        return {fmt::format("`peft_autocast_adapter_dtype: false` keeps the adapters in {}", format), 2};
+    if (f.saves_modules)
+        return {fmt::format("PEFT casts only adapters to fp32, so the modules in `lora_modules_to_save` are trained "
+                            "whole in {}",
+                            format),
+                3};
+    return {};
+}
+
 Found unscale(const Context&, const Facts& f) {
-    if (f.autocast != 'H' || f.loaded == 'F' || !is_full_finetune(f) || f.deepspeed || f.fsdp) return {};
-    return FindingText{fmt::format("full fine-tuning loads the weights in {}, so the gradients are also {}, and the "
-                                   "GradScaler refuses them: \"Attempting to unscale FP16 gradients\"",
-                                   format_word(f.loaded), format_word(f.loaded)),
-                       "bf16: true, or an adapter"};
+    const LowTrained low = low_trained(f);
+    if (f.autocast != 'H' || low.what.empty()) return {};
+    return FindingText{fmt::format("{}; their gradients are also {}, and the GradScaler refuses them: \"Attempting to "
+                                   "unscale FP16 gradients\"",
+                                   low.what, format_word(f.loaded)),
+                       low.key == 0   ? "bf16: true, or an adapter"
+                       : low.key == 2 ? "peft_autocast_adapter_dtype: true"
+                                      : "bf16: true",
+                       low.key == 3 ? 0 : low.key};
 }
 
 // Findings about contradictions that Axolotl resolves.
@@ -214,11 +243,36 @@ Found not_used(const Context& c, const Facts& f) {
     return FindingText{fmt::format("{} has bf16, but the config leaves it off", c.device().name), {}};
 }
 Found no_master(const Context&, const Facts& f) {
-    if (f.loaded != 'B' || !is_full_finetune(f) || f.deepspeed || f.fsdp) return {};
+    const LowTrained low = low_trained(f);
+    if (f.loaded != 'B' || low.what.empty()) return {};
+    const std::string bytes =
+        low.key == 3 ? " (8 bytes per parameter of these modules, and 2 more for the frozen copy)" : "";
     return FindingText{
-        "full fine-tuning loads the weights in bf16: weights, gradients and Adam's moments are bf16, and without fp32 "
-        "master weights small updates are lost",
-        "deepspeed or FSDP 1, which keep fp32 masters, or bf16: false for fp32 weights"};
+        fmt::format("{}: these weights{} are bf16{}, and without fp32 master weights small updates are lost", low.what,
+                    follows_weights(f.optimiser) ? ", their gradients and Adam's moments" : " and their gradients",
+                    bytes),
+        low.key == 0   ? "deepspeed or FSDP 1, which keep fp32 masters, or bf16: false for fp32 weights"
+        : low.key == 2 ? "peft_autocast_adapter_dtype: true"
+                       : "LoRA for these modules as well (lora_target_modules)",
+        low.key};
+}
+Found adapter_keys_alone(const Context& c, const Facts& f) {
+    if (!f.adapter.empty() || (!c.has("lora_modules_to_save") && !c.has("peft_autocast_adapter_dtype"))) return {};
+    const bool is_list = c.has("lora_modules_to_save"), is_flag = c.has("peft_autocast_adapter_dtype");
+    return FindingText{is_list && is_flag
+                           ? "`lora_modules_to_save` and `peft_autocast_adapter_dtype` are read only with an adapter"
+                           : fmt::format("`{}` is read only with an adapter",
+                                         is_list ? "lora_modules_to_save" : "peft_autocast_adapter_dtype"),
+                       {},
+                       is_list ? std::size_t{0} : 1};
+}
+Found whole_modules(const Context&, const Facts& f) {
+    if (!f.saves_modules) return {};
+    return FindingText{"the modules in `lora_modules_to_save` are trained whole, in addition to the adapters", {}};
+}
+Found gather_without_fp8(const Context& c, const Facts&) {
+    if (!c.flag("fp8_enable_fsdp_float8_all_gather") || c.flag("fp8")) return {};
+    return FindingText{"`fp8_enable_fsdp_float8_all_gather` is read only with fp8", {}};
 }
 Found compile(const Context& c, const Facts&) {
     if (!c.flag("fp8") ||
@@ -262,24 +316,33 @@ Found tf32_auto(const Context& c, const Facts& f) {
 }
 /// Reports keys with which the MoE kernels keep part of the frozen base in four or eight bits.
 Found low_base(const Context& c, const Facts&) {
+    std::vector<std::string> keys;
     for (const std::string_view key : {"dsv4_fp4_grouped_mode", "dsv4_fp8_nonexpert_mode"}) {
-        if (!c.text(key).empty())
-            return FindingText{fmt::format("`{}`: a part of the frozen base is multiplied in {}; that is not emulated",
-                                           key, c.text(key)),
-                               {}};
+        if (!c.text(key).empty()) keys.push_back(fmt::format("`{}: {}`", key, c.text(key)));
     }
     for (const std::string_view key :
          {"gemma4_fp8_nonexpert", "gemma4_nf4_nonexpert", "nvfp4_merge_aware", "quantize_moe_experts"}) {
-        if (c.flag(key))
-            return FindingText{
-                fmt::format("`{}`: a part of the frozen base is kept quantised; that is not emulated", key), {}};
+        if (c.flag(key)) keys.push_back(fmt::format("`{}`", key));
     }
-    return {};
+    if (keys.empty()) return {};
+    return not_emulated(fmt::format("{} {} not emulated: the policy does not quantise a part of the frozen base",
+                                    fmt::join(keys, ", "), keys.size() == 1 ? "is" : "are"));
 }
 Found compile_fuses(const Context& c, const Facts&) {
     if (!c.flag("torch_compile")) return {};
-    return FindingText{
-        "macheps describes the rounding points of eager execution; compiled kernels may round less often", {}};
+    return compilation_not_emulated();
+}
+
+Found explicit_attention(const Context&, const Facts& f) { return attention_not_emulated(f.attention); }
+Found unread_arguments(const Context& c, const Facts&) {
+    if (!c.has("optim_args")) return {};
+    return not_emulated("`optim_args` is not emulated: the policy has only the constants that have their own keys");
+}
+Found quantised_training(const Context& c, const Facts&) {
+    if (!c.has("qat")) return {};
+    return not_emulated(
+        "`qat` is not emulated: the policy trains without the fake quantisation of weights and "
+        "activations");
 }
 
 const FindingRow<Facts> finding_rows[] = {
@@ -299,11 +362,17 @@ const FindingRow<Facts> finding_rows[] = {
     {"npu-tf32", error, {"tf32"}, npu_tf32},
     {"fp16-and-bfloat16", error, {"fp16", "bfloat16"}, two_autocasts},
     {"tf32-unsupported", error, {"tf32"}, tf32_device},
-    {"unscale-low-gradients", error, {"fp16", "adapter"}, unscale},
+    {"unscale-low-gradients",
+     error,
+     {"fp16", "adapter", "peft_autocast_adapter_dtype", "lora_modules_to_save"},
+     unscale},
     {"bf16-full-is-eval", warning, {"bf16"}, full_is_eval},
     {"bf16-emulated", warning, {"bf16"}, emulated},
     {"bf16-unsupported", warning, {"bf16", "bfloat16"}, not_there},
-    {"no-master", warning, {"bf16", "adapter"}, no_master},
+    {"no-master", warning, {"bf16", "adapter", "peft_autocast_adapter_dtype", "lora_modules_to_save"}, no_master},
+    {"whole-modules", note, {"lora_modules_to_save", "adapter"}, whole_modules},
+    {"all-gather-without-fp8", inert, {"fp8_enable_fsdp_float8_all_gather", "fp8"}, gather_without_fp8},
+    {"adapter-keys-alone", inert, {"lora_modules_to_save", "peft_autocast_adapter_dtype"}, adapter_keys_alone},
     {"fp8-without-compile", warning, {"torch_compile", "fp8"}, compile},
     {"fp8-activation-checkpointing",
      warning,
@@ -315,6 +384,10 @@ const FindingRow<Facts> finding_rows[] = {
     {"norm-classes-alone", warning, {"fp32_norm_classes", "fp32_norms"}, norm_classes},
     {"q-galore-precision", warning, {"optimizer", "bf16", "fp16"}, q_galore},
     {"torch-compile", warning, {"torch_compile"}, compile_fuses},
+    {"clipping-unread",
+     contradiction,
+     {"max_grad_norm", "deepspeed"},
+     [](const Context& c, const Facts&) { return clipping_unread(c); }},
     {"float32-ignored", contradiction, {"float32", "bf16"}, float32},
     {"float16-ignored", contradiction, {"float16", "bf16"}, float16},
     {"bf16-and-fp16", contradiction, {"fp16", "bf16"}, both},
@@ -323,6 +396,13 @@ const FindingRow<Facts> finding_rows[] = {
     {"bf16-unused", note, {"bf16"}, not_used},
     {"ray-workers", note, {"use_ray", "bf16"}, ray},
     {"tf32-auto", note, {"tf32"}, tf32_auto},
+    {"attention-kernel",
+     note,
+     {"attn_implementation", "xformers_attention", "sage_attention", "flex_attention", "flash_attention",
+      "sdp_attention", "gemma4_hybrid_attn_impl"},
+     explicit_attention},
+    {"optimiser-arguments", note, {"optim_args"}, unread_arguments},
+    {"quantised-training", note, {"qat"}, quantised_training},
     {"quantised-base",
      note,
      {"dsv4_fp4_grouped_mode", "dsv4_fp8_nonexpert_mode", "gemma4_fp8_nonexpert", "gemma4_nf4_nonexpert",

@@ -6,6 +6,7 @@
 #include "experiments/configs/finding_row.hpp"
 #include "experiments/configs/frameworks.hpp"
 #include "experiments/configs/hydra/hydra.hpp"
+#include "experiments/configs/policy_text/not_emulated.hpp"
 #include "experiments/configs/policy_text/scaler_field.hpp"
 #include "experiments/configs/policy_text/storage_recipe.hpp"
 
@@ -224,12 +225,14 @@ Found fp8_without_autocast(const Context&, const Facts& f) {
 }
 Found value_is_norm(const Context& c, const Facts& f) {
     if (c.text("algorithms.gradient_clipping.clipping_type") != "value") return {};
-    return FindingText{f.fsdp
-                           ? "with FSDP, clipping by value clips the largest element of the gradient as a norm, and "
-                             "multiplies the whole gradient"
-                           : "each element of the gradient is clipped; macheps does not emulate this, and the policy "
-                             "does not clip",
-                       "clipping_type: norm"};
+    if (f.fsdp)
+        return FindingText{
+            "with FSDP, clipping by value clips the largest element of the gradient as a norm, and "
+            "multiplies the whole gradient",
+            "clipping_type: norm"};
+    FindingText text = not_emulated("clipping of each element is not emulated: the policy does not clip");
+    text.instead = "clipping_type: norm";
+    return text;
 }
 Found bf16_emulated(const Context& c, const Facts& f) {
     if (f.low != 'B' || c.device().bf16) return {};
@@ -245,10 +248,7 @@ Found unused_map(const Context& c, const Facts& f) {
 }
 Found compiled(const Context& c, const Facts&) {
     if (!c.has("compile_config")) return {};
-    return FindingText{
-        "macheps describes the rounding points of eager execution; compiled kernels keep intermediate "
-        "values in fp32 and may round less often",
-        {}};
+    return compilation_not_emulated();
 }
 
 const FindingRow<Facts> findings[] = {

@@ -4,6 +4,7 @@
 #include "core/text/nearest_name.hpp"
 #include "experiments/configs/deepspeed/deepspeed.hpp"
 #include "experiments/configs/finding_row.hpp"
+#include "experiments/configs/policy_text/not_emulated.hpp"
 #include "experiments/configs/policy_text/storage_recipe.hpp"
 
 #include <fmt/format.h>
@@ -402,24 +403,23 @@ Found optimizer_removed(const Context& c, const Facts& f) {
 }
 Found lossy_wire(const Context& c, const Facts& f) {
     if (!compresses_momentum(f) || c.since("deepspeed", "0.19.7")) return {};
-    return FindingText{
-        fmt::format("after its warm-up, {} sends momentum between ranks as signs; this compression is not emulated",
-                    c.text("optimizer.type")),
-        ""};
+    return not_emulated(fmt::format(
+        "the compression of {} is not emulated: after its warm-up, it sends momentum between ranks as signs",
+        c.text("optimizer.type")));
 }
 Found quantized_wire(const Context& c, const Facts&) {
     for (std::string_view key :
          {"zero_optimization.zero_quantized_weights", "zero_optimization.zero_quantized_gradients"}) {
         if (c.flag(key))
-            return FindingText{"ZeRO++ sends weights as int8 or gradients as int4 between ranks; this is not emulated",
-                               ""};
+            return not_emulated(
+                "the compression of ZeRO++ is not emulated: it sends weights as int8 or gradients as int4 between "
+                "ranks");
     }
     return {};
 }
 Found compressed(const Context& c, const Facts&) {
     if (!c.has("compression_training") && !c.has("weight_quantization")) return {};
-    return FindingText{"weights or activations are quantised in training (compression_training); this is not emulated",
-                       ""};
+    return not_emulated("compression_training is not emulated: it quantises weights or activations in training");
 }
 
 const FindingRow<Facts> finding_rows[] = {

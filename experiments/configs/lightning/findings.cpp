@@ -3,6 +3,7 @@
 // likely to be misunderstood.
 #include "experiments/configs/finding_row.hpp"
 #include "experiments/configs/lightning/lightning.hpp"
+#include "experiments/configs/policy_text/not_emulated.hpp"
 #include "experiments/configs/policy_text/storage_recipe.hpp"
 
 #include <fmt/format.h>
@@ -151,10 +152,9 @@ Found plugins(const Context& c, const Facts&) {
 }
 Found clip_by_value(const Context&, const Facts& f) {
     if (!f.clips_by_value || f.strategy == Strategy::deepspeed) return {};
-    return FindingText{
-        "each element of the gradient is clipped; macheps does not emulate this, and the policy does not "
-        "clip",
-        "gradient_clip_algorithm: norm"};
+    FindingText text = not_emulated("clipping of each element is not emulated: the policy does not clip");
+    text.instead = "gradient_clip_algorithm: norm";
+    return text;
 }
 Found fp64(const Context&, const Facts& f) {
     if (f.mode != Mode::twice) return {};

@@ -4,6 +4,7 @@
 // llamafactory/hparams/{parser,finetuning_args}.py, train/fp8_utils.py of 0.9.5 and 0.9.6.dev0.
 #include "experiments/configs/finding_row.hpp"
 #include "experiments/configs/llamafactory/llamafactory.hpp"
+#include "experiments/configs/policy_text/not_emulated.hpp"
 #include "experiments/configs/policy_text/storage_recipe.hpp"
 
 #include <fmt/format.h>
@@ -39,6 +40,19 @@ Found galore_deepspeed(const Context&, const Facts& f) {
     if (!f.deepspeed || (!f.galore && !f.apollo)) return {};
     return FindingText{"GaLore and APOLLO are incompatible with DeepSpeed: the parser raises an error",
                        "remove `deepspeed`"};
+}
+/// Reports GaLore or APOLLO with an optimiser that LLaMA-Factory does not combine with it.
+Found galore_optim(const Context& c, const Facts& f) {
+    if (!f.trains || (!f.galore && !f.apollo)) return {};
+    for (const std::string_view taken :
+         {"adamw_torch", "adamw_bnb_8bit", "adamw_8bit", "paged_adamw_8bit", "adafactor"}) {
+        if (f.optim == taken && (f.galore || taken == "adamw_torch")) return {};
+    }
+    return FindingText{
+        fmt::format("{} cannot be combined with the optimiser {}{}: it raises \"Unknown optim: {}.\"",
+                    f.galore ? "GaLore" : "APOLLO", f.optim,
+                    c.has("optim") ? "" : ", the default from transformers 4.54 on with torch 2.8 or newer", f.optim),
+        "optim: adamw_torch"};
 }
 Found galore_layerwise(const Context& c, const Facts& f) {
     if (!f.is_distributed) return {};
@@ -216,7 +230,8 @@ Found pure_full(const Context& c, const Facts& f) {
 Found no_master(const Context& c, const Facts& f) {
     if (!f.trains || f.checkpoint == 'F' || f.upcasts_trained || (f.deepspeed && (f.fp16 || f.bf16))) return {};
     return FindingText{
-        fmt::format("weights, gradients and moments are {}, and without fp32 master weights small updates are lost",
+        fmt::format("{} are {}, and without fp32 master weights small updates are lost",
+                    follows_weights(f.update) ? "weights, gradients and moments" : "weights and gradients",
                     format_word(f.checkpoint)),
         f.pure_bf16 ? mixed_instead_of_pure(c, f)
         : f.badam   ? "use_badam: false"
@@ -235,6 +250,14 @@ Found compute_alone(const Context&, const Facts& f) {
                     format_word(f.compute)),
         {}};
 }
+Found whole_modules(const Context& c, const Facts& f) {
+    if (!c.has("additional_target")) return {};
+    if (!f.has_adapter) return FindingText{"`additional_target` is read only with LoRA or OFT", {}};
+    return FindingText{fmt::format("the modules {} are trained whole, in {}, in addition to the adapters",
+                                   c.text("additional_target"), format_word(f.upcasts_trained ? 'F' : f.checkpoint)),
+                       {}};
+}
+Found explicit_attention(const Context& c, const Facts&) { return attention_not_emulated(c.text("flash_attn")); }
 Found infer_dtype(const Context& c, const Facts& f) {
     if (!f.trains || !c.has("infer_dtype")) return {};
     return FindingText{"`infer_dtype` is read only if nothing is trained", {}};
@@ -288,6 +311,7 @@ const FindingRow<Facts> finding_rows[] = {
     {"pure-bf16-zero3", error, {"pure_bf16", "deepspeed"}, pure_zero3},
     {"pure-bf16-fp16-checkpoint", error, {"pure_bf16"}, pure_half},
     {"galore-deepspeed", error, {"deepspeed", "use_galore", "use_apollo"}, galore_deepspeed},
+    {"galore-optim", error, {"optim", "use_galore", "use_apollo"}, galore_optim},
     {"layerwise-distributed",
      error,
      {"galore_layerwise", "apollo_layerwise", "use_galore", "use_apollo"},
@@ -320,6 +344,8 @@ const FindingRow<Facts> finding_rows[] = {
     {"fp8-as-executed", contradiction, {"fp8", "fp8_backend"}, fp8_documented},
     {"all-gather-without-fp8", contradiction, {"fp8_enable_fsdp_float8_all_gather", "fp8"}, all_gather},
     {"infer-dtype-unread", inert, {"infer_dtype", "do_train"}, infer_dtype},
+    {"whole-modules", note, {"additional_target", "finetuning_type"}, whole_modules},
+    {"attention-kernel", note, {"flash_attn"}, explicit_attention},
     {"lmhead-upcast", note, {"upcast_lmhead_output", "finetuning_type"}, upcast_head},
     {"compute-dtype-alone", note, {"bf16", "fp16"}, compute_alone},
 };

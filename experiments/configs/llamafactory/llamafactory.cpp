@@ -6,6 +6,7 @@
 #include "experiments/configs/frameworks.hpp"
 #include "experiments/configs/policy_text/name_rules.hpp"
 #include "experiments/configs/policy_text/storage_recipe.hpp"
+#include "experiments/configs/transformers/transformers.hpp"
 
 #include <fmt/format.h>
 
@@ -66,6 +67,12 @@ Facts facts(const ImportContext& context) {
     facts.galore = context.flag("use_galore");
     facts.apollo = context.flag("use_apollo");
     facts.badam = context.flag("use_badam");
+    facts.optimiser = llamafactory_optimiser(context);
+    facts.optim = transformers::optimiser_name(context);
+    // Adam-mini and Muon do not use the class that `optim` selects.
+    const bool is_own =
+        facts.optimiser != nullptr && (facts.optimiser->kind == "adam-mini" || facts.optimiser->kind == "muon");
+    facts.update = is_own ? facts.optimiser : find_optimiser(context, "transformers", facts.optim);
     facts.deepspeed = is_text_or_map(context, "deepspeed");
     facts.zero_stage = to_int(files::written_number(context.value("deepspeed.zero_optimization.stage") != nullptr
                                                         ? *context.value("deepspeed.zero_optimization.stage")
@@ -135,6 +142,14 @@ void set_weights(ImportContext& context, const Facts& facts) {
         context.set("opt_state", letter(trained), facts.galore ? "use_galore" : "use_apollo");
 }
 
+/// Sets the fields of the optimiser. The Transformers importer has set them, but set_weights() has replaced the format
+/// of the moments.
+void set_update(ImportContext& context, const Facts& facts) {
+    if (facts.update == nullptr || (facts.deepspeed && context.value("deepspeed.optimizer") != nullptr)) return;
+    if (facts.update == facts.optimiser || !follows_weights(facts.update))
+        set_optimiser(context, *facts.update, facts.update == facts.optimiser ? facts.optimiser->name : "optim");
+}
+
 void set_adapter(ImportContext& context, const Facts& facts) {
     if (!facts.has_adapter) {
         context.set("adapter", FieldValue{.value = std::string("none"), .parts = {}}, "finetuning_type");
@@ -182,6 +197,7 @@ void resolve(ImportContext& context) {
     const Facts found = facts(context);
     report_findings(context, found);
     set_weights(context, found);
+    set_update(context, found);
     set_adapter(context, found);
     set_fp8(context, found);
     if (context.flag("upcast_lmhead_output")) context.set("logits", letter('F'), "upcast_lmhead_output");

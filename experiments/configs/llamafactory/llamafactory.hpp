@@ -3,6 +3,7 @@
 // llamafactory.cpp sets the fields.
 #pragma once
 #include "experiments/configs/framework.hpp"
+#include "experiments/configs/optimisers/optimisers.hpp"
 
 #include <span>
 #include <string>
@@ -18,6 +19,9 @@ struct Facts {
     bool is_quantised = false;  ///< quantization_bit is set
     std::string base;           ///< format of a quantised base: nf4, fp4, or int1 to int8
     bool galore = false, apollo = false, badam = false;
+    const OptimiserRow* optimiser = nullptr;  ///< of a key that replaces the optimiser; null if there is none
+    std::string optim;                        ///< the name of Transformers' optimiser, or its default
+    const OptimiserRow* update = nullptr;     ///< of the optimiser whose state is kept; null if its name is unknown
     bool deepspeed = false;
     int zero_stage = 0;
     bool is_distributed = false;  ///< DeepSpeed or FSDP is set, so there are several ranks

@@ -4,10 +4,12 @@
 // at commit d98e8a64.
 #include "experiments/configs/finding_row.hpp"
 #include "experiments/configs/frameworks.hpp"
+#include "experiments/configs/policy_text/not_emulated.hpp"
 #include "experiments/configs/policy_text/scaler_field.hpp"
 #include "experiments/configs/policy_text/storage_recipe.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace macheps::configs::megatron {
 
@@ -206,12 +208,35 @@ Found residual(const ImportContext& context, const Facts& facts) {
 
 Found ignored_dtypes(const ImportContext& context, const Facts&) {
     if (context.flag("use-precision-aware-optimizer")) return {};
+    std::vector<std::string> unread;
     for (const std::string_view key : {"main-params-dtype", "exp-avg-dtype", "exp-avg-sq-dtype"}) {
-        if (context.has(key) && context.text(key) != "fp32")
-            return FindingText{fmt::format("--{} is read only with --use-precision-aware-optimizer", key),
-                               "--use-precision-aware-optimizer"};
+        if (context.has(key) && context.text(key) != "fp32") unread.push_back(fmt::format("--{}", key));
     }
-    return {};
+    if (unread.empty()) return {};
+    return FindingText{fmt::format("{} {} read only with --use-precision-aware-optimizer", fmt::join(unread, ", "),
+                                   unread.size() == 1 ? "is" : "are"),
+                       "--use-precision-aware-optimizer"};
+}
+
+/// Reports options that change a format or a rounding which the policy does not change.
+Found unexpressed(const ImportContext& context, const Facts&) {
+    std::vector<std::string> options;
+    for (const std::string_view key : {"fp32-residual-connection", "attention-softmax-in-fp32",
+                                       "apply-query-key-layer-scaling", "fp8-param-gather"}) {
+        if (context.flag(key)) options.push_back(fmt::format("--{}", key));
+    }
+    if (options.empty()) return {};
+    return not_emulated(fmt::format("{} {} not emulated: the policy computes as without {}", fmt::join(options, ", "),
+                                    options.size() == 1 ? "is" : "are", options.size() == 1 ? "it" : "them"));
+}
+
+/// Reports second moments in another format than the first moments, because the import has one format for both.
+Found second_moments(const ImportContext& context, const Facts&) {
+    const std::string first = context.text("exp-avg-dtype"), second = context.text("exp-avg-sq-dtype");
+    if (!context.flag("use-precision-aware-optimizer") || first == second) return {};
+    return not_emulated(
+        fmt::format("--exp-avg-sq-dtype {} is not emulated: the second moments have the format of the first ones, {}",
+                    second, first));
 }
 
 Found fp8_device(const ImportContext& context, const Facts& facts) {
@@ -284,6 +309,11 @@ const FindingRow<Facts> finding_rows[] = {
     {"first-last-with-delayed", error, {"first-last-layers-bf16", "fp8-recipe"}, delayed_ends},
     {"emulated-bf16", warning, {"bf16"}, no_bf16},
     {"long-overflow-cascade", warning, {"initial-loss-scale", "fp16"}, long_start},
+    {"unexpressed-option",
+     note,
+     {"fp32-residual-connection", "attention-softmax-in-fp32", "apply-query-key-layer-scaling", "fp8-param-gather"},
+     unexpressed},
+    {"second-moments", note, {"exp-avg-sq-dtype", "exp-avg-dtype", "use-precision-aware-optimizer"}, second_moments},
     {"unread-optimizer-dtype",
      warning,
      {"use-precision-aware-optimizer", "main-params-dtype", "exp-avg-dtype", "exp-avg-sq-dtype"},

@@ -4,6 +4,7 @@
 
 #include "core/error.hpp"
 #include "experiments/configs/framework.hpp"
+#include "experiments/configs/optimisers/optimisers.hpp"
 #include "experiments/policy/memory_bytes.hpp"
 #include "experiments/policy/policy.hpp"
 
@@ -110,7 +111,7 @@ policy::MemoryRecipe memory_recipe_of(const ImportResult& imported) {
     policy::MemoryRecipe recipe;
     policy::ParameterBytes& trained = recipe.trained;
     trained = {.value = bytes("store"), .grad = bytes("grad"), .master = bytes("master")};
-    trained.moments = state == "int8" ? eight_bit : 2 * bytes("opt_state");
+    trained.moments = moments_of(config) * (state == "int8" ? eight_bit / 2 : bytes("opt_state"));
     if (bytes("accum") > trained.grad) trained.accum = bytes("accum");
     // Megatron keeps an fp32 copy of low-precision gradients for its master weights. DeepSpeed converts the gradients
     // without a copy.

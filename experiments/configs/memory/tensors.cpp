@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/configs/memory/tensors.hpp"
+#include "experiments/configs/optimisers/optimisers.hpp"
 #include "experiments/configs/resolved.hpp"
 
 #include <fmt/format.h>
@@ -62,7 +63,11 @@ class TensorTable {
         add("grad", each.name, "grad", each.count);
         if (find(each.name + ":grad") != nullptr) add_sum(sums[0], each);
         add("master", each.name, "master", each.count);
-        for (const char* slot : {"moment1", "moment2"}) add_stored(slot, each.count >= 4096 ? "opt_state" : "", each);
+        const double moments = config_ == nullptr ? 2 : moments_of(*config_);
+        for (const char* slot : {"moment1", "moment2"}) {
+            const bool is_kept = moments >= 2 || (moments > 0 && slot == std::string_view("moment1"));
+            if (is_kept) add_stored(slot, each.count >= 4096 ? "opt_state" : "", each);
+        }
         if (find(each.name + ":grad") != nullptr) add_sum(sums[1], each);
     }
 

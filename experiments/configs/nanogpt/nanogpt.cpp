@@ -4,6 +4,7 @@
 // commit 3adf61e1.
 #include "experiments/configs/finding_row.hpp"
 #include "experiments/configs/frameworks.hpp"
+#include "experiments/configs/policy_text/not_emulated.hpp"
 #include "experiments/configs/policy_text/scaler_field.hpp"
 #include "experiments/configs/policy_text/storage_recipe.hpp"
 
@@ -106,10 +107,7 @@ Found emulated_bf16(const ImportContext& context, const Facts& facts) {
 
 Found compiled(const ImportContext& context, const Facts&) {
     if (!context.flag("compile")) return {};
-    return FindingText{
-        "torch.compile fuses operations: macheps emulates the roundings of eager operations, but fused kernels may "
-        "round less often",
-        "compile: false, so that training rounds as emulated"};
+    return compilation_not_emulated("compile: false, so that training rounds as emulated");
 }
 
 Found tf32(const ImportContext& context, const Facts& facts) {

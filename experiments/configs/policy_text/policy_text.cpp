@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/configs/policy_text/policy_text.hpp"
+#include "experiments/configs/optimisers/optimisers.hpp"
 #include "experiments/configs/policy_text/fp8_text.hpp"
 #include "experiments/configs/policy_text/reduce_text.hpp"
 #include "experiments/policy/scaler/scaler.hpp"
@@ -123,8 +124,9 @@ class PolicyWriter {
         return std::string(!format.empty() ? format : word.empty() ? "fp32" : word);
     }
 
-    void not_emulated(std::string what) {
-        context_.report(FindingCode::note, "not-emulated", {}, fmt::format("not emulated yet: {}", what));
+    /// Reports a part of the config that the policy language does not have, and what the policy does instead.
+    void not_emulated(const std::string& statement) {
+        context_.report(FindingCode::note, "not-emulated", {}, statement).not_emulated = statement;
     }
 
     Kinds kinds() const {
@@ -148,13 +150,16 @@ class PolicyWriter {
         }
         preset_ = compute == "H" ? base_->preset_h : base_->preset_b;
         if (!has_known_recipe(fields_))
-            not_emulated(fmt::format("the fp8 recipe {}; the policy uses {}", fields_.word("fp8"), format_of(compute)));
+            not_emulated(fmt::format("the fp8 recipe {} is not emulated: the policy uses {}", fields_.word("fp8"),
+                                     format_of(compute)));
         if (!store.empty() && format_of(store).empty())
-            not_emulated(
-                fmt::format("parameters stored as {}; the policy keeps them in {}", store, config_rule().value));
+            not_emulated(fmt::format("parameters in {} are not emulated: the policy keeps them in {}", store,
+                                     config_rule().value));
         if (!base_->is_whole_model_low && is_low(working) && !is_low(store))
-            not_emulated(fmt::format("{} values between operations; the policy keeps the residual stream in fp32",
-                                     format_of(working)));
+            not_emulated(
+                fmt::format("{} values between operations are not emulated: the policy keeps the residual stream in "
+                            "fp32",
+                            format_of(working)));
     }
 
     void rule(std::string_view comment, std::string_view lines) {
@@ -236,7 +241,7 @@ class PolicyWriter {
         set(rule.value, "store");
         set(rule.grad, "grad");
         set(rule.moments, "opt_state");
-        if (fields_.word("opt_state") == "int8") rule.moments = "fp32";
+        if (format_of(fields_.word("opt_state")).empty()) rule.moments = "fp32";  // such as int8; see optimizer()
         // fp32 shards with a low-precision copy for each step are written as an fp32 master and a low-precision value.
         const Kinds what = kinds();
         const std::string_view copy = is_low(what.working) ? what.working : what.compute;
@@ -295,10 +300,16 @@ class PolicyWriter {
         return has_own ? "multi-tensor" : torchs;
     }
 
+    /// Returns the name of an optimiser in messages.
+    static std::string title_of(const std::string& kind) {
+        const OptimiserKind* row = find_optimiser_kind(kind);
+        return row == nullptr ? kind : std::string(row->title);
+    }
+
     void optimizer() {
         const std::string_view kernel = fields_.word("opt_kernel"), state = fields_.word("opt_state");
-        if (state == "int8" || state == "int4")
-            not_emulated(fmt::format("{}-bit moments; the policy keeps them in fp32", state.substr(3)));
+        if (state == "int8" || state == "int4" || state == "fp8")
+            not_emulated(fmt::format("{} moments are not emulated: the policy keeps them in fp32", state));
         std::string lines;
         if (base_->is_whole_model_low) {
             const bool rounds_each = kernel != "fused" && is_low(state) && config_rule().master.empty();
@@ -317,7 +328,7 @@ class PolicyWriter {
         if (kind == "adamw" || kind == "adam" || kind == "sgd")
             lines += fmt::format("kind = \"{}\"\n", kind);
         else
-            not_emulated(fmt::format("the optimiser {}; the policy uses AdamW", kind));
+            not_emulated(fmt::format("the optimiser {} is not emulated: the policy uses AdamW", title_of(kind)));
         for (const auto& [part, value] : field->value.parts) {
             if (part == "lr" && !context_.options().takes_rate) continue;
             if (const bool* flag = std::get_if<bool>(&value)) {
@@ -375,7 +386,7 @@ class PolicyWriter {
         const policy::ScalerKind* kind = policy::find_scaler(word);
         const bool is_known = kind != nullptr;
         if (!is_known) {
-            not_emulated(fmt::format("the loss scaler {}; the policy uses torch's", word));
+            not_emulated(fmt::format("the loss scaler {} is not emulated: the policy uses torch's", word));
             kind = policy::find_scaler("torch");
         }
         body_ += fmt::format("\n[loss_scaler]\nkind = \"{}\"\n", kind->name);
@@ -391,7 +402,8 @@ class PolicyWriter {
             // A kind that lacks a flag behaves as if the flag were off, so a flag that is off is not reported.
             const bool* is_on = std::get_if<bool>(&value);
             if (is_known && (is_on == nullptr || *is_on))
-                not_emulated(fmt::format("key `{}` of the loss scaler {}", name, kind.name));
+                not_emulated(fmt::format("key `{}` of the loss scaler {} is not emulated: the policy leaves it out",
+                                         name, kind.name));
             return;
         }
         const double* number = std::get_if<double>(&value);
@@ -402,8 +414,9 @@ class PolicyWriter {
             body_ += fmt::format("{} = {}\n", name, flag != nullptr ? *flag : *number != 0);
         } else if (number == nullptr || !std::isfinite(*number) ||
                    (key->is_good != nullptr && !key->is_good(*number))) {
-            not_emulated(
-                fmt::format("the value of key `{}` of the loss scaler {}; give {}", name, kind.name, key->wanted));
+            not_emulated(fmt::format(
+                "the value of key `{}` of the loss scaler {} is not emulated: the policy leaves it out; give {}", name,
+                kind.name, key->wanted));
         } else if (key->type == policy::ScalerValue::count) {
             body_ += fmt::format("{} = {}\n", name, static_cast<long long>(*number));
         } else {
@@ -415,7 +428,9 @@ class PolicyWriter {
     void report_open() {
         const std::string_view adapter = fields_.word("adapter");
         if (!adapter.empty() && adapter != "none")
-            not_emulated(fmt::format("adapters in {}", scalar_text(std::string(adapter))));
+            not_emulated(
+                "adapters are not emulated: the whole model is trained, so losses, lost updates and bytes per "
+                "parameter are those of full fine-tuning");
     }
 
     ImportContext& context_;

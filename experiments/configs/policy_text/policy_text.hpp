@@ -7,7 +7,7 @@
 
 namespace macheps::configs {
 
-/// Returns the policy as TOML that `macheps train --policy` loads. Reports a note ("not emulated yet") for each part of
+/// Returns the policy as TOML that `macheps train --policy` loads. Reports a note (`not-emulated`) for each part of
 /// the config that the policy language cannot express.
 std::string policy_text(ImportContext& context);
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/configs/policy_text/step_fields.hpp"
+#include "core/text/nearest_name.hpp"
+#include "experiments/configs/optimisers/optimisers.hpp"
 #include "experiments/configs/policy_text/scaler_field.hpp"
 
 #include <fmt/format.h>
@@ -18,9 +20,9 @@ namespace {
 /// with the same setting, the last of these rows applies. The rows of DeepSpeed are last, so the DeepSpeed section of a
 /// config takes priority over the arguments outside it.
 struct StepKey {
-    std::string_view framework, part, path;
-    std::optional<double> standard{};  ///< default of the framework; empty: `macheps train` uses its own setting
-    int index = -1;                    ///< index in a list
+    std::string_view framework, part, path;  ///< `path` is empty if no key sets the part
+    std::optional<double> standard{};        ///< default of the framework; empty: `macheps train` uses its own setting
+    int index = -1;                          ///< index in a list
 };
 
 // clang-format off
@@ -31,6 +33,7 @@ constexpr StepKey step_keys[] = {
     {"transformers", "beta2", "adam_beta2", 0.999},
     {"transformers", "eps", "adam_epsilon", 1e-8},
     {"transformers", "weight_decay", "weight_decay", 0.0},
+    {"transformers", "momentum", "", 0.0},
     {"transformers", "micro_batches", "gradient_accumulation_steps"},
     {"axolotl", "kind", "optimizer"},
     {"axolotl", "lr", "learning_rate"},
@@ -38,6 +41,7 @@ constexpr StepKey step_keys[] = {
     {"axolotl", "beta2", "adam_beta2", 0.999},
     {"axolotl", "eps", "adam_epsilon", 1e-8},
     {"axolotl", "weight_decay", "weight_decay", 0.0},
+    {"axolotl", "momentum", "", 0.0},
     {"axolotl", "micro_batches", "gradient_accumulation_steps"},
     {"nanogpt", "lr", "learning_rate"},
     {"nanogpt", "beta1", "beta1", 0.9},
@@ -50,6 +54,7 @@ constexpr StepKey step_keys[] = {
     {"megatron", "beta2", "adam-beta2", 0.999},
     {"megatron", "eps", "adam-eps", 1e-8},
     {"megatron", "weight_decay", "weight-decay", 0.01},
+    {"megatron", "momentum", "sgd-momentum", 0.9},
     {"lightning", "kind", "optimizer.class_path"},
     {"lightning", "lr", "optimizer.init_args.lr"},
     {"lightning", "beta1", "optimizer.init_args.betas", {}, 0},
@@ -77,6 +82,7 @@ constexpr StepKey step_keys[] = {
     {"deepspeed", "beta2", "optimizer.params.betas", {}, 1},
     {"deepspeed", "eps", "optimizer.params.eps"},
     {"deepspeed", "weight_decay", "optimizer.params.weight_decay"},
+    {"deepspeed", "momentum", "optimizer.params.momentum", 0.0},
     {"deepspeed", "micro_batches", "gradient_accumulation_steps"},
 };
 
@@ -128,33 +134,31 @@ std::optional<double> number_at(const ImportContext& context, const std::string&
     return number && std::isfinite(*number) ? number : std::nullopt;
 }
 
-/// Returns the name that the policy language gives to an optimiser, or the name from the config in lower case if the
-/// policy language does not have the optimiser.
-std::string kind_word(std::string written) {
-    std::transform(written.begin(), written.end(), written.begin(),
-                   [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-    written.erase(0, written.rfind('.') + 1);  // a class has the name of its module in front of it
-    if (written.starts_with("adamw") || written.starts_with("paged_adamw")) return "adamw";
-    // By default, DeepSpeed's and Megatron's Adam apply weight decay as AdamW does.
-    if (written == "adam" || written == "fusedadam") return "adamw";
-    return written;
-}
+/// Constants of a step: those of SGD, and those of every other optimiser.
+constexpr std::string_view sgd_parts[] = {"lr", "momentum", "weight_decay"};
+constexpr std::string_view adam_parts[] = {"lr", "beta1", "beta2", "eps", "weight_decay"};
 
 class StepFields {
   public:
     StepFields(ImportContext& context, const Owner& owner) : context_(context), owner_(owner) {}
 
+    /// Returns the path of the key that sets Adam's eps, or an empty text if the config does not set it.
+    const std::string& eps_key() const { return eps_key_; }
+
     void run() {
         read("", owner_.keys_of);
         if (owner_.deepspeed_at != "-") read(owner_.deepspeed_at, "deepspeed");
-        for (const std::string_view own : {"galore", "apollo", "badam"}) {
-            if (context_.flag(fmt::format("use_{}", own))) kind_ = own;
+        if (owner_.framework == "llamafactory") {
+            if (const OptimiserRow* row = llamafactory_optimiser(context_)) kind_ = row->kind;
         }
         std::vector<std::pair<std::string, FieldScalar>> parts;
-        for (const std::string_view part : {"lr", "beta1", "beta2", "eps", "weight_decay"}) {
+        const auto names = kind_ == "sgd" ? std::span<const std::string_view>(sgd_parts) : adam_parts;
+        for (const std::string_view part : names) {
             if (const auto found = numbers_.find(part); found != numbers_.end())
                 parts.emplace_back(part, found->second);
         }
+        if (kind_ == "sgd" && numbers_["momentum"] == 0)
+            context_.infer("opt_state", {.value = std::string("none"), .parts = {}}, "SGD without momentum");
         parts.emplace_back("rate_waits", owner_.rate_waits && !hides_skips());
         context_.infer("optimizer", {.value = kind_.empty() ? "adamw" : kind_, .parts = std::move(parts)},
                        from_.empty() ? fmt::format("defaults of {}", context_.framework().title) : from_);
@@ -174,15 +178,31 @@ class StepFields {
             const std::string path = at.empty() ? std::string(key.path) : fmt::format("{}.{}", at, key.path);
             if (key.part == "kind") {
                 if (!context_.has(path)) continue;
-                kind_ = kind_word(context_.text(path));
+                set_kind(framework, at, context_.text(path));
                 take(path);
                 continue;
             }
-            std::optional<double> number = number_at(context_, path, key.index);
+            std::optional<double> number = key.path.empty() ? std::nullopt : number_at(context_, path, key.index);
             if (number) take(path);
+            if (number && key.part == "eps") eps_key_ = path;
             if (number && key.part == "micro_batches") micro_from_ = context_.from(path);
             if (!number && !numbers_.contains(key.part)) number = key.standard;
             if (number) numbers_.insert_or_assign(key.part, *number);
+        }
+    }
+
+    /// Sets the kind of an optimiser that the config names. A name that is not in the table becomes its own kind.
+    void set_kind(std::string_view framework, std::string_view at, const std::string& name) {
+        // A class has the name of its module in front of it.
+        const std::string own_name = lowered(name.substr(name.rfind('.') + 1));
+        const OptimiserRow* row = find_optimiser(context_, framework, name);
+        if (row == nullptr) row = find_optimiser(context_, framework, own_name);
+        kind_ = row != nullptr ? std::string(row->kind) : own_name;
+        const std::string mode = fmt::format("{}{}optimizer.params.adam_w_mode", at, at.empty() ? "" : ".");
+        const bool is_adam = framework == "deepspeed" && row != nullptr && row->name == "adam";
+        if (is_adam && context_.maybe_flag(mode) == false) {
+            kind_ = "adam";
+            taken_.push_back(mode);
         }
     }
 
@@ -241,14 +261,47 @@ class StepFields {
     ImportContext& context_;
     const Owner& owner_;
     std::map<std::string_view, double> numbers_;
-    std::string kind_, from_, micro_from_;
+    std::string kind_, from_, micro_from_, eps_key_;
     std::vector<std::string> taken_;
 };
+
+/// Reports an eps of Adam that is 0 in fp16. It is added in fp16 if the kernel rounds every operation and the moments
+/// are in fp16. The smallest positive number of fp16 is 2^-24, and 2^-25 is rounded to 0.
+void report_zero_eps(ImportContext& context, const std::string& key) {
+    const ResolvedConfig& fields = context.resolved();
+    const std::string_view kind = fields.word("optimizer"), master = fields.word("master");
+    if (fields.word("opt_state") != "H" || fields.word("opt_kernel") == "fused") return;
+    if ((!master.empty() && master != "none") || (!kind.empty() && kind != "adamw" && kind != "adam")) return;
+    double eps = 1e-8;  // the default of every framework here
+    if (const ResolvedField* optimiser = fields.find("optimizer")) {
+        for (const auto& [part, value] : optimiser->value.parts) {
+            if (part == "eps") eps = std::get<double>(value);
+        }
+    }
+    const auto& findings = context.findings();
+    const bool is_reported = std::any_of(findings.begin(), findings.end(),
+                                         [](const Finding& one) { return one.rule.ends_with("/eps-is-zero"); });
+    if (eps > 0x1p-25 || is_reported) return;
+    Finding& finding = context.report(
+        FindingCode::warning, "eps-is-zero", {key},
+        fmt::format("Adam's eps of {} is 0 in fp16, the format of the moments: a weight whose second moment underflows "
+                    "is divided by 0, and becomes NaN or infinite",
+                    eps),
+        key.empty() ? "fp32 master weights and moments"
+                    : fmt::format("{}: 1.0e-7, or fp32 master weights and moments", key.substr(key.rfind('.') + 1)));
+    if (key.empty()) finding.key.clear(), finding.keys.clear();
+}
 
 }  // namespace
 
 void set_step_fields(ImportContext& context) {
-    if (const Owner* owner = owner_of(context.framework().name)) StepFields(context, *owner).run();
+    std::string eps_key;
+    if (const Owner* owner = owner_of(context.framework().name)) {
+        StepFields fields(context, *owner);
+        fields.run();
+        eps_key = fields.eps_key();
+    }
+    report_zero_eps(context, eps_key);
 }
 
 }  // namespace macheps::configs

@@ -6,6 +6,7 @@
 #include "core/text/nearest_name.hpp"
 #include "experiments/configs/finding_row.hpp"
 #include "experiments/configs/frameworks.hpp"
+#include "experiments/configs/policy_text/not_emulated.hpp"
 #include "experiments/configs/policy_text/scaler_field.hpp"
 #include "experiments/configs/policy_text/storage_recipe.hpp"
 
@@ -124,8 +125,11 @@ using Found = std::optional<FindingText>;
 using Context = ImportContext;
 using enum FindingCode;
 
-/// Returns the format of the gradients that the scaler gets.
-char gradients(const Facts& f) { return f.fsdp ? 'F' : f.model; }
+/// Returns the format in which FSDP gathers the weights. The shards, the gradients and the optimiser's state keep the
+/// format that the model has when FSDP wraps it.
+char gathered(const Facts& f) { return f.param != 0 ? f.param : f.model; }
+/// Returns whether the scaler is the ShardedGradScaler of FSDP 1, which accepts fp16 gradients.
+bool has_sharded_scaler(const Facts& f) { return f.fsdp && f.version == 1; }
 
 Found growth_factor(const Context& c, const Facts& f) {
     const double factor = c.number("grad_scaler.growth_factor").value_or(2);
@@ -140,13 +144,13 @@ Found backoff_factor(const Context& c, const Facts& f) {
                        "backoff_factor: 0.5"};
 }
 Found fp16_gradients(const Context&, const Facts& f) {
-    if (!f.has_scaler || gradients(f) != 'H') return {};
+    if (!f.has_scaler || f.model != 'H' || has_sharded_scaler(f)) return {};
     return FindingText{
         "parameters in fp16 give fp16 gradients, which GradScaler refuses: \"Attempting to unscale FP16 gradients\"",
         "keep the model in fp32 and use autocast"};
 }
 Found bf16_gradients(const Context&, const Facts& f) {
-    if (!f.has_scaler || gradients(f) != 'B' || f.on_cpu) return {};
+    if (!f.has_scaler || f.model != 'B' || f.on_cpu) return {};
     return FindingText{
         "parameters in bf16 give bf16 gradients, which GradScaler cannot unscale on CUDA: \"not implemented for "
         "'BFloat16'\"",
@@ -155,7 +159,7 @@ Found bf16_gradients(const Context&, const Facts& f) {
 Found buffer_of_fsdp2(const Context& c, const Facts& f) {
     if (!f.fsdp || f.version == 1 ||
         !(c.has("fsdp.buffer_dtype") || c.has("fsdp.keep_low_precision_grads") ||
-          c.has("fsdp.cast_root_forward_inputs")))
+          c.has("fsdp.cast_root_forward_inputs") || c.has("fsdp._module_classes_to_ignore")))
         return {};
     return FindingText{"MixedPrecisionPolicy of FSDP 2 has no such argument: Python raises TypeError",
                        "param_dtype, reduce_dtype, output_dtype and cast_forward_inputs"};
@@ -165,7 +169,8 @@ Found output_of_fsdp1(const Context& c, const Facts& f) {
     return FindingText{"MixedPrecision of FSDP 1 has no output_dtype: Python raises TypeError", "version: 2"};
 }
 Found no_scaler(const Context&, const Facts& f) {
-    if (f.has_scaler || (f.autocast != 'H' && f.param != 'H')) return {};
+    const bool is_half_model = f.model == 'H' && has_sharded_scaler(f);
+    if (f.has_scaler || (f.autocast != 'H' && f.param != 'H' && !is_half_model)) return {};
     return FindingText{"fp16 without a loss scaler: gradients below 2^-25 become 0, and nothing guards against Inf",
                        f.fsdp && f.version == 1 ? "ShardedGradScaler" : "grad_scaler: {}"};
 }
@@ -177,11 +182,13 @@ Found scaler_without_fp16(const Context&, const Facts& f) {
         "remove grad_scaler"};
 }
 Found low_model(const Context&, const Facts& f) {
-    if (f.model == 'F' || f.fsdp) return {};
-    return FindingText{fmt::format("the model is {}: weights, gradients and the optimiser's state; without fp32 master "
-                                   "weights small updates are lost",
-                                   format_word(f.model)),
-                       "model_dtype: float32 with autocast"};
+    if (f.model == 'F') return {};
+    return FindingText{
+        fmt::format("the model is {0}: {1}weights, gradients and the optimiser's state are {0}; without fp32 master "
+                    "weights small updates are lost",
+                    format_word(f.model),
+                    f.fsdp ? "FSDP keeps the format that the model has when it is wrapped, so " : ""),
+        f.fsdp ? "model_dtype: float32" : "model_dtype: float32 with autocast"};
 }
 Found two_kernels(const Context& c, const Facts&) {
     if (!c.flag("fused") || !c.flag("foreach")) return {};
@@ -192,7 +199,7 @@ Found two_kernels(const Context& c, const Facts&) {
 char reduction(const Context& c, const Facts& f) {
     if (const char said = c.dtype("fsdp.reduce_dtype")) return said;
     if (f.version == 2 && c.since("torch", "2.15")) return f.model;
-    return f.param != 0 ? f.param : 'F';
+    return gathered(f);
 }
 Found low_reduce(const Context& c, const Facts& f) {
     if (!f.fsdp || reduction(c, f) == 'F') return {};
@@ -231,12 +238,23 @@ Found two_ways(const Context& c, const Facts& f) {
                                    f.fsdp ? "`fsdp`" : "the other keys"),
                        "a separate file"};
 }
+Found output_format(const Context& c, const Facts& f) {
+    const char output = c.dtype("fsdp.output_dtype");
+    if (!f.fsdp || f.version == 1 || output == 0 || output == 'F' || output == gathered(f)) return {};
+    return not_emulated(fmt::format("fsdp.output_dtype {} is not emulated: the policy keeps the logits in {}",
+                                    format_word(output), format_word(gathered(f))));
+}
+Found ignored_classes(const Context& c, const Facts& f) {
+    if (!f.fsdp || f.version == 2 || !c.has("fsdp._module_classes_to_ignore")) return {};
+    return not_emulated("fsdp._module_classes_to_ignore is not emulated: the policy casts the weights of all modules");
+}
+Found hook_of_ddp(const Context& c, const Facts& f) {
+    if (!f.fsdp || !c.has("comm_hook") || c.text("comm_hook") == "none") return {};
+    return FindingText{"`comm_hook` is a hook of DDP: FSDP does not call it, and sends gradients in reduce_dtype", {}};
+}
 Found compiled(const Context& c, const Facts&) {
     if (!c.flag("compile")) return {};
-    return FindingText{
-        "macheps describes the rounding points of eager execution; compiled kernels keep intermediate values in fp32 "
-        "and may round less often",
-        {}};
+    return compilation_not_emulated();
 }
 
 const FindingRow<Facts> findings[] = {
@@ -247,7 +265,8 @@ const FindingRow<Facts> findings[] = {
     {"bf16-gradients", error, {"grad_scaler", "model_dtype"}, bf16_gradients},
     {"fsdp2-argument",
      error,
-     {"fsdp.version", "fsdp.buffer_dtype", "fsdp.keep_low_precision_grads", "fsdp.cast_root_forward_inputs"},
+     {"fsdp.version", "fsdp.buffer_dtype", "fsdp.keep_low_precision_grads", "fsdp.cast_root_forward_inputs",
+      "fsdp._module_classes_to_ignore"},
      buffer_of_fsdp2},
     {"fsdp1-argument", error, {"fsdp.output_dtype", "fsdp.version"}, output_of_fsdp1},
     {"fp16-without-scaler", warning, {"grad_scaler", "autocast.dtype", "fsdp.param_dtype"}, no_scaler},
@@ -259,14 +278,23 @@ const FindingRow<Facts> findings[] = {
     {"bf16-emulated", warning, {"autocast.dtype", "fsdp.param_dtype", "model_dtype"}, bf16_emulated},
     {"torch-compile", warning, {"compile"}, compiled},
     {"two-ways", contradiction, {"apex", "fsdp"}, two_ways},
+    {"output-format", note, {"fsdp.output_dtype", "fsdp.param_dtype"}, output_format},
+    {"ignored-classes", note, {"fsdp._module_classes_to_ignore"}, ignored_classes},
+    {"hook-of-ddp", inert, {"comm_hook", "fsdp"}, hook_of_ddp},
     {"tf32-absent", inert, {"allow_tf32", "float32_matmul_precision", "fp32_precision"}, tf32_absent},
 };
 
 void set_fsdp(ImportContext& context, const Facts& facts) {
-    const char low = facts.param != 0 ? facts.param : 'F';
+    const char low = gathered(facts);
     set_storage(context, low == 'F' ? storage::fp32 : storage::fsdp, low, "fsdp.param_dtype");
-    if (facts.has_autocast)
+    if (facts.model != 'F') {
+        for (const std::string_view field : {"store", "grad", "accum", "opt_state"})
+            context.set(field, letter(facts.model), "model_dtype");
+    }
+    if (facts.has_autocast) {
         context.infer("oplist", word_field(facts.on_cpu ? "torch-cpu" : "torch-cuda"), "from autocast");
+        context.set("compute", letter(facts.autocast), "autocast.dtype");
+    }
     if (const char wire = context.dtype("fsdp.reduce_dtype"))
         context.set("reduce", letter(wire), "fsdp.reduce_dtype");
     else if (const char format = reduction(context, facts); format == low)
@@ -276,7 +304,7 @@ void set_fsdp(ImportContext& context, const Facts& facts) {
     if (const char buffer = context.dtype("fsdp.buffer_dtype"))
         context.set("buffers", letter(buffer), "fsdp.buffer_dtype");
     else
-        context.infer("buffers", letter('F'), "buffers keep their format if buffer_dtype is not set");
+        context.set("buffers", letter(facts.model), "model_dtype");
     if (const char output = context.dtype("fsdp.output_dtype"); output == 'F')
         context.set("logits", letter('F'), "fsdp.output_dtype");
     if (context.flag("fsdp.keep_low_precision_grads"))

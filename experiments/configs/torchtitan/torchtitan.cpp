@@ -4,6 +4,7 @@
 // components/quantization/{float8,mx}.py and models/llama3/infra/parallelize.py of 0.2.0 to 0.2.2.
 #include "experiments/configs/finding_row.hpp"
 #include "experiments/configs/frameworks.hpp"
+#include "experiments/configs/policy_text/not_emulated.hpp"
 #include "experiments/configs/policy_text/scaler_field.hpp"
 #include "experiments/configs/policy_text/storage_recipe.hpp"
 
@@ -319,10 +320,7 @@ Found bf16_emulated(const Context& c, const Facts& f) {
 }
 Found compiled(const Context&, const Facts& f) {
     if (!f.compiles_model) return {};
-    return FindingText{
-        "macheps describes the rounding points of eager execution; compiled kernels keep intermediate "
-        "values in fp32 and may round less often",
-        {}};
+    return compilation_not_emulated();
 }
 
 const FindingRow<Facts> findings[] = {

@@ -5,6 +5,7 @@
 #include "core/text/nearest_name.hpp"
 #include "experiments/configs/finding_row.hpp"
 #include "experiments/configs/frameworks.hpp"
+#include "experiments/configs/policy_text/not_emulated.hpp"
 #include "experiments/configs/policy_text/scaler_field.hpp"
 #include "experiments/configs/policy_text/storage_recipe.hpp"
 
@@ -129,10 +130,7 @@ Found fp32_products(const Context& context, const Facts& facts) {
 }
 Found compiled(const Context& context, const Facts&) {
     if (!context.flag("compile")) return {};
-    return FindingText{
-        "macheps describes the rounding points of eager execution; compiled kernels keep intermediate values in fp32 "
-        "and may round less often",
-        {}};
+    return compilation_not_emulated();
 }
 Found quantised_training(const Context& context, const Facts&) {
     if (!context.has("quantizer")) return {};

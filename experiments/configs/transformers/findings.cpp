@@ -2,8 +2,10 @@
 // Findings about TrainingArguments. There is a row for each error that its validation raises, for each setting that it
 // decides silently, and for each setting that is likely to be misunderstood.
 #include "core/text/nearest_name.hpp"
+#include "experiments/configs/accelerate/deepspeed_section.hpp"
 #include "experiments/configs/finding_row.hpp"
 #include "experiments/configs/frameworks.hpp"
+#include "experiments/configs/policy_text/not_emulated.hpp"
 #include "experiments/configs/policy_text/storage_recipe.hpp"
 #include "experiments/configs/transformers/transformers.hpp"
 
@@ -118,10 +120,7 @@ Found tf32_by_compile(const Context& c, const Facts& f) {
 }
 Found compile_fuses(const Context&, const Facts& f) {
     if (!f.compiles) return {};
-    return FindingText{
-        "macheps describes the rounding points of eager execution; compiled kernels keep intermediate values in fp32 "
-        "and may round less often",
-        {}};
+    return compilation_not_emulated();
 }
 Found fused_skip(const Context& c, const Facts& f) {
     if (!f.fused || f.autocast != 'H' || f.deepspeed) return {};
@@ -177,10 +176,11 @@ Found no_master(const Context& c, const Facts& f) {
         f.load_key.empty() ? fmt::format("{} loads the {} checkpoint as it is stored", title(c), c.checkpoint_dtype())
                            : fmt::format("`{}` loads the weights in {}", f.load_key, format_word(f.loaded));
     const std::string_view note = f.load_key.empty() ? " (4.x loaded fp32)" : "";
-    return load_advice(fmt::format("{}: weights, gradients and Adam's moments are {}, and without fp32 master weights "
-                                   "small updates are lost{}",
-                                   who, format_word(f.loaded), note),
-                       f);
+    return load_advice(
+        fmt::format("{}: {} are {}, and without fp32 master weights small updates are lost{}", who,
+                    follows_weights(f.optimiser) ? "weights, gradients and Adam's moments" : "weights and gradients",
+                    format_word(f.loaded), note),
+        f);
 }
 Found quantised(const Context& c, const Facts&) {
     if (c.root_is_shared() || (!c.flag("load_in_4bit") && !c.flag("load_in_8bit"))) return {};
@@ -239,6 +239,11 @@ Found environment(const Context&, const Facts& f) {
         {}};
 }
 
+Found unread_arguments(const Context& c, const Facts&) {
+    if (!c.has("optim_args")) return {};
+    return not_emulated("`optim_args` is not emulated: the policy has only the constants that have their own keys");
+}
+
 const FindingRow<Facts> finding_rows[] = {
     {"fp16-and-bf16", error, {"fp16", "bf16"}, both},
     {"full-eval-both", error, {"fp16_full_eval", "bf16_full_eval"}, both_eval},
@@ -260,10 +265,15 @@ const FindingRow<Facts> finding_rows[] = {
     {"fused-skip", warning, {"optim", "fp16"}, fused_skip},
     {"nan-filter", warning, {"logging_nan_inf_filter"}, nan_filter},
     {"torch-compile", warning, {"torch_compile", "torch_compile_backend", "torch_compile_mode"}, compile_fuses},
+    {"clipping-unread",
+     contradiction,
+     {"max_grad_norm", "deepspeed"},
+     [](const Context& c, const Facts&) { return clipping_unread(c); }},
     {"environment", contradiction, {"fp16", "bf16"}, environment},
     {"opt-level-unread", inert, {"fp16_opt_level", "half_precision_backend"}, opt_level_unread},
     {"fsdp-config-unread", inert, {"fsdp_config", "fsdp"}, fsdp_config_unread},
     {"tf32-by-compile", note, {"tf32", "torch_compile"}, tf32_by_compile},
+    {"optimiser-arguments", note, {"optim_args"}, unread_arguments},
     {"full-eval", note, {"fp16_full_eval", "bf16_full_eval"}, full_eval},
 };
 

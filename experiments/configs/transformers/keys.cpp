@@ -2,7 +2,9 @@
 // Keys of TrainingArguments that affect numerical results, and how they fill in the "auto" values of a DeepSpeed
 // section. Sources: transformers/training_args.py and integrations/deepspeed.py of 4.38.0 to 5.24.0.
 #include "core/error.hpp"
+#include "experiments/configs/accelerate/deepspeed_section.hpp"
 #include "experiments/configs/frameworks.hpp"
+#include "experiments/configs/policy_text/storage_recipe.hpp"
 #include "experiments/configs/transformers/transformers.hpp"
 
 #include <fmt/format.h>
@@ -41,6 +43,7 @@ const KeyRow key_rows[] = {
      .type = text,
      .defaults = {{"", "adamw_torch"}, {"4.54", "adamw_torch_fused"}},
      .sets = "opt_kernel opt_state"},
+    {.path = "optim_args", .type = text, .summary = "further arguments of the optimiser"},
     {.path = "adafactor", .type = flag, .defaults = {{"", "false"}}, .until = "5", .sets = "opt_kernel"},
     {.path = "max_grad_norm", .type = number, .defaults = {{"", "1.0"}}, .sets = "clip"},
     {.path = "gradient_accumulation_steps", .type = count, .defaults = {{"", "1"}}, .sets = "accum"},
@@ -171,6 +174,12 @@ void prepare(ImportContext& context) {
         }
     }
     fill_micro_batches(context);
+    files::ConfigValue* section = context.root().find("deepspeed");
+    if (section == nullptr || !section->is_map()) return;
+    if (const Facts found = facts(context); !found.apex)
+        add_precision_section(*section, found.fp16              ? "fp16"
+                                        : found.autocast == 'F' ? "no"
+                                                                : format_word(found.autocast));
 }
 
 }  // namespace macheps::configs::transformers

@@ -33,14 +33,6 @@ int fsdp_version(const ImportContext& context) {
     return context.since("transformers", "5.10.1") ? 2 : 1;
 }
 
-std::string optimizer_of(const ImportContext& context) {
-    if (context.flag("adafactor")) return "adafactor";
-    const std::string name = context.text("optim");
-    // The fused kernel is the default only from torch 2.8 on.
-    const bool has_fused = context.since("torch", "2.8");
-    return !context.has("optim") && !has_fused ? "adamw_torch" : name;
-}
-
 /// Reads the key with which a script sets the format of the loaded weights. A framework that passes its own root on to
 /// Transformers reads this key itself.
 void read_load_dtype(const ImportContext& context, Facts& facts) {
@@ -54,6 +46,14 @@ void read_load_dtype(const ImportContext& context, Facts& facts) {
 }
 
 }  // namespace
+
+std::string optimiser_name(const ImportContext& context) {
+    if (context.flag("adafactor")) return "adafactor";
+    if (context.has("optim")) return context.text("optim");
+    // The fused kernel is the default only from torch 2.8 on.
+    if (!context.since("torch", "2.8")) return "adamw_torch";
+    return std::string(default_of(framework, "optim", context.version("transformers")).value_or("adamw_torch"));
+}
 
 Facts facts(const ImportContext& context) {
     Facts facts;
@@ -72,16 +72,17 @@ Facts facts(const ImportContext& context) {
     facts.has_tf32 = !facts.says_cpu && device.kind == DeviceProfile::Kind::cuda && device.capability() >= 80;
     facts.compiles = context.flag("torch_compile") || is_set(context, "torch_compile_backend") ||
                      is_set(context, "torch_compile_mode") || is_set(context, "torchdynamo");
-    facts.optimizer = optimizer_of(context);
-    facts.fused = facts.optimizer == "adamw_torch_fused";
+    facts.optimiser = find_optimiser(context, "transformers", optimiser_name(context));
+    facts.fused = facts.optimiser != nullptr && facts.optimiser->name == "adamw_torch_fused";
     facts.deepspeed = is_set(context, "deepspeed");
     facts.fsdp = is_set(context, "fsdp") && context.text("fsdp") != "false";
     facts.fsdp_version = fsdp_version(context);
     facts.autocast = facts.on_cpu && low == 'H' ? 'F' : low;  // Accelerate has no fp16 autocast on a CPU
-    // The format of the loaded weights does not matter with DeepSpeed or FSDP. DeepSpeed casts the model, and
-    // Accelerate widens the shards of FSDP to fp32.
+    // The format of the loaded weights does not matter with DeepSpeed, which casts the model. With FSDP and mixed
+    // precision it does not matter either, because Accelerate widens the shards to fp32.
+    const bool is_widened = facts.fsdp && facts.autocast != 'F';
     facts.loads_stored = context.since("transformers", "5");
-    if (facts.deepspeed || facts.fsdp) return facts;
+    if (facts.deepspeed || is_widened) return facts;
     if (facts.loads_stored) facts.loaded = letter_of(context.checkpoint_dtype());
     read_load_dtype(context, facts);
     return facts;
@@ -132,12 +133,8 @@ void set_tf32(ImportContext& context, const Facts& facts) {
 }
 
 void set_update(ImportContext& context, const Facts& facts) {
-    const bool is_8bit = facts.optimizer.find("8bit") != std::string::npos;
-    if (context.has("adafactor"))
-        context.set("opt_kernel", word_field("single"), "adafactor");
-    else
-        context.set("opt_kernel", word_field(facts.fused || is_8bit ? "fused" : "single"), "optim");
-    if (is_8bit) context.set("opt_state", word_field("int8"), "optim");
+    if (facts.optimiser != nullptr)
+        set_optimiser(context, *facts.optimiser, context.flag("adafactor") ? "adafactor" : "optim");
     const bool is_fsdp1 = facts.fsdp && facts.fsdp_version == 1;
     context.set("clip", clip_field(is_fsdp1 ? "fsdp1" : "torch", context.number("max_grad_norm").value_or(0)),
                 "max_grad_norm");
@@ -152,6 +149,7 @@ void set_evaluation(ImportContext& context) {
 void resolve(ImportContext& context) {
     const Facts found = facts(context);
     report_findings(context, found);
+    report_optimiser(context, "optim");
     if (found.fsdp && found.autocast != 'F') {
         const AccelerateFsdp fsdp{
             .low = found.autocast, .version = found.fsdp_version, .loaded = found.loads_stored ? '\0' : 'F'};
@@ -175,6 +173,7 @@ void resolve(ImportContext& context) {
     context.infer("fp8", word_field("none"), "TrainingArguments has no fp8");
     if (const files::ConfigValue* section = context.value("deepspeed"); found.deepspeed && section && section->is_map())
         context.delegate(deepspeed::framework, "deepspeed");
+    if (found.deepspeed) keep_under_deepspeed(context, found.optimiser, "optim");
     if (found.says_cpu) context.set("device", word_field("cpu"), context.flag("use_cpu") ? "use_cpu" : "no_cuda");
 }
 

@@ -3,6 +3,7 @@
 // transformers.cpp sets the fields.
 #pragma once
 #include "experiments/configs/framework.hpp"
+#include "experiments/configs/optimisers/optimisers.hpp"
 
 #include <span>
 #include <string>
@@ -21,14 +22,17 @@ struct Facts {
     bool fused = false;     ///< the optimiser is a fused kernel
     bool deepspeed = false, fsdp = false;
     int fsdp_version = 1;
-    char autocast = 'F';          ///< format of autocast: H, B, or F if autocast is off
-    bool loads_stored = false;    ///< from_pretrained loads the weights as they are stored
-    char loaded = 'F';            ///< format of the weights after from_pretrained
-    std::string_view load_key{};  ///< the key of the script that sets `loaded`; empty if there is none
-    std::string optimizer;
+    char autocast = 'F';                      ///< format of autocast: H, B, or F if autocast is off
+    bool loads_stored = false;                ///< from_pretrained loads the weights as they are stored
+    char loaded = 'F';                        ///< format of the weights after from_pretrained
+    std::string_view load_key{};              ///< the key of the script that sets `loaded`; empty if there is none
+    const OptimiserRow* optimiser = nullptr;  ///< null if the name is unknown
 };
 
 Facts facts(const ImportContext& context);
+/// Returns the name of the optimiser: the value of `optim` or its default. LLaMA-Factory's importer also calls this
+/// function, because its configs contain the key.
+std::string optimiser_name(const ImportContext& context);
 std::span<const KeyRow> keys();
 /// Names of arguments of scripts that do not affect numerical results.
 extern const std::string_view script_key_names;

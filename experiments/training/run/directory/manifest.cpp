@@ -107,7 +107,10 @@ void from_json(const Json& json, Number& value) {
 Json config_json(const policy::PolicyConfig& config) {
     Json files = Json::array();
     for (const auto& [name, text] : config.files) files.push_back({{"name", name}, {"text", text}});
-    return {{"framework", config.framework}, {"version", config.version}, {"device", config.device}, {"files", files}};
+    Json json{
+        {"framework", config.framework}, {"version", config.version}, {"device", config.device}, {"files", files}};
+    if (!config.not_emulated.empty()) json["not_emulated"] = config.not_emulated;
+    return json;
 }
 
 /// Returns the reason why each linear layer in `left_out` was left out, in the order of that list.
@@ -120,7 +123,9 @@ Json left_out_why(const policy::ResolvedPolicy& resolved) {
 Json policy_json(const policy::Policy& policy, const policy::ResolvedPolicy& resolved) {
     Json rows = Json::array();
     for (const policy::ResolvedPolicy::Row& row : resolved.table()) {
-        if (!row.is_default) rows.push_back({row.site + ":" + row.slot, row.cast, row.machine});
+        // A separate fp32 sum of micro-batches rounds nothing, but readers cannot know of it from the other rows.
+        const bool is_sum = row.slot == "accum" && row.cast != "-";
+        if (!row.is_default || is_sum) rows.push_back({row.site + ":" + row.slot, row.cast, row.machine});
     }
     Json extends = Json::array();
     for (std::size_t i = 1; i < policy.sources.size(); ++i) {
@@ -151,6 +156,7 @@ policy::PolicyConfig config_of(const Json& policy) {
     json.at("device").get_to(config.device);
     for (const Json& file : json.at("files"))
         config.files.emplace_back(file.at("name").get<std::string>(), file.at("text").get<std::string>());
+    if (json.contains("not_emulated")) json.at("not_emulated").get_to(config.not_emulated);
     return config;
 }
 

@@ -280,6 +280,7 @@ void Optimizer::update(State& state, std::int64_t step_index, UpdateStats& total
     } else {
         const Sgd args{.lr = static_cast<float>(lr),
                        .momentum = static_cast<float>(options_.momentum),
+                       .decay = state.decays ? static_cast<float>(options_.weight_decay) : 0.0f,
                        .value_cast = value_cast,
                        .update_cast = keyed(state.update_slot, step_index)};
         backend_.sgd(target, parameter.grad, state.moment1, args, &stats);
