@@ -261,7 +261,7 @@ class KeyCheck {
 
     void script_option(const files::ConfigValue::Entry& entry, const std::string& path) {
         report(FindingCode::note, "script-option", entry, path,
-               fmt::format("`{}` is an option of the script: what it does is not known here", path), {});
+               fmt::format("`{}` is an option of the script: its effect is not known here", path), {});
     }
 
     /// Suggests a replacement for an unknown key: the same name in another map, or the most similar name in the same

@@ -46,6 +46,22 @@ char dtype_letter(std::string_view name) {
     return name == "bf16" || name == "bfloat16" ? 'B' : '\0';
 }
 
+void drop_sections(files::ConfigValue& root) {
+    std::vector<files::ConfigValue::Entry> entries = std::move(root.entries);
+    root.entries.clear();
+    const auto add = [&](files::ConfigValue::Entry& entry) {
+        std::erase_if(root.entries, [&](const files::ConfigValue::Entry& one) { return one.key == entry.key; });
+        root.entries.push_back(std::move(entry));
+    };
+    for (files::ConfigValue::Entry& entry : entries) {
+        if (!entry.value.is_map()) {
+            add(entry);
+            continue;
+        }
+        for (files::ConfigValue::Entry& inner : entry.value.entries) add(inner);
+    }
+}
+
 int to_int(double number) {
     if (std::isnan(number)) return 0;
     return static_cast<int>(
@@ -71,9 +87,10 @@ ImportContext::ImportContext(const Framework& framework, files::ConfigValue root
     if (device == nullptr) throw Error({.what = fmt::format("'{}' is not a device profile", options.device)});
     device_ = *device;
     // Since torch 2.3, is_bf16_supported() counts emulation. Before that, it required compute capability 8.0.
-    const bool counts_emulation = since("torch", "2.3");
+    const bool counts_emulation = assumed_version("torch") >= parse_version("2.3");
     if (device_.kind == DeviceProfile::Kind::cuda && !device_.bf16 && !counts_emulation)
         device_.torch_says_bf16 = false;
+    if (framework.ignores_sections) drop_sections(root_);
 }
 
 FrameworkVersion ImportContext::version(std::string_view framework) const {

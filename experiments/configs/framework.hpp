@@ -90,6 +90,8 @@ struct Framework {
     std::optional<std::string_view> (*changed_default)(const ImportContext&, std::string_view path) = nullptr;
     /// Version of another framework that this framework runs with unless the user names one: "deepspeed=0.16.5".
     std::string_view runs_with{};
+    /// Whether the framework reads the keys of every section as if they were at the root.
+    bool ignores_sections = false;
     /// Kind of model that the framework trains, such as `llama`. Empty if the framework trains any kind of model.
     std::string_view model{};
     /// Limits of other packages. If the user gives no version of such a package, the limit is assumed and not the
@@ -271,6 +273,9 @@ bool names_precision(std::string_view key);
 /// Converts a number to an int by dropping its fraction. A number outside the range of int becomes the nearest int, and
 /// NaN becomes 0, because a config may contain any number.
 int to_int(double number);
+
+/// Moves the keys of sections to the root. A later key replaces an earlier key of the same name.
+void drop_sections(files::ConfigValue& root);
 
 /// Returns the default of a key in a version, or nothing if the key has no default.
 std::optional<std::string_view> default_of(const Framework& framework, std::string_view path, FrameworkVersion version);

@@ -227,7 +227,7 @@ bool is_config_file(const std::string& path) {
     try {
         return looks_like_config(files::read_config_file(path));
     } catch (const Error&) {
-        return false;  // the reader of policies, or the user, gets to know what is wrong
+        return false;  // if it is a policy, the reader of policies reports the error
     }
 }
 

@@ -39,7 +39,7 @@ struct ImportOptions {
     std::uint32_t line = 0;  ///< line of the training command to read if a script has several; 0: the only one
     /// Files that the script writes before it starts the training program, by name. Set by the import.
     std::map<std::string, files::WrittenFile, std::less<>> written_files{};
-    /// The config is a command line, and whether its program may have options of its own. Set by the import.
+    /// The config is a command line, and whether its program may have its own options. Set by the import.
     bool is_command = false, has_script_options = false;
     bool for_training = false;  ///< `macheps train` uses the result; keys for settings that train chooses are inert
     bool takes_rate = false;    ///< the policy uses the learning rate of the config
@@ -62,12 +62,13 @@ struct ImportResult {
 
 /// Reads files and `key=value` overrides as one config. Files of one framework are merged, and later files override
 /// earlier ones. A file that another file names with a key is read as the value of that key. Throws Error (exit 3) for
-/// input that is not a config, for configs of frameworks that are not read, and for files of two frameworks if neither file names the other. Throws Error (exit 2)
-/// for options that make no sense. All other problems are reported as findings.
+/// input that is not a config, for configs of frameworks that are not read, and for files of two frameworks if neither
+/// file names the other. Throws Error (exit 2) for options that make no sense. All other problems are reported as
+/// findings.
 ImportResult import_config(std::span<const std::string> files_and_overrides, const ImportOptions& options);
 
 /// Returns whether a file can be read as a config and is one of a training framework, even of one that is refused. For
-/// file names whose ending does not tell: `.toml` may also be a policy, and `.py` a program.
+/// ambiguous names: a `.toml` file may also be a policy, and a `.py` file a program.
 bool is_config_file(const std::string& path);
 
 }  // namespace macheps::configs

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <cstdlib>
 #include <optional>
 #include <string_view>

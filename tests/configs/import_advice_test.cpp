@@ -22,8 +22,9 @@ struct Setting {
     std::string key, value;
 };
 
-/// Returns the settings that an advice begins with, or nothing if it begins with something else. Words that follow, such
-/// as ", to keep fp32", and alternatives are ignored. With `has_options`, a setting may also be an option of a program.
+/// Returns the settings that an advice begins with, or nothing if it begins with something else. Words that follow,
+/// such as ", to keep fp32", and alternatives are ignored. With `has_options`, a setting may also be an option of a
+/// program.
 std::vector<Setting> settings_of(std::string rest, bool has_options) {
     static const std::regex yaml(R"re(^"?([\w.]+)"?: ("[^"]*"|\[[^\]]*\]|[\w.+-]+)(?![\w{]))re");
     static const std::regex option(R"re(^--([\w-]+)(?: ([\w.+-]+))?(?=$|,| or | --))re");
@@ -46,7 +47,8 @@ std::vector<Setting> settings_of(std::string rest, bool has_options) {
     }
 }
 
-/// Returns the path of the key that an advice names: one of the keys of the finding, or a key next to the first of them.
+/// Returns the path of the key that an advice names: one of the keys of the finding, or a key next to the first of
+/// them.
 std::string path_of(const Finding& finding, const std::string& name) {
     for (const std::string& key : finding.keys) {
         if (key == name || key.ends_with("." + name)) return key;

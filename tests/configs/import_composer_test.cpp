@@ -33,6 +33,8 @@ TEST_CASE("the word of mixed_precision decides what Composer's FSDP keeps in low
             {"amp_bf16", "{param_dtype: bf16, reduce_dtype: fp32}",
              "store=F compute=B reduce=F buffers=F embed=B opt_state=F", "none"},
             {"amp_bf16", "{param_dtype: bfloat16}", "store=F compute=B reduce=B buffers=F embed=B opt_state=F", "none"},
+            {"amp_fp16", "{param_dtype: bf16}", "store=F compute=H reduce=B buffers=F embed=B opt_state=F",
+             "torch-sharded"},
             {"amp_bf16", "{reduce_dtype: amp_bf16, buffer_dtype: half}",
              "store=F compute=B reduce=B buffers=H embed=F opt_state=F", "none"},
         }));
@@ -44,6 +46,7 @@ TEST_CASE("the word of mixed_precision decides what Composer's FSDP keeps in low
     CHECK(found.field("predivide") == "split");
     CHECK(found.has("W composer/fsdp-low-reduce") == (found.field("reduce") != "F"));
     CHECK(found.has("W composer/buffers-cast") == (found.field("buffers") != "F"));
+    CHECK(found.has("C composer/two-formats") == (found.field("compute") == "H" && found.field("embed") == "B"));
     CHECK_FALSE(found.result().refused());
 }
 

@@ -81,7 +81,7 @@ TEST_CASE("Lightning's DeepSpeed strategy makes the section that `precision` sel
     CHECK(arguments.part("scaler", "init_scale") == "1048576");
     CHECK(arguments.part("scaler", "growth_interval") == "50");
 
-    // A config replaces the arguments, and its own section stays as it is.
+    // A config replaces the arguments, and Lightning does not change its section.
     const std::string own =
         "strategy: {class_path: DeepSpeedStrategy, init_args: {stage: 3, initial_scale_power: 20, config: "
         "{zero_optimization: {stage: 2}, fp16: {enabled: true, initial_scale_power: 8}}}}, precision: 16-mixed";
@@ -109,6 +109,8 @@ TEST_CASE("Lightning refuses, warns about and explains these settings", "[import
                       half = trainer("precision: 16-true"), brain = trainer("precision: bf16-true"),
                       mixed = trainer("precision: 16-mixed"), old = trainer("precision: 16"),
                       clip_ddp = trainer("precision: 16-mixed, gradient_clip_val: 1.0"),
+                      engine = trainer("precision: transformer-engine"),
+                      foreign = trainer("strategy: {class_path: nemo.lightning.MegatronStrategy}"),
                       plugin = trainer("plugins: [my.Plugin]"),
                       accelerator = trainer("precision: 16-mixed, accelerator: cpu"),
                       ds_value = trainer("strategy: deepspeed, gradient_clip_val: 1.0, gradient_clip_algorithm: value");
@@ -137,6 +139,10 @@ TEST_CASE("Lightning refuses, warns about and explains these settings", "[import
          {sgd.c_str(), "", "a100", "lightning/eps-is-zero", 'W', false, "SGD has no eps"},
          {brain.c_str(), "", "a100", "lightning/no-master", 'W', true, "bf16 weights"},
          {brain.c_str(), "", "a100", "lightning/eps-is-zero", 'W', false, "bf16 has small numbers"},
+         {engine.c_str(), "", "a100", "lightning/fp8-unsupported", 'E', true, "no fp8 units"},
+         {engine.c_str(), "", "h100", "lightning/fp8-unsupported", 'E', false, "fp8 units"},
+         {foreign.c_str(), "", "a100", "lightning/other-strategy", 'W', true, "NeMo's strategy"},
+         {mixed.c_str(), "", "a100", "lightning/other-strategy", 'W', false, "auto"},
          {brain.c_str(), "", "v100", "lightning/bf16-emulated", 'W', true, "no bf16 units"},
          {mixed.c_str(), "", "a100", "lightning/no-master", 'W', false, "fp32 weights"},
          {mixed.c_str(), "", "a100", "lightning/old-word", 'N', false, "today's word"},

@@ -64,11 +64,14 @@ TEST_CASE("torchtitan computes in 8 bits only if a converter is named", "[import
          "ao_tensorwise all_gather=true filter=blocks", "\"ao-tensorwise\""},
         {"quantize.linear.float8", "quantize: {linear: {float8: {filter_fqns: [auto_filter_small_kn]}}}", "", "h100",
          "ao_tensorwise all_gather=false filter=torchao-auto-tensorwise", "\"ao-tensorwise\""},
-        {"quantize.linear.mx", "", "", "b200", "ao_mxfp8_floor", "\"ao-mxfp8-floor\""},
+        {"quantize.linear.float8",
+         "quantize: {linear: {float8: {recipe_name: rowwise, filter_fqns: [auto_filter_small_kn]}}}", "", "h100",
+         "ao_rowwise all_gather=false filter=torchao-auto-rowwise", "\"ao-rowwise\""},
+        {"quantize.linear.mx", "", "", "b200", "ao_mxfp8_floor filter=blocks", "\"ao-mxfp8-floor\""},
         {"quantize.linear.mx", "quantize: {linear: {mx: {recipe_name: mxfp8_cublas_rceil}}}", "", "b200",
-         "ao_mxfp8_rceil", "\"ao-mxfp8-rceil\""},
+         "ao_mxfp8_rceil filter=blocks", "\"ao-mxfp8-rceil\""},
         {"float8", "float8: {recipe_name: rowwise}", "0.1.0", "h100", "ao_rowwise all_gather=false", "\"ao-rowwise\""},
-        {"mx", "", "0.1.0", "b200", "ao_mxfp8_floor", "\"ao-mxfp8-floor\""},
+        {"mx", "", "0.1.0", "b200", "ao_mxfp8_floor filter=blocks", "\"ao-mxfp8-floor\""},
         {"", "quantize: {linear: {float8: {recipe_name: rowwise}}}", "", "h100", "none", ""},
     }));
     CAPTURE(converter, section, version);
@@ -85,30 +88,28 @@ TEST_CASE("torchtitan computes in 8 bits only if a converter is named", "[import
 }
 
 TEST_CASE("torchtitan refuses, warns about and ignores these settings", "[import][torchtitan]") {
-    const std::string gather = converted("quantize.linear.float8",
-                                         "quantize: {linear: {float8: {recipe_name: rowwise, "
-                                         "enable_fsdp_float8_all_gather: true}}}"),
-                      old_gather =
-                          converted("float8", "float8: {recipe_name: rowwise, enable_fsdp_float8_all_gather: true}"),
-                      recompute = converted("float8",
-                                            "float8: {recipe_name: rowwise, force_recompute_fp8_weight_in_bwd: true}"),
-                      plain = converted("quantize.linear.float8", ""),
-                      emulated = converted("quantize.linear.float8", "quantize: {linear: {float8: {emulate: true}}}"),
-                      compiled = converted("quantize.linear.float8",
-                                           "quantize: {linear: {float8: {emulate: true}}}\ncompile: {enable: true}"),
-                      loss_only = converted("quantize.linear.float8",
-                                            "quantize: {linear: {float8: {emulate: true}}}\ncompile: {enable: true, "
-                                            "components: [loss]}"),
-                      mx = converted("quantize.linear.mx", ""), old_name = converted("float8", ""),
-                      misspelt = converted("fp8", ""),
-                      asks = config("quantize: {linear: {float8: {enable_fsdp_float8_all_gather: true}}}"),
-                      filter = config("quantize: {linear: {float8: {filter_fqns: [output]}}}"),
-                      names = converted("quantize.linear.float8",
-                                        "quantize: {linear: {float8: {filter_fqns: [attention.wk]}}}"),
-                      half = config("training: {dtype: float16}"),
-                      low_sum = config("training: {mixed_precision_reduce: bfloat16}"),
-                      unknown = config("training: {precision: bf16}"),
-                      own = config("training: {precision: bf16}\njob: {custom_config_module: my.config}");
+    const std::string
+        gather = converted("quantize.linear.float8",
+                           "quantize: {linear: {float8: {recipe_name: rowwise, "
+                           "enable_fsdp_float8_all_gather: true}}}"),
+        old_gather = converted("float8", "float8: {recipe_name: rowwise, enable_fsdp_float8_all_gather: true}"),
+        recompute = converted("float8", "float8: {recipe_name: rowwise, force_recompute_fp8_weight_in_bwd: true}"),
+        plain = converted("quantize.linear.float8", ""),
+        emulated = converted("quantize.linear.float8", "quantize: {linear: {float8: {emulate: true}}}"),
+        compiled = converted("quantize.linear.float8",
+                             "quantize: {linear: {float8: {emulate: true}}}\ncompile: {enable: true}"),
+        loss_only = converted("quantize.linear.float8",
+                              "quantize: {linear: {float8: {emulate: true}}}\ncompile: {enable: true, "
+                              "components: [loss]}"),
+        mx = converted("quantize.linear.mx", ""), old_name = converted("float8", ""), misspelt = converted("fp8", ""),
+        asks = config("quantize: {linear: {float8: {enable_fsdp_float8_all_gather: true}}}"),
+        filter = config("quantize: {linear: {float8: {filter_fqns: [output]}}}"),
+        names = converted("quantize.linear.float8", "quantize: {linear: {float8: {filter_fqns: [attention.wk]}}}"),
+        routers = converted("quantize.linear.float8", "quantize: {linear: {float8: {filter_fqns: [router.gate]}}}"),
+        experts = converted("quantize.grouped_mm.float8", ""), half = config("training: {dtype: float16}"),
+        low_sum = config("training: {mixed_precision_reduce: bfloat16}"),
+        unknown = config("training: {precision: bf16}"),
+        own = config("training: {precision: bf16}\njob: {custom_config_module: my.config}");
     check_triggers(
         "torchtitan",
         {{gather.c_str(), "", "h100", "torchtitan/recipe-and-all-gather", 'E', true, "an assert of float8.py"},
@@ -131,6 +132,8 @@ TEST_CASE("torchtitan refuses, warns about and ignores these settings", "[import
          {filter.c_str(), "", "h100", "torchtitan/float8-off", 'W', false, "asks for nothing"},
          {filter.c_str(), "", "h100", "torchtitan/float8-unused", 'I', true, "asks for nothing"},
          {plain.c_str(), "", "h100", "torchtitan/float8-unused", 'I', false, "no section"},
+         {experts.c_str(), "", "h100", "torchtitan/experts", 'N', true, "only experts"},
+         {routers.c_str(), "", "h100", "torchtitan/layer-names", 'N', false, "no routers in a dense model"},
          {names.c_str(), "", "h100", "torchtitan/layer-names", 'N', true, "no filter of macheps"},
          {half.c_str(), "", "h100", "torchtitan/no-such-choice", 'E', true, "no fp16"},
          {low_sum.c_str(), "", "h100", "torchtitan/no-such-choice", 'E', true, "sums only in fp32"},

@@ -320,7 +320,8 @@ std::vector<std::string> words(const ConfigValue& list) {
     return all;
 }
 
-/// Returns whether a text matches one of the patterns that `|` separates. A `*` at the end of a pattern matches any rest.
+/// Returns whether a text matches one of the patterns that `|` separates. A `*` at the end of a pattern matches any
+/// rest.
 bool fits(std::string_view patterns, std::string_view text) {
     while (!patterns.empty()) {
         const std::size_t length = std::min(patterns.find('|'), patterns.size());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzzes the reader of command lines and shell scripts. A config is read within the limits and passed to an importer, or
-// refused with an Error that names the file.
+// Fuzzes the reader of command lines and shell scripts. A config is read within the limits and passed to an importer,
+// or refused with an Error that names the file.
 #include "tests/fuzz/config_fuzz.hpp"
 
 using namespace macheps;

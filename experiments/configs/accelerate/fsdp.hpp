@@ -19,8 +19,8 @@ struct AccelerateFsdp {
 };
 
 /// Sets every field. `from_path` is the key of the config that selects the low-precision format. Shards are fp32,
-/// except in releases that do not widen a low-precision model. The forward and backward passes use a low-precision copy under
-/// autocast, and ranks sum gradients in the low format.
+/// except in releases that do not widen a low-precision model. The forward and backward passes use a low-precision copy
+/// under autocast, and ranks sum gradients in the low format.
 void set_accelerate_fsdp(ImportContext& context, const AccelerateFsdp& fsdp, std::string_view from_path);
 
 /// Reports the findings about this FSDP configuration. `key` is the key of the mixed precision.

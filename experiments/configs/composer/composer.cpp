@@ -157,6 +157,9 @@ char reduce_format(const Facts& facts) {
     return facts.param != 0 ? facts.param : facts.master;
 }
 
+/// Returns whether Composer starts torch's autocast. For amp_fp8, it starts only that of Transformer Engine.
+bool has_autocast(const Facts& facts) { return facts.low != 'F' && !facts.fp8; }
+
 bool is_low(char format) { return format == 'H' || format == 'B'; }
 
 using Found = std::optional<FindingText>;
@@ -239,6 +242,12 @@ Found bf16_emulated(const Context& c, const Facts& f) {
     return FindingText{fmt::format("{} has no bf16 units; torch emulates bf16, which is slow", c.device().name),
                        "precision: amp_fp16"};
 }
+Found two_formats(const Context&, const Facts& f) {
+    if (!f.fsdp || !has_autocast(f) || !is_low(f.param) || f.param == f.low) return {};
+    return FindingText{fmt::format("FSDP gathers the weights in {}, and autocast then rounds them to {}",
+                                   format_word(f.param), format_word(f.low)),
+                       f.low == 'H' ? "param_dtype: float16" : "param_dtype: bfloat16"};
+}
 Found unused_map(const Context& c, const Facts& f) {
     if (f.master == 'F' || !c.has(mixed_key) || f.mixed.empty()) return {};
     return FindingText{
@@ -265,16 +274,17 @@ const FindingRow<Facts> findings[] = {
     {"bf16-emulated", warning, {"precision"}, bf16_emulated},
     {"torch-compile", warning, {"compile_config"}, compiled},
     {"buffers-cast", warning, {"fsdp_config.mixed_precision", "precision"}, low_buffers},
+    {"two-formats", contradiction, {"fsdp_config.mixed_precision", "precision"}, two_formats},
     {"mixed-precision-unread", inert, {"fsdp_config.mixed_precision", "model.master_weights_dtype"}, unused_map},
 };
 
 void set_fsdp(ImportContext& context, const Facts& facts) {
-    if (is_low(facts.param)) {
+    if (is_low(facts.param))
         set_storage(context, storage::fsdp, facts.param, "precision");
-    } else {
-        const bool has_autocast = facts.low != 'F' && !facts.fp8;
-        set_storage(context, has_autocast ? storage::amp : storage::fp32, facts.low, "precision");
-    }
+    else
+        set_storage(context, has_autocast(facts) ? storage::amp : storage::fp32, facts.low, "precision");
+    // Autocast rounds the gathered weights to its own format.
+    if (has_autocast(facts)) context.set("compute", letter(facts.low), "precision");
     context.set("reduce", letter(reduce_format(facts)), mixed_key);
     context.set("buffers", letter(facts.buffer != 0 ? facts.buffer : 'F'), mixed_key);
     context.infer("predivide", word_field("split"), "FSDP 1");
@@ -283,14 +293,15 @@ void set_fsdp(ImportContext& context, const Facts& facts) {
 }
 
 void set_formats(ImportContext& context, const Facts& facts) {
+    const bool autocasts = has_autocast(facts);
     if (facts.master != 'F')
-        set_storage(context, facts.low == 'F' || facts.fp8 ? storage::pure : storage::low_amp,
-                    facts.low == 'F' || facts.fp8 ? facts.master : facts.low, "precision");
+        set_storage(context, autocasts ? storage::low_amp : storage::pure, autocasts ? facts.low : facts.master,
+                    "precision");
     else if (facts.fsdp)
         set_fsdp(context, facts);
     else
-        set_storage(context, facts.low == 'F' || facts.fp8 ? storage::fp32 : storage::amp, facts.low, "precision");
-    if (facts.low != 'F' && !facts.fp8)
+        set_storage(context, autocasts ? storage::amp : storage::fp32, facts.low, "precision");
+    if (autocasts)
         context.infer("oplist", word_field("torch-cuda"), "from precision: Composer starts torch's autocast");
     if (facts.master == 'F') return;
     for (const std::string_view field :
@@ -358,7 +369,9 @@ extern const Framework framework{
     .inert_keys = inert_keys,
     .model_keys = "model.pretrained_model_name_or_path",
     .dtype_keys = "model.master_weights_dtype",
-    .marks = "max_duration device_train_microbatch_size",
+    .marks =
+        "max_duration fsdp_config.mixed_precision=PURE|DEFAULT|FULL fsdp_config.mixed_precision.param_dtype "
+        "device_train_microbatch_size @composer",
     .recognises = recognises,
     // llm-foundry raises an error on keys that its data class does not have. Other programs of Composer may have own
     // keys.

@@ -206,29 +206,17 @@ void resolve(ImportContext& context) {
     report_rows<Facts>(context, facts, findings);
     set_formats(context, facts);
     set_update(context, facts);
-    Finding& finding =
-        context.report(note, "diffusion-model", {}, "macheps imports this config, but its models are language models");
-    finding.not_emulated = "a diffusion model is not emulated: a language model is trained instead";
+    // `macheps train` would train a language model, whose results say nothing about this config.
+    context.report(context.options().for_training ? error : note, "diffusion-model", {},
+                   "the scripts train diffusion models; macheps imports such a config, but has no such model to train",
+                   "a config that trains a language model");
 }
 
-/// Moves the keys of sections to the root, as read_config_from_file() does, and gives keys of presets the names of the
-/// arguments that they become.
+/// Gives keys of presets the names of the arguments that they become.
 void prepare(ImportContext& context) {
-    files::ConfigValue& root = context.root();
-    std::vector<files::ConfigValue::Entry> flat;
-    for (files::ConfigValue::Entry& entry : root.entries) {
-        if (!entry.value.is_map()) {
-            flat.push_back(std::move(entry));
-            continue;
-        }
-        for (files::ConfigValue::Entry& inner : entry.value.entries) flat.push_back(std::move(inner));
-    }
-    root.entries.clear();
-    for (files::ConfigValue::Entry& entry : flat) {
+    for (files::ConfigValue::Entry& entry : context.root().entries) {
         if (entry.key == "optimizer") entry.key = "optimizer_type";
         if (entry.key == "sdxl_no_half_vae") entry.key = "no_half_vae";
-        std::erase_if(root.entries, [&](const files::ConfigValue::Entry& one) { return one.key == entry.key; });
-        root.entries.push_back(std::move(entry));
     }
 }
 
@@ -261,8 +249,12 @@ extern const Framework framework{
     .oldest = "0.7.0",
     .keys = kohya::keys(),
     .inert_keys = kohya::inert_keys(),
+    .ignores_sections = true,  // read_config_from_file()
     .model_keys = "pretrained_model_name_or_path",
-    .marks = "network_module full_fp16 full_bf16 no_half_vae LoRA_type bucket_reso_steps clip_skip",
+    .marks =
+        "network_module full_fp16 full_bf16 no_half_vae LoRA_type bucket_reso_steps clip_skip *.network_module "
+        "*.full_fp16 *.full_bf16 *.no_half_vae pretrained_model_name_or_path+save_precision "
+        "pretrained_model_name_or_path+max_train_steps",
     .recognises = recognises,
     // argparse keeps keys that it does not know as attributes of its namespace, which no script reads.
     .refuses_unknown = [](const ImportContext&, std::string_view) { return false; },

@@ -85,6 +85,11 @@ Found int8_format(const Context&, const Facts& f) {
                                    f.precision),
                        "precision: 16-true"};
 }
+Found fp8_unsupported(const Context& c, const Facts& f) {
+    if (f.mode != Mode::engine || c.device().capability() >= 89) return {};
+    return about_precision(f, fmt::format("{} has no fp8: Transformer Engine raises an error", c.device().name),
+                           "bf16-mixed");
+}
 Found finetune_clip(const Context& c, const Facts& f) {
     if (!f.is_litgpt || f.pretrains || !c.has("train.max_norm")) return {};
     return FindingText{"LitGPT's finetune commands do not clip: they raise ValueError if max_norm is set",
@@ -142,6 +147,11 @@ Found fp16_on_cpu(const Context&, const Facts& f) {
     if (!f.on_cpu || f.precision != "16-mixed") return {};
     return about_precision(f, "on a CPU, Lightning replaces 16-mixed by bf16-mixed", "bf16-mixed");
 }
+Found other_strategy(const Context&, const Facts& f) {
+    if (f.knows_strategy) return {};
+    return FindingText{fmt::format("the strategy {} is not one of Lightning's; the fields show DDP", f.strategy_name),
+                       {}};
+}
 Found own_policy(const Context& c, const Facts& f) {
     if (f.strategy != Strategy::fsdp || !c.has("trainer.strategy.init_args.mixed_precision")) return {};
     return FindingText{"`mixed_precision` replaces the formats that follow from `precision`; it is not read here", {}};
@@ -196,6 +206,7 @@ const FindingRow<Facts> finding_rows[] = {
     {"quantised-and-mixed", error, {"precision", "quantize"}, quantised_and_mixed},
     {"quantised-and-sharded", error, {"devices", "quantize"}, quantised_and_sharded},
     {"int8-format", error, {"precision", "quantize"}, int8_format},
+    {"fp8-unsupported", error, {"trainer.precision", "precision"}, fp8_unsupported},
     {"finetune-clip", error, {"train.max_norm"}, finetune_clip},
     {"no-master", warning, {"trainer.precision", "precision"}, no_master},
     {"fp16-without-scaler", warning, {"trainer.precision", "precision"}, fp16_without_scaler},
@@ -206,6 +217,7 @@ const FindingRow<Facts> finding_rows[] = {
     {"fsdp-low-reduce", warning, {"trainer.precision", "precision", "trainer.strategy", "devices"}, fsdp_low_reduce},
     {"buffers-cast", warning, {"trainer.precision", "precision", "trainer.strategy", "devices"}, fsdp_low_buffers},
     {"fp16-on-cpu", warning, {"trainer.precision", "precision", "trainer.accelerator"}, fp16_on_cpu},
+    {"other-strategy", warning, {"trainer.strategy"}, other_strategy},
     {"own-fsdp-formats", warning, {"trainer.strategy.init_args.mixed_precision"}, own_policy},
     {"plugins-unread", warning, {"trainer.plugins"}, plugins},
     {"clip-by-value", warning, {"trainer.gradient_clip_algorithm", "trainer.gradient_clip_val"}, clip_by_value},

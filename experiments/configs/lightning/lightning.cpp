@@ -70,15 +70,16 @@ std::string strategy_name(const ImportContext& context) {
     return lowered(name.substr(name.rfind('.') + 1));
 }
 
-Strategy strategy_of(std::string_view name) {
-    constexpr std::pair<std::string_view, Strategy> beginnings[] = {{"fsdp", Strategy::fsdp},
-                                                                    {"deepspeed", Strategy::deepspeed},
-                                                                    {"modelparallel", Strategy::model_parallel},
-                                                                    {"xla", Strategy::xla}};
+/// Returns nothing for a strategy that Lightning does not have, such as that of another library.
+std::optional<Strategy> strategy_of(std::string_view name) {
+    constexpr std::pair<std::string_view, Strategy> beginnings[] = {
+        {"auto", Strategy::replicated}, {"ddp", Strategy::replicated},      {"single", Strategy::replicated},
+        {"fsdp", Strategy::fsdp},       {"deepspeed", Strategy::deepspeed}, {"modelparallel", Strategy::model_parallel},
+        {"xla", Strategy::xla}};
     for (const auto& [beginning, strategy] : beginnings) {
         if (name.starts_with(beginning)) return strategy;
     }
-    return Strategy::replicated;
+    return {};
 }
 
 /// Returns whether LitGPT trains on several devices. A list names the devices, and any text counts as several.
@@ -119,7 +120,9 @@ Facts facts(const ImportContext& context) {
         read_litgpt(context, facts);
     } else {
         facts.strategy_name = strategy_name(context);
-        facts.strategy = strategy_of(facts.strategy_name);
+        const std::optional<Strategy> strategy = strategy_of(facts.strategy_name);
+        facts.strategy = strategy.value_or(Strategy::replicated);
+        facts.knows_strategy = strategy.has_value();
     }
     facts.clips = clip_value(context, facts) > 0;
     facts.clips_by_value =
@@ -330,7 +333,10 @@ extern const Framework framework{
     .file_keys = {{deepspeed_key, "deepspeed"}},
     .model_keys = "checkpoint_dir initial_checkpoint_dir",
     .marks =
-        "trainer.precision trainer.accelerator trainer.strategy seed_everything train.global_batch_size lora_query",
+        "trainer.precision+!exp_manager+!actor_rollout_ref trainer.accelerator+!exp_manager "
+        "trainer.strategy+!exp_manager+!actor_rollout_ref trainer+seed_everything *.class_path+*.init_args "
+        "precision=16*|bf16*|32*|64*|transformer-engine*+checkpoint_dir train.global_batch_size+train.micro_batch_size "
+        "lora_query @litgpt*",
     .recognises = recognises,
     // LightningCLI and LitGPT refuse arguments that their functions do not have. A program may add keys outside
     // `trainer` to its own LightningCLI.

@@ -43,6 +43,7 @@ struct Facts {
     bool is_by_device = false;  ///< LitGPT chooses `precision` by the device
     Strategy strategy = Strategy::replicated;
     std::string strategy_name;  ///< in lower case: "fsdp", "deepspeed_stage_2", "fsdpstrategy"
+    bool knows_strategy = true;
     bool on_cpu = false;
     bool clips = false, clips_by_value = false;
     bool fused = false;     ///< the optimiser has the argument fused=True

@@ -153,8 +153,8 @@ void resolve(ImportContext& context) {
 }
 
 /// See Framework::recognises. Adds points for each key that only nanoGPT has at the root of its configs. Subtracts
-/// points for each key that nanoGPT does not have. No other framework has configs that are Python files, so a Python file
-/// needs none of these keys.
+/// points for each key that nanoGPT does not have. No other framework has configs that are Python files, so a Python
+/// file needs none of these keys.
 int recognises(const files::ConfigValue& root) {
     int score = root.place.file.ends_with(".py") ? 60 : 0;
     for (const std::string_view own :

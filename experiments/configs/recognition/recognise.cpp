@@ -16,7 +16,8 @@ namespace macheps::configs {
 namespace {
 
 // A framework knows at least this share of the top-level keys of its configs. Among published configs, frameworks know
-// 0.64 to 1 of the keys of their own configs, and at most 0.33 of those of others, or 0.54 of the options of scripts.
+// 0.64 to 1 of the keys of the configs that belong to them, and at most 0.33 of those of others, or 0.54 of the options
+// of scripts.
 constexpr double min_share = 0.6;
 constexpr double min_share_of_few = 0.5;
 constexpr std::size_t few_keys = 4;

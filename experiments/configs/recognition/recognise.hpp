@@ -16,15 +16,15 @@ struct Recognition {
     std::vector<const Framework*> owners{};
     const RefusedFramework* refused = nullptr;  ///< the config belongs to this framework, which is not read
     std::vector<std::string> marks{};           ///< marks of `refused`
-    /// If there are no owners: the framework with the largest share of known keys, and the reason why it is not an
+    /// If `owners` is empty: the framework with the largest share of known keys, and the reason why it is not an
     /// owner, such as "3 of 8 keys are Transformers'". May be empty.
     std::string nearest{};
 };
 
 Recognition recognise(const files::ConfigFile& config);
 
-/// Returns whether a file is a config of a framework, even of one that is not read, and not a policy, a program or another
-/// file.
+/// Returns whether a file is a config of a framework, even of one that is not read, and not a policy, a program or
+/// another file.
 bool looks_like_config(const files::ConfigFile& config);
 
 /// Throws Error (exit 3) for a config of a framework that is not read.

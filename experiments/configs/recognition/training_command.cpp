@@ -20,7 +20,7 @@ using files::ConfigFile;
 using files::ConfigValue;
 
 /// Returns the path of a file that a script names: relative to the script's folder or to the working folder. Returns
-/// nothing if there is no such file.
+/// nothing if the file does not exist.
 std::optional<std::string> found_file(const ConfigValue& name) {
     for (const fs::path& path : {fs::path(name.place.file).parent_path() / name.written, fs::path(name.written)}) {
         if (is_there(path)) return path.lexically_normal().string();
@@ -74,7 +74,7 @@ bool decides_numbers(const Framework& framework, std::string_view path) {
     return !is_known && names_precision(path.substr(path.rfind('.') + 1));
 }
 
-/// What a launcher's options and config file say.
+/// Settings in the options and in the config file of a launcher.
 struct Launcher {
     std::string precision{};    ///< for ACCELERATE_MIXED_PRECISION; empty if it is not set
     std::string engine{};       ///< DeepSpeed, FSDP or Megatron-LM; empty if none is started
@@ -153,7 +153,7 @@ void report_launcher(ImportContext& context, const Launcher& launcher) {
     if (context.root().find("deepspeed") != nullptr || context.root().find("fsdp") != nullptr) return;
     const std::string what =
         launcher.missing.empty()
-            ? fmt::format("the launcher starts {} with settings of its own", launcher.engine)
+            ? fmt::format("the launcher starts {} with its own settings", launcher.engine)
             : fmt::format("the launcher's file '{}' does not exist, and may start DeepSpeed or FSDP", launcher.missing);
     Finding& finding = context.report(
         FindingCode::warning, "launcher-settings", {},

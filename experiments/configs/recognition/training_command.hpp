@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Imports of command lines and scripts that start training programs: what the launcher adds to the config, config files
-// that the program reads, and values that only the run of the script would show.
+// Imports of command lines and scripts that start training programs: settings that the launcher adds to the config,
+// config files that the program reads, and values that only the run of the script would show.
 #pragma once
 #include "experiments/configs/framework.hpp"
 
@@ -8,14 +8,15 @@ namespace macheps::configs {
 
 /// Merges the config files that the command of `file` gives to the program into its tree: files without an option, and
 /// the file of `--config`. If the program has no options, the tree becomes the config of Accelerate that has the effect
-/// of the options of `accelerate launch`. Options of the command have precedence. Throws Error (exit 3) if such a file does not exist.
+/// of the options of `accelerate launch`. Options of the command have precedence. Throws Error (exit 3) if such a file
+/// does not exist.
 void merge_config_files(files::ConfigFile& file);
 
 /// Throws Error (exit 3) if the value of a key that decides a number is unknown.
 void require_known_values(const Framework& framework, const files::ConfigFile& file);
 
-/// Adds what the launcher passes on to the program: environment variables, and the DeepSpeed file of `accelerate
-/// launch`. Also makes the files that the script writes available to the import.
+/// Adds the settings that the launcher passes on to the program: environment variables, and the DeepSpeed file of
+/// `accelerate launch`. Also makes the files that the script writes available to the import.
 void apply_launcher(const Framework& framework, files::ConfigFile& file, ImportOptions& options);
 
 /// Reports unknown values. If the launcher starts DeepSpeed, FSDP or Megatron-LM with settings that are not part of

@@ -153,10 +153,12 @@ struct Facts {
     std::string recipe;               ///< recipe_name of float8; empty if it is not set
 };
 
-/// Returns whether float8 and mx are in the section `quantize`. The release that moved them also renamed the converters.
+/// Returns whether float8 and mx are in the section `quantize`. The release that moved them there also renamed the
+/// converters.
 bool has_quantize(const ImportContext& context) { return context.since("0.2.0"); }
 
-/// Returns the path of a key of a converter: "quantize.linear.float8.recipe_name", or "float8.recipe_name" before 0.2.0.
+/// Returns the path of a key of a converter: "quantize.linear.float8.recipe_name", or "float8.recipe_name" before
+/// 0.2.0.
 std::string path_of(const ImportContext& context, const Converter& converter, std::string_view key) {
     return fmt::format("{}.{}", has_quantize(context) ? converter.name : converter.old_name, key);
 }
@@ -206,7 +208,7 @@ Facts facts_of(const ImportContext& context) {
                           context.number("parallelism.context_parallel_degree").value_or(1) <= 1;
     facts.compiles_model = compiles_model(context);
     facts.converters = names_at(context, "model.converters");
-    // From 0.2.0 on, the old names are unknown converters. The section shows what the author wants, so the fields
+    // From 0.2.0 on, the old names are unknown converters. The section shows which converter is meant, so the fields
     // describe the converter, and a finding reports its name.
     facts.float8 = names(facts, float8.old_name) || names(facts, float8.name);
     facts.mx = names(facts, mx.old_name) || names(facts, mx.name);
@@ -275,8 +277,9 @@ Found mx_unsupported(const Context& c, const Facts& f) {
 Found no_master(const Context&, const Facts& f) {
     if (f.store == 'F') return {};
     return FindingText{
-        "all parameters, gradients and moments are bf16, and there are no fp32 master weights, so small "
-        "updates are lost; only RoPE and the loss are computed in fp32",
+        "all parameters, gradients and moments are bf16: without fp32 master weights, small updates are lost; only "
+        "RoPE "
+        "and the loss are computed in fp32",
         "dtype = \"float32\""};
 }
 Found no_mixing(const Context&, const Facts& f) {
@@ -306,6 +309,14 @@ Found float8_off(const Context& c, const Facts& f) { return inert_section(c, flo
 Found mx_off(const Context& c, const Facts& f) { return inert_section(c, mx, f.mx, true); }
 Found float8_unused(const Context& c, const Facts& f) { return inert_section(c, float8, f.float8, false); }
 Found mx_unused(const Context& c, const Facts& f) { return inert_section(c, mx, f.mx, false); }
+Found experts(const Context&, const Facts& f) {
+    for (const std::string_view name : expert_converters) {
+        if (names(f, name))
+            return FindingText{fmt::format("`{}` changes only experts; macheps trains models without experts", name),
+                               {}};
+    }
+    return {};
+}
 Found one_rank(const Context&, const Facts& f) {
     if (!f.ranks_assumed || f.mixing != Mixing::fsdp) return {};
     return FindingText{
@@ -349,6 +360,7 @@ const FindingRow<Facts> findings[] = {
     {"torch-compile", warning, {"compile.enable", "training.compile"}, compiled},
     {"float8-unused", inert, {"quantize.linear.float8", "float8", "model.converters"}, float8_unused},
     {"mx-unused", inert, {"quantize.linear.mx", "mx", "model.converters"}, mx_unused},
+    {"experts", note, {"model.converters"}, experts},
     {"single-gpu", note, {"parallelism.data_parallel_shard_degree"}, one_rank},
 };
 
@@ -378,19 +390,22 @@ void set_formats(ImportContext& context, const Facts& facts) {
     context.infer("logits", letter('F'), "loss.py widens the logits");
 }
 
-std::string filter_of(const ImportContext& context, const Facts& facts) {
-    std::vector<std::string> names = names_at(context, path_of(context, float8, "filter_fqns"));
-    const auto is_auto = std::find(names.begin(), names.end(), "auto_filter_small_kn");
-    if (is_auto != names.end()) return facts.recipe == "rowwise" ? "torchao-auto-rowwise" : "torchao-auto-tensorwise";
-    // A dense model has no router, so that only the name of the head matters.
-    std::erase(names, "router.gate");
+/// Returns the layer filter of macheps that leaves out these layers, or an empty text if there is none.
+std::string filter_of(const std::vector<std::string>& names, std::string_view recipe) {
+    if (std::find(names.begin(), names.end(), "auto_filter_small_kn") != names.end())
+        return recipe == "rowwise" ? "torchao-auto-rowwise" : "torchao-auto-tensorwise";
     return names == std::vector<std::string>{"output"} ? "blocks" : "";
 }
 
-/// Reports a list of layers that stay in high precision, if it is none of the lists that filter_of() knows.
-void report_filter(ImportContext& context, const std::string& path) {
-    const std::vector<std::string> names = names_at(context, path);
+/// Adds the layers that stay in high precision to a recipe. Reports names that no layer filter of macheps leaves out.
+void add_filter(ImportContext& context, FieldValue& recipe, const std::string& path, std::vector<std::string> names,
+                std::string_view recipe_name) {
+    std::erase(names, "router.gate");  // a dense model has no router
     if (names.empty()) return;
+    if (std::string filter = filter_of(names, recipe_name); !filter.empty()) {
+        recipe.parts.emplace_back("filter", std::move(filter));
+        return;
+    }
     Finding& finding =
         context.report(FindingCode::note, "layer-names", {path},
                        fmt::format("not emulated yet: layers whose names contain {} stay in high precision; the policy "
@@ -399,28 +414,32 @@ void report_filter(ImportContext& context, const std::string& path) {
     finding.not_emulated = "the layer names of filter_fqns are not emulated: every linear layer is in 8 bits";
 }
 
+FieldValue float8_recipe(ImportContext& context, const Facts& facts) {
+    const bool gathers = facts.mixing == Mixing::fsdp && facts.recipe.empty() &&
+                         context.flag(path_of(context, float8, "enable_fsdp_float8_all_gather"));
+    FieldValue recipe{.value = fmt::format("ao_{}", facts.recipe.empty() ? "tensorwise" : facts.recipe),
+                      .parts = {{"all_gather", gathers}}};
+    const std::string path = path_of(context, float8, "filter_fqns");
+    add_filter(context, recipe, path, names_at(context, path), facts.recipe);
+    return recipe;
+}
+
+FieldValue mx_recipe(ImportContext& context) {
+    // mxfp8 is the name of mxfp8_cublas before 0.2.0. Both round the scale down.
+    const bool rounds_up = context.text(path_of(context, mx, "recipe_name")).ends_with("_rceil");
+    FieldValue recipe{.value = std::string(rounds_up ? "ao_mxfp8_rceil" : "ao_mxfp8_floor"), .parts = {}};
+    const std::string path = path_of(context, mx, "filter_fqns");
+    add_filter(context, recipe, path, context.has(path) ? names_at(context, path) : std::vector<std::string>{"output"},
+               {});
+    return recipe;
+}
+
 void set_fp8(ImportContext& context, const Facts& facts) {
     if (!facts.float8 && !facts.mx) {
         context.infer("fp8", word_field("none"), "no converter names a format of 8 bits");
         return;
     }
-    FieldValue recipe;
-    if (facts.float8) {
-        recipe.value = fmt::format("ao_{}", facts.recipe.empty() ? "tensorwise" : facts.recipe);
-        const bool gathers = facts.mixing == Mixing::fsdp && facts.recipe.empty() &&
-                             context.flag(path_of(context, float8, "enable_fsdp_float8_all_gather"));
-        const std::string filter = filter_of(context, facts);
-        recipe.parts = {{"all_gather", gathers}};
-        if (filter.empty())
-            report_filter(context, path_of(context, float8, "filter_fqns"));
-        else
-            recipe.parts.emplace_back("filter", filter);
-    } else {
-        // mxfp8 is the name of mxfp8_cublas before 0.2.0. Both round the scale down.
-        const bool rounds_up = context.text(path_of(context, mx, "recipe_name")).ends_with("_rceil");
-        recipe.value = std::string(rounds_up ? "ao_mxfp8_rceil" : "ao_mxfp8_floor");
-        report_filter(context, path_of(context, mx, "filter_fqns"));
-    }
+    FieldValue recipe = facts.float8 ? float8_recipe(context, facts) : mx_recipe(context);
     context.set("compute", {.value = recipe.value, .parts = {}}, "model.converters");
     context.set("fp8", std::move(recipe), "model.converters");
 }
@@ -467,8 +486,8 @@ extern const Framework framework{
     .inert_keys = inert_keys,
     .model = "llama",
     .marks =
-        "model.flavor model.converters training.local_batch_size parallelism.data_parallel_shard_degree "
-        "training.mixed_precision_param quantize.linear.float8 quantize.linear.mx",
+        "model.flavor model.converters training.local_batch_size training.mixed_precision_param "
+        "parallelism.data_parallel_shard_degree quantize.linear @torchtitan*",
     .recognises = recognises,
     .refuses_unknown = [](const ImportContext& context, std::string_view) { return !has_own_keys(context); },
     .resolve = resolve};

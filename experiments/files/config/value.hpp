@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The configuration file of another program as a tree of values, each with its place in the file. The readers of JSON,
-// YAML, TOML, Python assignments, command lines and `key=value` overrides build the tree, and the importers of framework
-// configs read it. The meaning of a scalar depends on the framework (for one YAML loader `1e-5` is a number, for another
-// a text), so a value keeps the characters as they were written.
+// YAML, TOML, Python assignments, command lines and `key=value` overrides build the tree, and the importers of
+// framework configs read it. The meaning of a scalar depends on the framework (for one YAML loader `1e-5` is a number,
+// for another a text), so a value keeps the characters as they were written.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -143,15 +143,15 @@ ConfigFile read_yaml_config(std::string_view text, const std::string& name);
 ConfigFile read_argument_config(std::string_view text, const std::string& name);
 /// Reads TOML 1.0. The entries of a map are in the order of the file.
 ConfigFile read_toml_config(std::string_view text, const std::string& name);
-/// Reads a Python file of assignments, as nanoGPT's configs are: `batch_size = 5 * 8`. A value may be a literal, a list,
-/// tuple or dict of literals, or arithmetic of literals and of names that were assigned before. Any other value is
-/// unknown. Imports are recorded. Nothing is executed.
+/// Reads a Python file of assignments, as nanoGPT's configs are: `batch_size = 5 * 8`. A value may be a literal, a
+/// list, tuple or dict of literals, or arithmetic of literals and of names that were assigned before. Any other value
+/// is unknown. Imports are recorded. Nothing is executed.
 ConfigFile read_python_config(std::string_view text, const std::string& name);
 /// Reads a command line or shell script that starts a training program: `torchrun train.py --bf16 True`. Its options
 /// become keys as for read_argument_config, and words such as `trainer.lr=1` become overrides. Nothing is executed.
-/// Variables, arrays, defaults (`${A:-1}`), here-documents and arithmetic of integers are expanded. Loops, functions and
-/// other commands that can change the words are refused. If the text contains several training commands, `line` must be
-/// the line of one of them; 0 selects the only one.
+/// Variables, arrays, defaults (`${A:-1}`), here-documents and arithmetic of integers are expanded. Loops, functions
+/// and other commands that can change the words are refused. If the text contains several training commands, `line`
+/// must be the line of one of them; 0 selects the only one.
 ConfigFile read_command_config(std::string_view text, const std::string& name, std::uint32_t line = 0);
 /// Returns the value of a scalar without quotes by the rules of YAML 1.1 as PyYAML implements them: `yes` and `off` are
 /// booleans, `1e-5` is a text, `1.0e-5` and `0x10` are numbers.

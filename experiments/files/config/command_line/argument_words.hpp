@@ -13,11 +13,11 @@ struct ArgumentWord {
     std::string text{};
     ConfigPlace place{};
     bool quoted = false;    ///< whether it is in quotes and therefore is not an option, even if it begins with a dash
-    std::string unknown{};  ///< not empty if a part of the word is unknown: this part as it is written
+    std::string unknown{};  ///< not empty if a part of the word is unknown: this part as written
     std::string reason{};   ///< why this part is unknown
 };
 
-/// What to do with words that are neither options nor values of options.
+/// Treatment of words that are neither options nor values of options.
 enum class Positional : std::uint8_t {
     refuse,   ///< the first word must be an option
     collect,  ///< `key=value` is an override, and other words are added to the command's `positional`

@@ -29,8 +29,8 @@ struct LauncherRow {
     std::string_view name;    ///< as typed, with a second word for a subcommand: "accelerate launch"
     std::string_view module;  ///< modules, separated by spaces, that `python -m` starts as this launcher
     Starts starts = Starts::script;
-    /// Options without a value, and with one value. A dash in a name is written `_`. A name that ends in `*` matches any
-    /// option that begins with the part before it.
+    /// Options without a value, and with one value. A dash in a name is written `_`. A name that ends in `*` matches
+    /// any option that begins with the part before it.
     std::string_view flags, values;
 };
 
