@@ -79,16 +79,22 @@ Facts facts(const ImportContext& context) {
     return facts;
 }
 
+bool skips_invalid_steps(const ImportContext& context, const Facts& facts) {
+    const bool checks_norms = context.since("deepspeed", "0.19.8");  // fp32 with ZeRO, and all wrappers of bf16
+    if (facts.low != 'B') return facts.stage > 0 && checks_norms;
+    // The wrappers of fp16, which bf16 without ZeRO also uses, ignore check_grad_overflow.
+    if ((facts.stage == 0 && context.since("deepspeed", "0.17.6")) || facts.wrong_wrapper)
+        return checks_norms || !facts.fused;
+    if (facts.bf16_optimizer && checks_norms) return true;
+    return has_models(context) && context.flag("bf16.check_grad_overflow");
+}
+
 namespace {
 
 FieldValue scaler_of(const ImportContext& context, const Facts& facts) {
     const std::string version = to_string(context.version("deepspeed"));
-    if (facts.low == 'B') {
-        // bf16 has the constant scale 1. With check_grad_overflow, steps with Inf or NaN gradients are skipped.
-        if (!has_models(context) || !context.flag("bf16.check_grad_overflow")) return no_scaler_field();
-        return static_scaler_field(1, true);
-    }
-    if (facts.low == 'F') return no_scaler_field();
+    // bf16 and fp32 have the constant scale 1.
+    if (facts.low != 'H') return skips_invalid_steps(context, facts) ? static_scaler_field(1, true) : no_scaler_field();
     if (!facts.dynamic) return static_scaler_field(facts.loss_scale, true);
     double initial = std::exp2(context.number("fp16.initial_scale_power").value_or(16));
     double hysteresis = context.number("fp16.hysteresis").value_or(2);
@@ -123,13 +129,20 @@ void set_apex(ImportContext& context) {
     context.set("scaler", is_scaled ? apex::dynamic_scaler(0, 0x1p24) : no_scaler_field(), "amp.opt_level");
 }
 
-void set_autocast(ImportContext& context) {
+void set_autocast(ImportContext& context, const Facts& facts) {
     char low = context.dtype("torch_autocast.dtype");
     if (low != 'H') low = 'B';
     set_storage(context, storage::amp, low, "torch_autocast.dtype");
     context.infer("oplist", word_field("ds-safe-modules"), "from torch_autocast.lower_precision_safe_modules");
     context.infer("reduce", letter(low), "from torch_autocast.dtype: gradients of the safe modules");
-    context.set("scaler", low == 'H' ? torch_scaler_field({}) : no_scaler_field(), "torch_autocast.dtype");
+    // Before 0.18.0, the engine made a GradScaler only with ZeRO.
+    const bool is_scaled = low == 'H' && (facts.stage > 0 || context.since("deepspeed", "0.18.0"));
+    const bool skips = low == 'B' && skips_invalid_steps(context, facts);
+    context.set("scaler",
+                is_scaled ? torch_scaler_field({})
+                : skips   ? static_scaler_field(1, true)
+                          : no_scaler_field(),
+                "torch_autocast.dtype");
 }
 
 void set_model(ImportContext& context, const Facts& facts) {
@@ -197,7 +210,7 @@ void resolve(ImportContext& context) {
     if (found.amp)
         set_apex(context);
     else if (found.autocast && found.low == 'F')
-        set_autocast(context);
+        set_autocast(context, found);
     else
         set_model(context, found);
     set_reduction(context, found);

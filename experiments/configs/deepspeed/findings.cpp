@@ -321,15 +321,20 @@ Found predivide_scatter(const Context& c, const Facts& f) {
                        "remove it, or set \"reduce_scatter\": false", divides ? 0u : 1u};
 }
 Found bf16_unchecked(const Context& c, const Facts& f) {
-    if (!f.bf16 || f.amp || (has_models(c) && c.flag("bf16.check_grad_overflow"))) return {};
+    if (!f.bf16 || f.amp || skips_invalid_steps(c, f)) return {};
+    const bool is_ignored = f.stage == 0 && f.fused && c.since("deepspeed", "0.17.6");
     return FindingText{
         fmt::format(
             "bf16 gradients are not checked for Inf or NaN{}: a step with NaN is taken, and NaN reaches the weights",
-            has_models(c) ? "" : " before 0.17.1"),
-        has_models(c) ? "\"check_grad_overflow\": true" : "watch the gradient norm"};
+            is_ignored      ? ", because the wrapper of fused Adam ignores check_grad_overflow before 0.19.8"
+            : has_models(c) ? ""
+                            : " before 0.17.1"),
+        is_ignored      ? "\"zero_optimization\": {\"stage\": 1} with \"check_grad_overflow\": true"
+        : has_models(c) ? "\"check_grad_overflow\": true"
+                        : "watch the gradient norm"};
 }
 Found bf16_skips(const Context& c, const Facts& f) {
-    if (!f.bf16 || f.amp || !has_models(c) || !c.flag("bf16.check_grad_overflow")) return {};
+    if (!f.bf16 || f.amp || !skips_invalid_steps(c, f)) return {};
     return FindingText{
         c.since("deepspeed", "0.19.8")
             ? "a step with Inf or NaN in bf16 gradients is skipped: the log has a WARNING, and `skipped_steps` counts "

@@ -55,6 +55,12 @@ std::string_view asks_for_fused(const Context& c) {
     return facts(c).optimizer.empty() ? "the optimiser of the program is DeepSpeed's fused Adam" : "";
 }
 
+/// Returns whether fp32 sums of bf16 gradients were requested of an engine that may have the wrapper of fp16 for them.
+bool has_wrong_wrapper(const Context& c) {
+    const Facts f = facts(c);
+    return is_bf16(f) && f.stage <= 1 && !(f.stage == 1 && f.offload) && sums_in_fp32(c);
+}
+
 bool is_wrong_scale(const files::ConfigValue* value) {
     if (value == nullptr || value->is_null() || value->written == "auto") return false;
     const double scale = files::written_number(*value).value_or(std::nan(""));
@@ -202,30 +208,45 @@ const FaultRow rows[] = {
      .package = "deepspeed",
      .first_bad = "0.17.6",
      .first_good = "0.18.5",
-     .code = FindingCode::error,
+     .code = FindingCode::warning,
      .trigger = "bf16, ZeRO 0 or 1, fp32 sums of gradients",
      .keys = {"data_types.grad_accum_dtype", "bf16.enabled", "zero_optimization.stage"},
-     .holds =
-         [](const Context& c) {
-             const Facts f = facts(c);
-             return is_bf16(f) && f.stage <= 1 && !(f.stage == 1 && f.offload) && sums_in_fp32(c);
-         },
+     .holds = has_wrong_wrapper,
      .computes =
          "two constants have the same text, so the wrapper of fp16 is used in place of BF16_Optimizer: no ZeRO, "
-         "and sums in bf16. From 0.18.3 on, optimisers that are not fused also divide gradients by 65536",
-     .consequence = "the memory of ZeRO 0 and sums in bf16; from 0.18.3 on, nothing is learnt if the optimiser is not "
-                    "fused",
+         "and sums in bf16",
+     .consequence = "the memory of ZeRO 0, and sums in bf16",
      .remedy = "deepspeed 0.18.5 with ZeRO 1, or ZeRO 1 without grad_accum_dtype",
      .cure = "zero_optimization.stage=1 data_types.grad_accum_dtype=bf16",
      .sentence = "with bf16 and grad_accum_dtype fp32, DeepSpeed {v} uses the wrapper of fp16 without ZeRO: gradients "
-                 "are summed in bf16, and from 0.18.3 on an optimiser that is not fused divides them by 65536",
+                 "are summed in bf16",
      .finding = "deepspeed/accumulation-unread",
      .evidence = FaultEvidence::run,
-     .seen = "the wrapper is FP16_UnfusedOptimizer in 0.17.6 and 0.18.3, and BF16_Optimizer in 0.19.8; in 0.18.4 the "
-             "weight moves by 1.9e-6",
+     .seen = "the wrapper is FP16_UnfusedOptimizer from 0.17.6 to 0.18.4, and BF16_Optimizer in 0.17.5 and 0.18.5",
      .source =
          "runtime/constants.py 0.18.4:147 DDP_BFLOAT16; runtime/engine.py 0.18.4:1523; commit 1393f75dc; PR #7788",
      .sample = R"({"bf16": {"enabled": true}, "zero_optimization": {"stage": 1},
+"data_types": {"grad_accum_dtype": "fp32"}})"},
+    {.id = "ds-z1-bf16-acc32-65536",
+     .package = "deepspeed",
+     .first_bad = "0.18.3",
+     .first_good = "0.18.5",
+     .code = FindingCode::error,
+     .trigger = "bf16, ZeRO 0 or 1, fp32 sums of gradients, optimiser not fused",
+     .keys = {"data_types.grad_accum_dtype", "bf16.enabled", "zero_optimization.stage"},
+     .holds = [](const Context& c) { return has_wrong_wrapper(c) && (!facts(c).fused || facts(c).optimizer.empty()); },
+     .asks = asks_for_unfused,
+     .computes = "the wrapper of fp16, used by mistake, divides gradients by its initial scale of 65536, although the "
+                 "loss is not scaled",
+     .consequence = "nothing is learnt",
+     .remedy = "deepspeed 0.18.5 with ZeRO 1, or ZeRO 1 without grad_accum_dtype",
+     .cure = "zero_optimization.stage=1 data_types.grad_accum_dtype=bf16",
+     .sentence = "with bf16, grad_accum_dtype fp32 and this optimiser, DeepSpeed {v} divides gradients by 65536",
+     .signature = "a loss that stays where it starts",
+     .evidence = FaultEvidence::run,
+     .seen = "both steps move the weight by 3.8e-6 in 0.18.3 and 0.18.4, and by 0.25 in 0.18.2 and 0.18.5",
+     .source = "runtime/fp16/unfused_optimizer.py; PR #7788",
+     .sample = R"({"bf16": {"enabled": true}, "zero_optimization": {"stage": 1}, "optimizer": {"type": "SGD"},
 "data_types": {"grad_accum_dtype": "fp32"}})"},
     {.id = "ds-z0-bf16-acc32-refused",
      .package = "deepspeed",
@@ -497,7 +518,7 @@ const FaultRow rows[] = {
     {.id = "ds-z2-offload-accumulation",
      .package = "deepspeed",
      .first_good = "0.15.2",
-     .code = FindingCode::error,
+     .code = FindingCode::warning,
      .trigger = "ZeRO 2 with the optimiser on the CPU and gradient accumulation",
      .keys = {"zero_optimization.offload_optimizer.device", "gradient_accumulation_steps", "zero_optimization.stage"},
      .holds =
@@ -508,13 +529,14 @@ const FaultRow rows[] = {
      .asks = asks_for_few_ranks,
      .computes =
          "the counter of micro-batches starts at the wrong value, so buffers are copied where they must be added",
-     .consequence = "sums over micro-batches are wrong",
+     .consequence = "sums over micro-batches may be wrong",
      .remedy = "deepspeed 0.15.2, or the optimiser on the GPU",
      .cure = "zero_optimization.offload_optimizer.device=none",
-     .sentence = "with ZeRO 2, the optimiser on the CPU and gradient accumulation, DeepSpeed {v} copies micro-batches "
-                 "where it must add them",
+     .sentence =
+         "with ZeRO 2, the optimiser on the CPU and gradient accumulation, DeepSpeed {v} may copy micro-batches "
+         "where it must add them",
      .evidence = FaultEvidence::read,
-     .seen = "both releases",
+     .seen = "both releases. In steps of 0.14.4 to 0.15.1 with two micro-batches on a CPU, the sums are right",
      .source = "runtime/zero/stage_1_and_2.py; PR #6550",
      .sample = R"({"bf16": {"enabled": true}, "gradient_accumulation_steps": 4, "zero_optimization": {"stage": 2,
 "offload_optimizer": {"device": "cpu"}}})"},
