@@ -137,6 +137,34 @@ TEST_CASE("every link and picture in README.md, docs and examples exists", "[rea
     CHECK(count > 20);
 }
 
+TEST_CASE("README.md names every framework with an importer, and counts faults and symptoms as the program does",
+          "[readme]") {
+    const std::string page = readme();
+    const auto count_of = [](const std::string& command) { return json::parse(run(command).out).size(); };
+    CHECK(page.find(" lists " + std::to_string(count_of("policy history --json")) + " such faults") !=
+          std::string::npos);
+    CHECK(page.find(" knows " + std::to_string(count_of("why --list --json")) + " error messages") !=
+          std::string::npos);
+    // The names differ from the titles in hyphens and capitals: `gpt-neox` is GPT-NeoX.
+    const auto plain = [](std::string text) {
+        std::erase(text, '-');
+        for (char& letter : text) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+        return text;
+    };
+    const std::size_t start = page.find("## Your own config"), end = page.find("\n## ", start + 1);
+    const std::string section = plain(page.substr(start, end - start));
+    const Outcome refused = run("policy import no.json --framework nonsense");
+    const std::size_t open = refused.err.find('{'), close = refused.err.find('}');
+    REQUIRE(close != std::string::npos);
+    std::istringstream names(refused.err.substr(open + 1, close - open - 1));
+    std::size_t count = 0;
+    for (std::string name; std::getline(names, name, ','); ++count) {
+        CAPTURE(name);
+        CHECK(section.find(plain(name)) != std::string::npos);
+    }
+    CHECK(count >= 18);
+}
+
 TEST_CASE("without promotion, the sum in Hopper's accumulator stops at 64, as README.md states", "[readme]") {
     const std::string page = readme();
     const std::vector<Command> commands = commands_of(page);

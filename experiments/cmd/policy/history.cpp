@@ -203,8 +203,8 @@ Exit print_difference(const HistoryArguments& a, const ImportOptions& options, s
         return Exit::ok;
     }
     if (gone.empty() && added.empty()) print_text("no known fault or default changes\n");
-    if (!gone.empty()) print("no longer:\n{}", table.text(gone));
-    if (!added.empty()) print("{}new:\n{}", gone.empty() ? "" : "\n", table.text(added));
+    if (!gone.empty()) print_text("no longer:\n" + table.text(gone));
+    if (!added.empty()) print_text((gone.empty() ? "new:\n" : "\nnew:\n") + table.text(added));
     return Exit::ok;
 }
 
