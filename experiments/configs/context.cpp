@@ -112,11 +112,15 @@ FrameworkVersion ImportContext::assumed_version(std::string_view framework) cons
     return parse_version(row->newest);
 }
 
-std::optional<FrameworkVersion> ImportContext::given_version(std::string_view package) const {
-    for (const auto* versions : {&options_->versions, &options_->requirements.versions}) {
+std::optional<FrameworkVersion> version_in(const ImportOptions& options, std::string_view package) {
+    for (const auto* versions : {&options.versions, &options.requirements.versions}) {
         if (const auto found = versions->find(package); found != versions->end()) return found->second;
     }
     return {};
+}
+
+std::optional<FrameworkVersion> ImportContext::given_version(std::string_view package) const {
+    return version_in(*options_, package);
 }
 
 const DeviceProfile& ImportContext::device() const {

@@ -45,6 +45,9 @@ struct ImportOptions {
     bool takes_rate = false;    ///< the policy uses the learning rate of the config
 };
 
+/// Returns the version of a package that the user named, as an option or in a requirements file.
+std::optional<FrameworkVersion> version_in(const ImportOptions& options, std::string_view package);
+
 /// The result of reading one config.
 struct ImportResult {
     const Framework* framework = nullptr;

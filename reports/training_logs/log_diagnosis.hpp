@@ -90,6 +90,7 @@ std::span<const LogDiagnosis> log_diagnoses();
 struct LogFinding {
     const LogDiagnosis* diagnosis = nullptr;
     LogSighting seen{};
+    std::vector<std::string> remarks{};  ///< what a config or the versions of packages say about the finding
 };
 
 /// A diagnosis that could not be made.
@@ -117,7 +118,7 @@ std::vector<std::pair<std::string, std::string>> gaps_by_reason(const LogVerdict
 /// Returns text for a terminal: a description of the log, the findings, and the diagnoses that could not be made.
 std::string training_log_text(const TrainingLog& log, const LogVerdicts& verdicts);
 /// Returns {"file", "kind", "counts", "rows", "first_step", "last_step", "other_lines", "columns", "notes", "findings":
-/// [{"id", "certainty", "step", "sentence", "remedy"}], "not_looked_for": [{"id", "why"}], "steps": [one object per
+/// [{"id", "certainty", "step", "sentence", "remedy", "remarks"}], "not_looked_for": [{"id", "why"}], "steps": [one object per
 /// row]}.
 Json training_log_json(const TrainingLog& log, const LogVerdicts& verdicts);
 

@@ -94,4 +94,28 @@ TEST_CASE("a severe fault refuses a config, and --despite makes it a warning", "
     CHECK(run("policy import z0.json --despite no-such-fault").code == 2);
 }
 
+TEST_CASE("a report of a log names the faults of the installed versions, and the causes that a config has",
+          "[program][history]") {
+    std::string log;
+    for (int step = 1; step <= 30; ++step)
+        log +=
+            "{'loss': 10.3735, 'grad_norm': 1e-05, 'learning_rate': 1e-05, 'epoch': 0." + std::to_string(step) + "}\n";
+    write("flat.log", log);
+    write("old.txt", "deepspeed==0.18.2\ntransformers==5.1.0\n");
+    write("new.txt", "deepspeed==0.19.8\ntransformers==5.1.0\n");
+    write("z0.json", fp16_without_zero);
+    const Outcome any = run("report flat.log");
+    CHECK(any.code == 0);
+    CHECK(contains(any.out, "no-learning"));
+    CHECK(contains(any.out, "--requirements says whether your versions have them"));
+    CHECK(contains(run("report flat.log --requirements new.txt").out,
+                   "The named versions have these faults: ds-z0-fp16-unscaled"));
+    CHECK_FALSE(contains(run("report flat.log --requirements old.txt").out, "ds-z0-fp16-unscaled"));
+    const Outcome config = run("report flat.log --config z0.json --framework-version deepspeed=0.19.8 --json");
+    CHECK(config.code == 0);
+    CHECK(contains(config.out, "The config has a known cause"));
+    CHECK(contains(config.out, "ds-z0-fp16-unscaled"));
+    CHECK(run("report flat.log --config no.json").code == 3);
+}
+
 }  // namespace policy_history_test

@@ -24,7 +24,7 @@ using namespace configs;
 
 namespace {
 
-constexpr const char* help =
+constexpr const char* history_help =
     R"(Prints the faults of training frameworks and libraries that change numbers, by release.
 
 Examples:
@@ -34,7 +34,7 @@ Examples:
   macheps policy history ds.json --requirements requirements.txt  those that this config has
   macheps policy history deepspeed --diff 0.17.6:0.18.3           may I upgrade?)";
 
-constexpr const char* notes = R"(Columns:
+constexpr const char* history_notes = R"(Columns:
   FROM    the first release with the fault; - if the oldest known release has it
   UNTIL   the first release without it; `open`: no known release is without it
   CODE    E: the run fails, the weights stay, gradients are wrong by a factor of 1000 or more, or
@@ -167,11 +167,8 @@ Rows faults_of_versions(std::string_view package, const ImportOptions& options) 
     }
     Rows rows = rows_of(package);
     std::erase_if(rows, [&](const FaultRow* row) {
-        for (const auto* versions : {&options.versions, &options.requirements.versions}) {
-            if (const auto found = versions->find(row->package); found != versions->end())
-                return !has_fault(*row, found->second);
-        }
-        return true;
+        const std::optional<FrameworkVersion> version = version_in(options, row->package);
+        return !version || !has_fault(*row, *version);
     });
     return rows;
 }
@@ -278,6 +275,6 @@ void describe_history(Command& verb) {
 
 }  // namespace
 
-const VerbRow history_verb{"history", help, describe_history, notes};
+const VerbRow history_verb{"history", history_help, describe_history, history_notes};
 
 }  // namespace macheps::cmd::policies

@@ -6,6 +6,7 @@
 #include "experiments/cmd/frame/eprint.hpp"
 #include "experiments/cmd/frame/json.hpp"
 #include "experiments/cmd/frame/print.hpp"
+#include "experiments/cmd/policy/import.hpp"
 #include "experiments/cmd/report/picture.hpp"
 #include "experiments/cmd/report/sweep.hpp"
 #include "experiments/cmd/report/training_logs.hpp"
@@ -23,6 +24,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -102,7 +104,8 @@ JSON:
   "units" and "missing".
   For logs of other programs: {"schema", "logs": [{"file", "kind", "counts", "rows", "first_step",
   "last_step", "other_lines", "columns", "notes", "findings": [{"id", "certainty", "step",
-  "sentence", "remedy"}], "not_looked_for": [{"id", "why"}], "steps": [one object per row]}]}.
+  "sentence", "remedy", "remarks"}], "not_looked_for": [{"id", "why"}],
+  "steps": [one object per row]}]}.
 
 Exit codes:
   3  a folder or file is missing or damaged
@@ -115,7 +118,8 @@ struct ReportOptions {
     double margin = 100 * DivergenceRules::equivalence_margin;  ///< in percent
     std::string gpu{usual_gpu};
     TrainingLogOptions log{};
-    std::vector<std::string> log_columns{};
+    std::vector<std::string> log_columns{}, log_config{};
+    policies::ImportChoice import{};
 };
 
 /// Returns the path of the page: --out, else report.html in the first folder, or the path of the first file with the
@@ -198,18 +202,18 @@ void draw_pictures(const ReportOptions& options, const std::filesystem::path& pa
 }
 
 /// Throws Error (usage) for options that only a report of logs of other programs has.
-void check_has_no_log_options(const ReportOptions& options) {
-    const std::pair<bool, const char*> others[] = {{options.log.vocabulary.has_value(), "--vocabulary"},
-                                                   {options.log.gas.has_value(), "--gas"},
-                                                   {!options.log_columns.empty(), "--column"}};
-    for (const auto& [is_given, name] : others) {
-        if (!is_given) continue;
+void check_has_no_log_options(const Command& verb) {
+    const std::vector<std::string> given = verb.given();
+    for (const char* name :
+         {"--vocabulary", "--gas", "--column", "--config", "--framework", "--framework-version", "--requirements",
+          "--despite", "--device-profile", "--checkpoint-dtype", "--env", "--line"}) {
+        if (std::find(given.begin(), given.end(), name) == given.end()) continue;
         throw usage_error("this option is only for logs of other programs", name,
                           "remove it, or pass a log that another program wrote");
     }
 }
 
-Exit report(const ReportOptions& options) {
+Exit report(const ReportOptions& options, const Command& verb) {
     if (options.columns) {
         print_now(columns_markdown());
         return Exit::ok;
@@ -233,6 +237,8 @@ Exit report(const ReportOptions& options) {
         LogReport logs{.files = options.folders,
                        .page = page_of(options),
                        .options = options.log,
+                       .config = options.log_config,
+                       .config_options = options.import.options(verb),
                        .json = options.json,
                        .csv = options.csv};
         add_columns(options.log_columns, logs.options);
@@ -240,7 +246,7 @@ Exit report(const ReportOptions& options) {
         draw_pictures(options, logs.page);
         return Exit::ok;
     }
-    check_has_no_log_options(options);
+    check_has_no_log_options(verb);
     if (is_study(options.folders)) {
         check_fits_a_study(options);
         return report_study({.folders = options.folders,
@@ -292,6 +298,12 @@ void describe(Command& verb) {
             "The name of a quantity in the log, such as loss=train/loss. For CSV files, JSON lines and dictionaries")
         .takes("QUANTITY=NAME")
         .repeats();
+    verb.option("--config", a->log_config,
+                "Files and key=value overrides of the config of the run. A finding then names the causes that the "
+                "config has. Default: none")
+        .takes(value_kind::file)
+        .list();
+    a->import.add_options(verb);
     verb.group("Output");
     verb.option("-o,--out", a->out,
                 "Write the page to this file, and summary.csv next to it (except next to a device or a pipe). "
@@ -311,7 +323,7 @@ void describe(Command& verb) {
                 "Draw each chart into a PNG file in this folder. Needs Chromium or Chrome. Default: no pictures")
         .takes(value_kind::folder);
     verb.flag("--dark", a->dark, "Draw pictures in the dark theme");
-    verb.runs([a] { return report(*a); });
+    verb.runs([a, &verb] { return report(*a, verb); });
 }
 
 }  // namespace

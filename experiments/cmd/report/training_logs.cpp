@@ -3,20 +3,31 @@
 
 #include "core/host/publish.hpp"
 #include "core/text/nearest_name.hpp"
+#include "core/text/quote.hpp"
 #include "experiments/cmd/frame/eprint.hpp"
 #include "experiments/cmd/frame/json.hpp"
 #include "experiments/cmd/frame/print.hpp"
+#include "experiments/configs/history/history.hpp"
+#include "experiments/configs/symptoms/causes.hpp"
+#include "experiments/configs/symptoms/symptoms.hpp"
 #include "reports/logs/run_log.hpp"
 #include "reports/pages/studies/training_log_page.hpp"
+#include "reports/training_logs/line_forms.hpp"
 #include "reports/training_logs/log_diagnosis.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
+#include <optional>
+#include <span>
 
 namespace macheps::cmd::report {
 
 using namespace reports;
+
+using namespace configs;
 
 namespace {
 
@@ -25,6 +36,82 @@ bool is_training_log(const std::filesystem::path& path) {
     if (!std::filesystem::exists(path, error) || std::filesystem::is_directory(path, error)) return false;
     // The first bytes of a pipe can be read only once. CSV files of macheps must therefore be regular files.
     return !std::filesystem::is_regular_file(path, error) || !has_measured_rows(path);
+}
+
+/// The packages whose faults may show in logs of a form, by the beginning of its name.
+struct PackagesOfForm {
+    std::string_view form, packages;
+};
+constexpr std::string_view packages_of_trainers =
+    "transformers accelerate deepspeed trl axolotl llamafactory peft liger-kernel bitsandbytes";
+constexpr std::array packages_of_forms{
+    PackagesOfForm{"Transformers", packages_of_trainers}, PackagesOfForm{"JSON lines", packages_of_trainers},
+    PackagesOfForm{"DeepSpeed", packages_of_trainers},    PackagesOfForm{"Megatron-LM", "megatron transformer-engine"},
+    PackagesOfForm{"torchtitan", "torchtitan torchao"},   PackagesOfForm{"torchtune", "torchtune torchao"},
+    PackagesOfForm{"Lightning", "lightning deepspeed"}};
+
+bool may_show_faults_of(std::string_view package, const TrainingLog& log) {
+    const auto row = std::find_if(packages_of_forms.begin(), packages_of_forms.end(),
+                                  [&](const PackagesOfForm& one) { return log.form->name.starts_with(one.form); });
+    if (row == packages_of_forms.end()) return false;
+    const std::vector<std::string> packages = macheps::words_of(row->packages);
+    return std::find(packages.begin(), packages.end(), package) != packages.end();
+}
+
+/// Returns the causes of the symptoms that a diagnosis belongs to. Entries for printed messages are left out, because a
+/// log shows them only if it contains the message.
+std::vector<const SymptomCause*> causes_of(std::string_view diagnosis) {
+    std::vector<const SymptomCause*> causes;
+    for (const SymptomRow* row : symptom_rows()) {
+        if (!row->source.empty()) continue;
+        const auto names_it = [&](const SymptomCause& cause) {
+            const std::vector<std::string> diagnoses = macheps::words_of(cause.diagnoses);
+            return std::find(diagnoses.begin(), diagnoses.end(), diagnosis) != diagnoses.end();
+        };
+        const std::span<const SymptomCause> of_row = row->causes();
+        if (std::none_of(of_row.begin(), of_row.end(), names_it)) continue;
+        for (const SymptomCause& cause : of_row) causes.push_back(&cause);
+    }
+    return causes;
+}
+
+/// Returns the causes of a diagnosis that the config has, each with the reason.
+std::vector<std::string> causes_in_config(std::string_view diagnosis, const CauseJudge& config) {
+    std::vector<std::string> remarks;
+    for (const SymptomCause* cause : causes_of(diagnosis)) {
+        const JudgedCause judged = config.judge(*cause);
+        if (judged.verdict != CauseVerdict::applies) continue;
+        std::string remark = fmt::format("The config has a known cause: {} ({})", cause->text, judged.reason);
+        if (std::find(remarks.begin(), remarks.end(), remark) == remarks.end()) remarks.push_back(std::move(remark));
+    }
+    return remarks;
+}
+
+/// Returns the faults of releases that a diagnosis reports. A package whose version is known has the fault, or the fault
+/// is left out.
+std::vector<std::string> known_faults(std::string_view diagnosis, const TrainingLog& log,
+                                      const ImportOptions& options) {
+    std::vector<std::string> installed, possible;
+    for (const SymptomCause* cause : causes_of(diagnosis)) {
+        for (const std::string& id : macheps::words_of(cause->faults)) {
+            const FaultRow* row = find_fault(id);
+            if (row == nullptr || !may_show_faults_of(row->package, log)) continue;
+            const std::optional<FrameworkVersion> version = version_in(options, row->package);
+            std::vector<std::string>& list = version ? installed : possible;
+            if (version && !has_fault(*row, *version)) continue;
+            const std::string text = fault_text(id);
+            if (std::find(list.begin(), list.end(), text) == list.end()) list.push_back(text);
+        }
+    }
+    std::vector<std::string> remarks;
+    if (!installed.empty())
+        remarks.push_back(fmt::format("The named versions have these faults: {}", fmt::join(installed, ", ")));
+    if (!possible.empty()) {
+        remarks.push_back(fmt::format(
+            "Faults of releases that look like this: {}; --requirements says whether your versions have them",
+            fmt::join(possible, ", ")));
+    }
+    return remarks;
 }
 
 }  // namespace
@@ -59,9 +146,15 @@ void add_columns(const std::vector<std::string>& words, TrainingLogOptions& opti
 void report_training_logs(const LogReport& report) {
     std::vector<TrainingLog> logs;
     std::vector<LogVerdicts> verdicts;
+    std::optional<CauseJudge> config;
+    if (!report.config.empty()) config.emplace(report.config, report.config_options);
     for (const std::filesystem::path& file : report.files) {
         logs.push_back(read_training_log(file, report.options));
         verdicts.push_back(diagnose_log(logs.back(), report.options));
+        for (LogFinding& finding : verdicts.back().findings) {
+            finding.remarks = config ? causes_in_config(finding.diagnosis->id, *config)
+                                     : known_faults(finding.diagnosis->id, logs.back(), report.config_options);
+        }
     }
     publish(report.page, training_logs_page(logs, verdicts));
     if (report.csv) {

@@ -2,6 +2,7 @@
 // `macheps report` for logs that other programs wrote.
 #pragma once
 #include "core/error.hpp"
+#include "experiments/configs/import.hpp"
 #include "reports/training_logs/training_log.hpp"
 
 #include <filesystem>
@@ -21,6 +22,8 @@ struct LogReport {
     std::vector<std::filesystem::path> files{};
     std::filesystem::path page{};
     reports::TrainingLogOptions options{};
+    std::vector<std::string> config{};        ///< files and overrides of the config that the run had; may be empty
+    configs::ImportOptions config_options{};  ///< also the versions of packages without a config
     bool json = false, csv = false;
 };
 

@@ -40,7 +40,7 @@ bool loses_fp8_backend(const Context& c) {
     return !c.since("accelerate", "1.8.0") || c.text("fp8_config.backend") != "AO";
 }
 
-const FaultRow rows[] = {
+const FaultRow accelerate_rows[] = {
     {.id = "acc-fsdp2-upcast-noop",
      .package = "accelerate",
      .first_bad = "1.13.0",
@@ -236,6 +236,6 @@ const FaultRow rows[] = {
 
 }  // namespace
 
-std::span<const FaultRow> accelerate_faults() { return rows; }
+std::span<const FaultRow> accelerate_faults() { return accelerate_rows; }
 
 }  // namespace macheps::configs

@@ -11,7 +11,7 @@ namespace {
 
 using Context = ImportContext;
 
-const FaultRow rows[] = {
+const FaultRow axolotl_rows[] = {
     {.id = "axo-tf32-auto",
      .package = "axolotl",
      .first_bad = "0.16.0",
@@ -137,6 +137,6 @@ const FaultRow rows[] = {
 
 }  // namespace
 
-std::span<const FaultRow> axolotl_and_llamafactory_faults() { return rows; }
+std::span<const FaultRow> axolotl_and_llamafactory_faults() { return axolotl_rows; }
 
 }  // namespace macheps::configs

@@ -81,7 +81,7 @@ bool uses_cpu_adam(const Context& c) {
            lowered(c.text("zero_optimization.offload_optimizer.device")) == "cpu";
 }
 
-const FaultRow rows[] = {
+const FaultRow deepspeed_rows[] = {
     {.id = "ds-z0-fp16-unscaled",
      .package = "deepspeed",
      .first_bad = "0.18.3",
@@ -787,6 +787,6 @@ const FaultRow rows[] = {
 
 }  // namespace
 
-std::span<const FaultRow> deepspeed_faults() { return rows; }
+std::span<const FaultRow> deepspeed_faults() { return deepspeed_rows; }
 
 }  // namespace macheps::configs

@@ -39,7 +39,7 @@ bool has_recipe(const Context& c, std::string_view recipe) {
     return c.has("fp8-format") && c.text("fp8-recipe") == recipe;
 }
 
-const FaultRow rows[] = {
+const FaultRow library_rows[] = {
     {.id = "liger-ga",
      .package = "liger-kernel",
      .first_good = "0.4.1",
@@ -367,6 +367,6 @@ const FaultRow rows[] = {
 
 }  // namespace
 
-std::span<const FaultRow> library_faults() { return rows; }
+std::span<const FaultRow> library_faults() { return library_rows; }
 
 }  // namespace macheps::configs

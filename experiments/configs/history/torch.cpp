@@ -38,7 +38,7 @@ bool clips_bf16_gradients(const Context& c) {
     return false;
 }
 
-const FaultRow rows[] = {
+const FaultRow torch_rows[] = {
     {.id = "torch-bf16-emulated",
      .package = "torch",
      .first_bad = "2.3.0",
@@ -172,6 +172,6 @@ const FaultRow rows[] = {
 
 }  // namespace
 
-std::span<const FaultRow> torch_faults() { return rows; }
+std::span<const FaultRow> torch_faults() { return torch_rows; }
 
 }  // namespace macheps::configs

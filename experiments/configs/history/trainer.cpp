@@ -49,7 +49,7 @@ bool has_verl_param_dtype(const Context& c) {
     return false;
 }
 
-const FaultRow rows[] = {
+const FaultRow trainer_rows[] = {
     {.id = "mg-moe-aux-tp",
      .package = "megatron",
      .first_good = "0.19.0",
@@ -334,6 +334,6 @@ const FaultRow rows[] = {
 
 }  // namespace
 
-std::span<const FaultRow> trainer_faults() { return rows; }
+std::span<const FaultRow> trainer_faults() { return trainer_rows; }
 
 }  // namespace macheps::configs

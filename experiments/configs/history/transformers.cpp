@@ -35,7 +35,7 @@ bool has_own_trainer_and_accumulates(const Context& c) { return accumulates(c) &
 
 constexpr std::string_view gas = "gradient_accumulation_steps";
 
-const FaultRow rows[] = {
+const FaultRow transformers_rows[] = {
     {.id = "tf-ga-times-gas",
      .package = "transformers",
      .first_bad = "4.46.0",
@@ -386,6 +386,6 @@ const FaultRow rows[] = {
 
 }  // namespace
 
-std::span<const FaultRow> transformers_faults() { return rows; }
+std::span<const FaultRow> transformers_faults() { return transformers_rows; }
 
 }  // namespace macheps::configs

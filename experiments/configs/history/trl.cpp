@@ -15,7 +15,7 @@ bool leaves_dtype_open(const Context& c) {
 }
 bool has_undivided_loss(const Context& c) { return history::accumulates(c) && history::counts_labels(c); }
 
-const FaultRow rows[] = {
+const FaultRow trl_rows[] = {
     {.id = "trl-torch-dtype-refused",
      .package = "trl",
      .first_bad = "0.27.0",
@@ -153,6 +153,6 @@ const FaultRow rows[] = {
 
 }  // namespace
 
-std::span<const FaultRow> trl_faults() { return rows; }
+std::span<const FaultRow> trl_faults() { return trl_rows; }
 
 }  // namespace macheps::configs

@@ -21,14 +21,14 @@ namespace {
 
 using Kind = ConfigValue::Kind;
 
-constexpr std::string_view blanks = " \t\r\n";
+constexpr std::string_view python_blanks = " \t\r\n";
 
-bool is_name_letter(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || (c & 0x80) != 0; }
+bool is_python_letter(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || (c & 0x80) != 0; }
 
 /// Returns the length of the name at the front of the text, or 0 if there is none.
-std::size_t name_length(std::string_view text) {
+std::size_t python_name_length(std::string_view text) {
     if (text.empty() || std::isdigit(static_cast<unsigned char>(text.front()))) return 0;
-    return static_cast<std::size_t>(std::find_if_not(text.begin(), text.end(), is_name_letter) - text.begin());
+    return static_cast<std::size_t>(std::find_if_not(text.begin(), text.end(), is_python_letter) - text.begin());
 }
 
 /// Returns the length of the prefix of a string literal, such as `r` in r'...', if a quote follows it.
@@ -211,7 +211,7 @@ class PythonValue {
     std::optional<ConfigValue> scalar(std::string_view ends) {
         const std::size_t start = at_, end = extent(ends);
         std::string_view word = text_.substr(start, end - start);
-        word = word.substr(0, word.find_last_not_of(blanks) + 1);
+        word = word.substr(0, word.find_last_not_of(python_blanks) + 1);
         ConfigValue value = made(Kind::null);
         value.written = word;
         if (word == "True" || word == "False") {
@@ -298,7 +298,7 @@ class PythonFile {
 
     void take(std::size_t start, std::size_t end) {
         const std::string_view text = statement(start, end);
-        const std::size_t length = name_length(text);
+        const std::size_t length = python_name_length(text);
         const std::string_view word = text.substr(0, length);
         if (word == "import" || word == "from") return take_import(text.substr(length));
         if (string_prefix(text) != std::string_view::npos) return;  // a documentation string
@@ -322,8 +322,8 @@ class PythonFile {
         if (!value) {
             std::string_view written = text_.substr(value_start, end - value_start);
             written = written.substr(0, written.find('#'));
-            const std::size_t first = std::min(written.find_first_not_of(blanks), written.size());
-            written = written.substr(first, written.find_last_not_of(blanks) + 1 - first);
+            const std::size_t first = std::min(written.find_first_not_of(python_blanks), written.size());
+            written = written.substr(first, written.find_last_not_of(python_blanks) + 1 - first);
             unknown_.push_back({name, std::string(written), "it is not a literal", lines_.place(start)});
             value.emplace().place = lines_.place(start);
         } else if (value->is_number()) {

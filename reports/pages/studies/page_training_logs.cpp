@@ -75,10 +75,13 @@ std::string figures_html(const TrainingLog& log, std::size_t number) {
 std::string findings_html(const TrainingLog& log, const LogVerdicts& verdicts) {
     std::string rows;
     for (const LogFinding& finding : verdicts.findings) {
-        rows += fmt::format("<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}.</td><td>{}.</td></tr>\n",
+        std::string remarks;
+        for (const std::string& remark : finding.remarks)
+            remarks += fmt::format(" {}.", escape_html(capitalised(remark)));
+        rows += fmt::format("<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}.{}</td><td>{}.</td></tr>\n",
                             finding.diagnosis->id, word_of(finding.seen.certainty),
                             escape_html(finding_place(log, finding)), escape_html(capitalised(finding.seen.sentence)),
-                            escape_html(capitalised(std::string(finding.diagnosis->remedy))));
+                            remarks, escape_html(capitalised(std::string(finding.diagnosis->remedy))));
     }
     std::string out = rows.empty()
                           ? "<p>No findings.</p>\n"
