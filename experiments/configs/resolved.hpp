@@ -33,6 +33,9 @@ enum class Origin : std::uint8_t {
     device,    ///< decided by the device profile
 };
 
+/// Returns a value that is a word without parts.
+inline FieldValue word_field(std::string word) { return {.value = std::move(word), .parts = {}}; }
+
 /// A row of the table that `policy import` prints.
 struct ResolvedField {
     std::string_view name;  ///< one of the names in field_rows()

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/configs/traps.hpp"
+#include "experiments/configs/history/history.hpp"
 #include "experiments/configs/policy_text/storage_recipe.hpp"
 
 #include <fmt/format.h>
@@ -55,10 +56,12 @@ Found no_master(const ImportContext& context) {
                        format_word(format));
 }
 
-/// The scaler of FSDP 1 accepts fp16 gradients. On a CPU, GradScaler also accepts bf16 gradients.
+/// The scaler of FSDP 1 accepts fp16 gradients, but not bf16 gradients. On a CPU, GradScaler also accepts bf16
+/// gradients.
 Found low_gradients(const ImportContext& context) {
     const char format = low_format(context, "grad");
-    if (format == 0 || context.resolved().word("scaler") != "torch") return {};
+    const std::string_view scaler = context.resolved().word("scaler");
+    if (format == 0 || (scaler != "torch" && (scaler != "torch-sharded" || format == 'H'))) return {};
     const bool is_on_cpu = context.resolved().word("oplist") == "torch-cpu";
     if (format == 'B' && is_on_cpu) return {};
     return format == 'H' ? "GradScaler refuses fp16 gradients: \"Attempting to unscale FP16 gradients\""
@@ -74,15 +77,18 @@ struct TrapRow {
 };
 
 const TrapRow traps[] = {
+    // kohya's scripts replace the check of GradScaler, so that it unscales fp16 gradients.
     {"low-gradients-under-scaler",
      FindingCode::error,
      low_gradients,
-     {"unscale-low-gradients", "fp16-gradients", "bf16-gradients", "low-weights-under-scaler"}},
+     {"unscale-low-gradients", "fp16-gradients", "bf16-gradients", "low-weights-under-scaler"},
+     {"kohya"}},
     {"low-masters", FindingCode::warning, low_masters, {"low-masters"}},
     {"no-master",
      FindingCode::warning,
      no_master,
-     {"no-master", "no-masters", "fsdp-no-master", "low-weights-under-scaler", "unscale-low-gradients"}},
+     {"no-master", "no-masters", "fsdp-no-master", "low-weights-under-scaler", "unscale-low-gradients",
+      "bf16-section-off"}},
     // Megatron's module of rotary embeddings keeps its frequencies outside the buffers of the model.
     {"low-buffers", FindingCode::warning, low_buffers, {"buffers-cast"}, {"megatron"}},
     {"low-reduce", FindingCode::note, low_reduce, {"fsdp-low-reduce", "low-hook"}},
@@ -92,10 +98,21 @@ bool contains(std::initializer_list<std::string_view> words, std::string_view wo
     return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-bool is_reported(const ImportContext& context, const TrapRow& trap) {
-    return std::any_of(context.findings().begin(), context.findings().end(), [&](const Finding& finding) {
-        return contains(trap.own_rules, std::string_view(finding.rule).substr(finding.rule.find('/') + 1));
+/// Returns whether a finding comes from one of the trap's own rules, or from a fault of the history that replaces such
+/// a rule.
+bool is_by_own_rule(const Finding& finding, const TrapRow& trap) {
+    if (contains(trap.own_rules, std::string_view(finding.rule).substr(finding.rule.find('/') + 1))) return true;
+    const FaultRow* fault = find_fault(finding.fault);
+    if (fault == nullptr) return false;
+    const std::string replaced = fmt::format("{} ", fault->finding);
+    return std::any_of(trap.own_rules.begin(), trap.own_rules.end(), [&](std::string_view rule) {
+        return replaced.find(fmt::format("/{} ", rule)) != std::string::npos;
     });
+}
+
+bool is_reported(const ImportContext& context, const TrapRow& trap) {
+    return std::any_of(context.findings().begin(), context.findings().end(),
+                       [&](const Finding& finding) { return is_by_own_rule(finding, trap); });
 }
 
 }  // namespace

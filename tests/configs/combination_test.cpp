@@ -166,6 +166,10 @@ TEST_CASE("an eps of Adam that fp16 rounds to zero is reported if the step is co
         {"transformers", "optim: adamw_torch\nadam_epsilon: 3.0e-8", "fp16", false, "rounded to 6e-8"},
         {"transformers", "optim: paged_adamw_32bit", "fp16", false, "fp32 moments"},
         {"transformers", "optim: sgd", "fp16", false, "no eps"},
+        {"trl", "model_name_or_path: m\ndtype: float16\nbf16: false\noptim: adamw_torch", "fp32", true,
+         "the default of Transformers"},
+        {"trl", "model_name_or_path: m\ndtype: float16\nbf16: false\noptim: adamw_torch\nadam_epsilon: 1.0e-7", "fp32",
+         false, "TRL passes the key on"},
         {"deepspeed", R"({"fp16": {"enabled": true}, "zero_optimization": {"stage": 2}})", "fp32", false, "masters"},
     };
     for (const Case& one : cases) {

@@ -95,12 +95,14 @@ constexpr Sample samples[] = {
     {"torch", "fsdp.version", "1 2"},
     {"torch", "autocast.device_type", "cpu"},
     {"transformers", "deepspeed", "{zero_optimization: {stage: 2}, bf16: {enabled: auto}}"},
+    {"transformers", "dtype", "bfloat16 float16 float32"},
     {"transformers", "fsdp", "full_shard"},
     {"transformers", "fsdp_config", "{version: 1}"},
     {"transformers", "optim", "adamw_torch adamw_8bit sgd"},
     {"transformers", "optim_args", "a=1"},
     {"transformers", "torch_compile_backend", "inductor"},
     {"transformers", "torch_compile_mode", "default"},
+    {"transformers", "torch_dtype", "bfloat16 float16 float32"},
 };
 
 /// A config from which the test starts. The test sets only keys at the root and in `sections`, because a key would
@@ -270,6 +272,8 @@ constexpr Exception exceptions[] = {
     {"torch", "cudnn_allow_tf32", "", "concerns convolutions"},
     {"torch", "fsdp.cast_*forward_inputs", "", "the inputs are tokens"},
     {"torch", "grad_scaler.device", "", "the scaler computes the same on every device"},
+    {"transformers", "*dtype", "deepspeed", "DeepSpeed casts the model"},
+    {"transformers", "*dtype", "fsdp", "Accelerate widens the shards to fp32"},
     {"transformers", "adam_*", "optim", "SGD does not have this constant"},
     {"transformers", "*_checkpointing", "*_checkpointing", "both recompute"},
     {"transformers", "torch_compile_*", "torch_compile_*", "each of them turns compilation on"},

@@ -55,8 +55,9 @@ TEST_CASE("kohya refuses, warns about and explains these settings", "[import][ko
                       least_eps = whole("mixed_precision: fp16, full_fp16: true, optimizer_args: ['eps=4e-8']"),
                       small_eps = whole("mixed_precision: fp16, full_fp16: true, optimizer_args: ['eps=1e-9']"),
                       eight = whole("mixed_precision: fp16, full_fp16: true, optimizer_type: AdamW8bit"),
-                      mixed = whole("mixed_precision: fp16"), fp8_alone = network("fp8_base: true"),
-                      fp8_whole = whole("mixed_precision: fp16, fp8_base: true"),
+                      lion = whole("mixed_precision: fp16, full_fp16: true, use_lion_optimizer: true"),
+                      frozen = network("mixed_precision: fp16"), mixed = whole("mixed_precision: fp16"),
+                      fp8_alone = network("fp8_base: true"), fp8_whole = whole("mixed_precision: fp16, fp8_base: true"),
                       both = whole("mixed_precision: fp16, full_fp16: true, full_bf16: true"),
                       sdxl = "{pretrained_model_name_or_path: sdxl-base, network_module: n, mixed_precision: fp16}",
                       sdxl_wide =
@@ -68,6 +69,11 @@ TEST_CASE("kohya refuses, warns about and explains these settings", "[import][ko
     check_triggers("kohya",
                    {{half.c_str(), "", "a100", "kohya/no-master", 'W', true, "fp16 weights"},
                     {half.c_str(), "", "a100", "kohya/eps-is-zero", 'W', true, "1e-8 is 0 in fp16"},
+                    {half.c_str(), "", "a100", "kohya/low-gradients-under-scaler", 'E', false, "a patched scaler"},
+                    {half.c_str(), "", "a100", "kohya/buffers-cast", 'N', true, "the model is cast"},
+                    {mixed.c_str(), "", "a100", "kohya/buffers-cast", 'N', false, "the model is not cast"},
+                    {frozen.c_str(), "", "a100", "kohya/buffers-cast", 'N', true, "the frozen model is cast"},
+                    {lion.c_str(), "", "a100", "kohya/eps-is-zero", 'W', false, "Lion has no eps"},
                     {half.c_str(), "", "a100", "kohya/patched-scaler", 'N', true, "takes fp16 gradients"},
                     {half.c_str(), "", "a100", "kohya/full-fp16-without-mixed", 'E', false, "mixed fp16"},
                     {wide_eps.c_str(), "", "a100", "kohya/eps-is-zero", 'W', false, "1e-7 is a number of fp16"},
@@ -89,6 +95,9 @@ TEST_CASE("kohya refuses, warns about and explains these settings", "[import][ko
                     {mixed.c_str(), "", "a100", "kohya/half-vae", 'W', false, "no sign of SDXL"},
                     {deepspeed.c_str(), "", "a100", "kohya/deepspeed-unread", 'W', true, "not read"},
                     {brain.c_str(), "", "v100", "kohya/bf16-emulated", 'W', true, "no bf16 units"}});
+    CHECK(Imported(eight).field("optimizer") == "adamw");
+    CHECK(Imported(lion).field("optimizer") == "lion");
+    CHECK(Imported(small_eps).part("optimizer", "eps") == "1e-09");
     CHECK(Imported(brain_alone).field("grad") == "F");
     CHECK(find_rule(Imported(brain).result(), "kohya/no-master")->key == "full_bf16");
     CHECK(find_rule(Imported(half).result(), "kohya/no-master")->key == "full_fp16");

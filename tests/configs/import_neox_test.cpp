@@ -109,6 +109,11 @@ TEST_CASE("each finding about a GPT-NeoX config is reported in the cases that th
         CAPTURE(config.findings("EUWCNI"));
         CHECK(config.has(row.finding) == row.fires);
     }
+    const Imported adam = neox(
+        "\"fp16\": {\"enabled\": true}, \"gradient_accumulation_steps\": 4, "
+        "\"optimizer\": {\"type\": \"Adam\", \"params\": {\"eps\": 1.0e-6}}");
+    CHECK(adam.part("optimizer", "eps") == "1e-06");
+    CHECK(adam.field("micro_batches") == "4");
     CHECK(neox("\"precision\": \"bfloat16\"").has("E gpt-neox/bf16-without-zero"));
     CHECK_FALSE(neox("\"precision\": \"fp16\"").has("E gpt-neox/bf16-without-zero"));
 }

@@ -35,6 +35,17 @@ TEST_CASE("torchtune trains everything in the format of dtype, without autocast 
     CHECK(tune("dtype: fp32\nclip_grad_norm: 2.0").part("clip", "max") == "2");
     CHECK(tune("dtype: fp32\nclip_grad_norm: inf").field("clip") == "none");
     CHECK(tune("dtype: fp32\nenable_activation_checkpointing: true").field("ckpt") == "true");
+    const Imported adam = tune(
+        "optimizer: {_component_: torch.optim.Adam, lr: 0.5, eps: 1.0e-6}\n"
+        "gradient_accumulation_steps: 4");
+    CHECK(adam.field("optimizer") == "adam");
+    CHECK(adam.part("optimizer", "lr") == "0.5");
+    CHECK(adam.part("optimizer", "eps") == "1e-06");
+    CHECK(adam.field("micro_batches") == "4");
+    CHECK(tune("optimizer: {_component_: bitsandbytes.optim.PagedAdamW8bit}").field("optimizer") == "adamw");
+    CHECK(tune("optimizer: {_component_: torchao.prototype.low_bit_optim.AdamWFp8}").field("optimizer") == "adamw");
+    CHECK(tune("optimizer: {_component_: torch.optim.SGD, momentum: 0.5}").field("opt_state") == "F");
+    CHECK(tune("optimizer: {_component_: torch.optim.SGD}").field("opt_state") == "none");
     CHECK(tune("dtype: bf16\ndevice: cpu").field("device") == "cpu");
 }
 

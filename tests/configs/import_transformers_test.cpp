@@ -252,4 +252,15 @@ TEST_CASE("DeepSpeed's section may be inside the arguments, and must then contai
     CHECK(find_rule(arguments(R"({"bf16": true, "deepspeed": "{\"bf16\": "})"), "transformers/unreadable-map", 'E'));
 }
 
+TEST_CASE("two arguments of a script about one setting are reported", "[import][transformers]") {
+    check_triggers(
+        "transformers",
+        {{"{dtype: float32, torch_dtype: float16}", "", "a100", "transformers/two-dtypes", 'C', true, "two names"},
+         {"{torch_dtype: float16}", "", "a100", "transformers/two-dtypes", 'C', false, "one name"},
+         {"{load_in_4bit: true, load_in_8bit: true}", "", "a100", "transformers/load-in-both", 'W', true, "two widths"},
+         {"{load_in_4bit: true}", "", "a100", "transformers/load-in-both", 'W', false, "one width"}});
+    CHECK(field_of(arguments("{dtype: float32, torch_dtype: float16}"), "store") == "F");
+    CHECK(field_of(arguments("{dtype: float16, torch_dtype: float32}"), "store") == "H");
+}
+
 }  // namespace import_transformers_test

@@ -83,8 +83,8 @@ TEST_CASE("each finding about a verl config is reported in the cases that this t
         {"model_dtype: fp32", "0.9", "fsdp2", "W verl/no-master", false},
         {"mixed_precision: {reduce_dtype: bf16}", "0.9", "fsdp", "W verl/fsdp-low-reduce", true},
         {"mixed_precision: {param_dtype: bf16}", "0.9", "fsdp", "W verl/fsdp-low-reduce", false},
-        {"mixed_precision: {buffer_dtype: bf16}", "0.9", "fsdp", "W verl/fsdp-low-buffers", true},
-        {"mixed_precision: {buffer_dtype: bf16}", "0.9", "fsdp2", "W verl/fsdp-low-buffers", false},
+        {"mixed_precision: {buffer_dtype: bf16}", "0.9", "fsdp", "W verl/buffers-cast", true},
+        {"mixed_precision: {buffer_dtype: bf16}", "0.9", "fsdp2", "W verl/buffers-cast", false},
         {fp16_parameters, "0.9", "fsdp", "W verl/rollout-dtype", true},
         {"", "0.9", "fsdp", "W verl/rollout-dtype", false},
         {"model_dtype: int8", "0.9", "fsdp", "E verl/no-such-precision", true},
@@ -106,6 +106,16 @@ TEST_CASE("each finding about a verl config is reported in the cases that this t
         CAPTURE(config.findings("EUWCN"));
         CHECK(config.has(row.finding) == row.fires);
     }
+    // The worker trains by default. The fault of the history is one of the engine.
+    const std::string by_engine = ", trainer: {use_legacy_worker_impl: disable}";
+    CHECK(ppo(fp16_parameters, "0.7.1", by_engine).has("E verl/verl-param-dtype"));
+    CHECK_FALSE(ppo(fp16_parameters, "0.7.1", by_engine).has("W verl/param-dtype-ignored"));
+    CHECK_FALSE(ppo(fp16_parameters, "0.7.1").has("E verl/verl-param-dtype"));
+    const std::string sft = "{engine: {strategy: fsdp, mixed_precision: {param_dtype: fp16}}, model: {path: m}}";
+    const Imported by_sft(sft, {.framework = "verl", .version = "0.7.1"});
+    CHECK(by_sft.has("E verl/verl-param-dtype"));
+    CHECK(test::find_rule(by_sft.result(), "verl/verl-param-dtype")->key == "engine.mixed_precision.param_dtype");
+    CHECK_FALSE(ppo("mixed_precision: {param_dtype: bf16}", "0.7.1", by_engine).has("E verl/verl-param-dtype"));
 }
 
 TEST_CASE("verl's SFT configs and files of the engine are read like the section of the actor", "[import][verl]") {

@@ -60,10 +60,18 @@ void report_fault(ImportContext& context, const FaultRow& row, const FrameworkVe
     };
     const auto suffices = [&](const Finding& one) { return reports_same(one) && severity(one) <= severity(fault); };
     if (std::any_of(findings.begin(), findings.end(), suffices)) return;
+    const auto same = std::find_if(findings.begin(), findings.end(), reports_same);
+    const std::optional<Finding> replaced = same == findings.end() ? std::nullopt : std::optional(*same);
     std::erase_if(findings, reports_same);
     std::string message = with_version(row.sentence, version);
     if (!is_certain) message = fmt::format("if {}: {}", condition, message);
     Finding& finding = context.report(fault.code, row.id, row.keys, std::move(message), std::string(row.remedy));
+    // If the config does not have the key of the row, the importer may have found the fault at another key.
+    if (replaced && row.keys.size() > 0 && !context.has(*row.keys.begin())) {
+        finding.key = replaced->key;
+        finding.keys = replaced->keys;
+        finding.place = replaced->place;
+    }
     finding.fault = row.id;
     if (find_framework(row.package) != nullptr) context.version(row.package);  // names the version if it is assumed
     if (is_certain && fault.code != FindingCode::note)

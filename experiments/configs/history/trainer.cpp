@@ -33,7 +33,8 @@ bool gives_fsdp_scaler(const Context& c) {
 
 /// Mixed precision of verl's FSDP engine, in a whole config and in the config of an engine.
 constexpr std::string_view verl_paths[] = {"actor_rollout_ref.actor.fsdp_config.mixed_precision",
-                                           "actor.fsdp_config.mixed_precision", "mixed_precision"};
+                                           "actor.fsdp_config.mixed_precision", "engine.mixed_precision",
+                                           "mixed_precision"};
 
 bool has_verl_mixed_precision(const Context& c) {
     for (const std::string_view path : verl_paths) {
@@ -41,7 +42,13 @@ bool has_verl_mixed_precision(const Context& c) {
     }
     return false;
 }
+/// Returns whether verl's FSDP engine trains. Before 0.8, a run of PPO uses the worker of the actor by default, and the
+/// importer warns about the formats of that worker.
+bool trains_verl_engine(const Context& c) {
+    return c.root().entry("engine") != nullptr || c.text("trainer.use_legacy_worker_impl") == "disable";
+}
 bool has_verl_param_dtype(const Context& c) {
+    if (!trains_verl_engine(c)) return false;
     for (const std::string_view path : verl_paths) {
         const char format = c.dtype(std::string(path) + ".param_dtype");
         if (format == 'H' || format == 'F') return true;
@@ -222,7 +229,8 @@ const FaultRow trainer_rows[] = {
      .first_good = "0.8.0",
      .code = FindingCode::error,
      .trigger = "FSDP engine with mixed_precision.param_dtype fp16 or fp32",
-     .keys = {"actor_rollout_ref.actor.fsdp_config.mixed_precision.param_dtype"},
+     .keys = {"actor_rollout_ref.actor.fsdp_config.mixed_precision.param_dtype", "engine.mixed_precision.param_dtype",
+              "trainer.use_legacy_worker_impl"},
      .holds = has_verl_param_dtype,
      .computes = "autocast uses bf16 whatever param_dtype says; fp16 has no loss scaler",
      .consequence = "the run is not in the requested format",
@@ -236,7 +244,7 @@ const FaultRow trainer_rows[] = {
      .sample =
          "actor_rollout_ref:\n  model:\n    path: my/model\n  actor:\n    strategy: fsdp\n    fsdp_config:\n"
          "      model_dtype: fp32\n      mixed_precision:\n        param_dtype: fp16\n  rollout:\n    name: vllm\n"
-         "trainer:\n  n_gpus_per_node: 8\n"},
+         "trainer:\n  use_legacy_worker_impl: disable\n"},
     {.id = "verl-fsdp-mixed-missing",
      .package = "verl",
      .first_bad = "0.5.0",
@@ -281,12 +289,12 @@ const FaultRow trainer_rows[] = {
      .trigger = "dtype fp32 on CUDA",
      .keys = {"dtype"},
      .holds = [](const Context& c) { return c.dtype("dtype") == 'F' && c.device().is_cuda_like(); },
-     .computes = "a function is tested in place of its result, so set_float32_matmul_precision is never called",
+     .computes = "no recipe calls the function that calls set_float32_matmul_precision",
      .consequence = "fp32 matmuls stay fp32; tf32 was meant",
-     .remedy = "torchtune 0.6.0, if tf32 is wanted",
-     .sentence = "torchtune {v} means to use tf32 for fp32 matmuls but never turns it on; 0.6.0 does",
+     .remedy = "call torch.set_float32_matmul_precision(\"high\") in the recipe, if tf32 is wanted",
+     .sentence = "torchtune {v} never turns on tf32 for fp32 matmuls: no recipe calls the function that does so",
      .evidence = FaultEvidence::read,
-     .seen = "the change that repaired it",
+     .seen = "every package from 0.2.0 to 0.6.1: nothing calls the function",
      .source = "training/precision.py; PR #2271",
      .sample = "model:\n  _component_: torchtune.models.llama3_1.llama3_1_8b\noptimizer:\n"
                "  _component_: torch.optim.AdamW\n  lr: 2e-5\ndtype: fp32\n"},

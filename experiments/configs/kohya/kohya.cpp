@@ -7,6 +7,7 @@
 #include "core/text/nearest_name.hpp"
 #include "experiments/configs/finding_row.hpp"
 #include "experiments/configs/frameworks.hpp"
+#include "experiments/configs/optimisers/optimisers.hpp"
 #include "experiments/configs/policy_text/scaler_field.hpp"
 #include "experiments/configs/policy_text/storage_recipe.hpp"
 
@@ -65,6 +66,9 @@ Facts facts_of(const ImportContext& context) {
     facts.is_sdxl = is_sdxl(context);
     return facts;
 }
+
+/// Returns whether the weights of the model have the format of mixed precision.
+bool has_low_weights(const Facts& facts) { return facts.low != 'F' && (facts.is_network || facts.trained != 'F'); }
 
 /// Returns Adam's eps from the list of NAME=VALUE in `optimizer_args`, or its default.
 double adam_eps(const ImportContext& context) {
@@ -146,6 +150,16 @@ Found patched_scaler(const Context&, const Facts& f) {
         "fp16",
         {}};
 }
+/// Anima (library/anima_models.py) and language models of Transformers keep rotary frequencies in buffers. The U-Nets
+/// have none, and FLUX computes them in each step.
+Found low_buffers(const Context&, const Facts& f) {
+    if (!has_low_weights(f)) return {};
+    return FindingText{
+        fmt::format("buffers are cast to {}: this rounds the frequencies of rotary embeddings of Anima, "
+                    "and of text encoders that are language models; U-Nets and FLUX keep none in buffers",
+                    format_word(f.low)),
+        {}};
+}
 Found bf16_scripts(const Context&, const Facts& f) {
     if (!f.full_bf16 || f.is_network || f.is_sdxl) return {};
     return FindingText{"fine_tune.py and train_db.py do not read full_bf16; the scripts for SDXL, SD3 and FLUX do", {}};
@@ -163,17 +177,17 @@ const FindingRow<Facts> findings[] = {
     {"full-fp16-and-bf16", contradiction, {"full_bf16", "full_fp16"}, both_full},
     {"fp8-base-unread", inert, {"fp8_base", "fp8_base_unet", "fp8_scaled"}, fp8_unread},
     {"patched-scaler", note, {"full_fp16"}, patched_scaler},
+    {"buffers-cast", note, {"mixed_precision"}, low_buffers},
     {"full-bf16-scripts", note, {"full_bf16"}, bf16_scripts},
 };
 
 std::string_view full_key(const Facts& facts) { return facts.full_bf16 ? "full_bf16" : "full_fp16"; }
 
 void set_formats(ImportContext& context, const Facts& facts) {
-    const bool has_low_weights = facts.low != 'F' && (facts.is_network || facts.trained != 'F');
     set_storage(context,
-                facts.low == 'F'  ? storage::fp32
-                : has_low_weights ? storage::low_amp
-                                  : storage::amp,
+                facts.low == 'F'         ? storage::fp32
+                : has_low_weights(facts) ? storage::low_amp
+                                         : storage::amp,
                 facts.low, "mixed_precision");
     if (facts.trained != 'F') context.set("store", letter(facts.trained), full_key(facts));
     if (!facts.is_network) {
@@ -191,6 +205,8 @@ void set_update(ImportContext& context, const Facts& facts) {
     context.set("scaler", facts.low == 'H' ? torch_scaler_field({}) : no_scaler_field(), "mixed_precision");
     context.set("clip", clip_field("torch", context.number("max_grad_norm").value_or(0)), "max_grad_norm");
     const bool is_8bit = facts.optimizer.ends_with("8bit"), is_paged = facts.optimizer.starts_with("paged");
+    context.infer("optimizer", {.value = algorithm_of(facts.optimizer), .parts = {{"eps", adam_eps(context)}}},
+                  "optimizer_type and optimizer_args");
     context.set("opt_kernel", word_field(is_8bit || is_paged ? "fused" : "single"), "optimizer_type");
     if (is_8bit)
         context.set("opt_state", word_field("int8"), "optimizer_type");

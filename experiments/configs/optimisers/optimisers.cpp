@@ -5,7 +5,6 @@
 // keep fp32 moments whatever the format of the weights is); torchao/optim/adam.py of 0.18.0 (the step is in fp32).
 #include "experiments/configs/optimisers/optimisers.hpp"
 #include "core/text/nearest_name.hpp"
-#include "experiments/configs/policy_text/scaler_field.hpp"
 
 #include <fmt/format.h>
 
@@ -182,6 +181,15 @@ const OptimiserKind* find_optimiser_kind(std::string_view word) {
     const auto found = std::find_if(std::begin(optimiser_kinds), std::end(optimiser_kinds),
                                     [&](const OptimiserKind& kind) { return kind.word == word; });
     return found == std::end(optimiser_kinds) ? nullptr : found;
+}
+
+std::string algorithm_of(std::string_view class_name) {
+    std::string name = lowered(class_name.substr(class_name.rfind('.') + 1));
+    if (name.starts_with("paged")) name.erase(0, std::string_view("paged").size());
+    for (const std::string_view width : {"32bit", "8bit", "4bit", "fp8"}) {
+        if (name.ends_with(width)) name.resize(name.size() - width.size());
+    }
+    return name;
 }
 
 double moments_of(const ResolvedConfig& config) {

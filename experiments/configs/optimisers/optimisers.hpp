@@ -33,6 +33,9 @@ struct OptimiserRow {
 std::span<const OptimiserRow> optimisers();
 /// Returns nullptr if no row has the word.
 const OptimiserKind* find_optimiser_kind(std::string_view word);
+/// Returns the algorithm of a class of torch, bitsandbytes or torchao, in lower case: without its module, `Paged` and
+/// the width of the moments. The algorithm of "bitsandbytes.optim.PagedAdamW8bit" is "adamw".
+std::string algorithm_of(std::string_view class_name);
 /// Returns whether the optimiser keeps its moments in the format of the weights. This is so without a row.
 inline bool follows_weights(const OptimiserRow* row) { return row == nullptr || row->moments == Moments::of_weights; }
 /// Returns the number of moments of each weight, from the fields `optimizer` and `opt_state`.

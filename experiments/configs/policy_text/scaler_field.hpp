@@ -36,6 +36,4 @@ inline FieldValue clip_field(std::string formula, double max) {
     return {.value = std::move(formula), .parts = {{"max", max}}};
 }
 
-inline FieldValue word_field(std::string word) { return {.value = std::move(word), .parts = {}}; }
-
 }  // namespace macheps::configs

@@ -74,6 +74,14 @@ constexpr StepKey step_keys[] = {
     {"torchtitan", "beta2", "optimizer.beta2", 0.95},
     {"torchtitan", "eps", "optimizer.eps", 1e-8},
     {"torchtitan", "weight_decay", "optimizer.weight_decay", 0.1},
+    {"torchtune", "kind", "optimizer._component_"},
+    {"torchtune", "lr", "optimizer.lr"},
+    {"torchtune", "beta1", "optimizer.betas", {}, 0},
+    {"torchtune", "beta2", "optimizer.betas", {}, 1},
+    {"torchtune", "eps", "optimizer.eps"},
+    {"torchtune", "weight_decay", "optimizer.weight_decay"},
+    {"torchtune", "momentum", "optimizer.momentum", 0.0},
+    {"torchtune", "micro_batches", "gradient_accumulation_steps"},
     {"longspec", "lr", "learning_rate"},
     {"longspec", "micro_batches", "gradient_accumulation_steps"},
     {"deepspeed", "kind", "optimizer.type"},
@@ -104,6 +112,9 @@ constexpr Owner owners[] = {
     {"lightning",     "lightning",    "-",                false},
     {"composer",      "composer",     "-",                true},
     {"torchtitan",    "torchtitan",   "-",                true},
+    {"trl",           "transformers", "deepspeed",        true},
+    {"torchtune",     "torchtune",    "-",                true},
+    {"gpt-neox",      "",             "",                 true},
 };
 
 /// Keys of settings that `macheps train` chooses itself. They may be at the root of the config or in a section.
@@ -197,7 +208,7 @@ class StepFields {
         const std::string own_name = lowered(name.substr(name.rfind('.') + 1));
         const OptimiserRow* row = find_optimiser(context_, framework, name);
         if (row == nullptr) row = find_optimiser(context_, framework, own_name);
-        kind_ = row != nullptr ? std::string(row->kind) : own_name;
+        kind_ = row != nullptr ? std::string(row->kind) : algorithm_of(name);
         const std::string mode = fmt::format("{}{}optimizer.params.adam_w_mode", at, at.empty() ? "" : ".");
         const bool is_adam = framework == "deepspeed" && row != nullptr && row->name == "adam";
         if (is_adam && context_.maybe_flag(mode) == false) {

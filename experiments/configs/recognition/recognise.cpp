@@ -116,7 +116,6 @@ std::string nearest_of(const std::vector<Evidence>& all, std::size_t keys) {
 Recognition recognise(const files::ConfigFile& config) {
     Recognition result;
     for (const RefusedFramework& row : refused_frameworks()) {
-        if (find_framework(row.name) != nullptr) continue;
         std::vector<std::string> marks = marks_of(row.marks, config);
         if (marks.empty()) continue;
         result.refused = &row;

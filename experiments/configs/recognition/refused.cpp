@@ -32,19 +32,6 @@ constexpr RefusedFramework rows[] = {
      .marks = "@open_instruct* use_slow_tokenizer+with_tracking use_slow_tokenizer+checkpointing_steps"},
     {.name = "lingua", .title = "Lingua", .marks = "distributed.fsdp_type+distributed.model_dtype"},
     {.name = "llm.c", .title = "llm.c", .marks = "input_bin+input_val_bin @train_gpt2cu @train_gpt2.py"},
-    {.name = "verl",
-     .title = "verl",
-     .marks = "actor_rollout_ref @verl.* _target_=verl.* actor_rollout_ref.actor actor_rollout_ref.model.path"},
-    {.name = "torchtune", .title = "torchtune", .marks = "*._component_ _component_ @tune*"},
-    {.name = "gpt-neox",
-     .title = "GPT-NeoX",
-     .marks = "num_layers+train_micro_batch_size_per_gpu num-layers+train_micro_batch_size_per_gpu "
-              "num_layers+zero_optimization num-layers+zero_optimization pipe_parallel_size pipe-parallel-size "
-              "num_layers+fp16.enabled num-layers+fp16.enabled"},
-    {.name = "trl",
-     .title = "TRL",
-     .marks = "@trl* model_name_or_path+!#command+!stage+!finetuning_type+!template+!cutoff_len+!dataset_dir+!ds_cfg+"
-              "!per_gpu_train_batch_size+!quantization_bit+!pure_bf16+!base_model"},
 };
 
 }  // namespace

@@ -189,6 +189,20 @@ Found quantised(const Context& c, const Facts&) {
         "chooses: the formats of the weights and of what is trained are not known here",
         {}};
 }
+Found two_widths(const Context& c, const Facts&) {
+    if (c.root_is_shared() || !c.flag("load_in_4bit") || !c.flag("load_in_8bit")) return {};
+    return FindingText{
+        "if the script gives both load_in_4bit and load_in_8bit to BitsAndBytesConfig, it raises an error: at most one "
+        "of them can be true",
+        "only one of the two"};
+}
+Found two_dtypes(const Context& c, const Facts&) {
+    if (c.root_is_shared() || !c.has("dtype") || !c.has("torch_dtype")) return {};
+    return FindingText{
+        "`dtype` and `torch_dtype` are two names of one argument: if the script gives both to from_pretrained, `dtype` "
+        "applies",
+        "only `dtype`"};
+}
 
 // Findings about DeepSpeed and FSDP.
 
@@ -262,6 +276,7 @@ const FindingRow<Facts> finding_rows[] = {
     {"full-eval-buffers", warning, {"fp16_full_eval", "bf16_full_eval"}, full_eval_buffers},
     {"no-master", warning, {"bf16", "torch_dtype", "dtype"}, no_master},
     {"quantised-by-script", warning, {"load_in_4bit", "load_in_8bit"}, quantised},
+    {"load-in-both", warning, {"load_in_8bit", "load_in_4bit"}, two_widths},
     {"fused-skip", warning, {"optim", "fp16"}, fused_skip},
     {"nan-filter", warning, {"logging_nan_inf_filter"}, nan_filter},
     {"torch-compile", warning, {"torch_compile", "torch_compile_backend", "torch_compile_mode"}, compile_fuses},
@@ -270,6 +285,7 @@ const FindingRow<Facts> finding_rows[] = {
      {"max_grad_norm", "deepspeed"},
      [](const Context& c, const Facts&) { return clipping_unread(c); }},
     {"environment", contradiction, {"fp16", "bf16"}, environment},
+    {"two-dtypes", contradiction, {"torch_dtype", "dtype"}, two_dtypes},
     {"opt-level-unread", inert, {"fp16_opt_level", "half_precision_backend"}, opt_level_unread},
     {"fsdp-config-unread", inert, {"fsdp_config", "fsdp"}, fsdp_config_unread},
     {"tf32-by-compile", note, {"tf32", "torch_compile"}, tf32_by_compile},

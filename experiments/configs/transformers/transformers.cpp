@@ -33,11 +33,11 @@ int fsdp_version(const ImportContext& context) {
     return context.since("transformers", "5.10.1") ? 2 : 1;
 }
 
-/// Reads the key with which a script sets the format of the loaded weights. A framework that passes its own root on to
-/// Transformers reads this key itself.
+/// Reads the key with which a script sets the format of the loaded weights. If both keys are set, `dtype` applies, as
+/// in from_pretrained. A framework that passes its own root on to Transformers reads these keys itself.
 void read_load_dtype(const ImportContext& context, Facts& facts) {
     if (context.root_is_shared()) return;
-    for (const std::string_view key : {"dtype", "torch_dtype"}) {
+    for (const std::string_view key : {"torch_dtype", "dtype"}) {
         if (!context.has(key)) continue;
         facts.load_key = key;
         const char letter = context.text(key) == "auto" ? letter_of(context.checkpoint_dtype()) : context.dtype(key);

@@ -220,7 +220,7 @@ void report_storage(Context& context, const Facts& facts) {
                        fmt::format("gradients are summed between ranks in {}", format_word(facts.reduce)), "fp32");
     }
     if (facts.buffer != 'F' && facts.version == 1) {
-        context.report(warning, "fsdp-low-buffers", {facts.buffer_key},
+        context.report(warning, "buffers-cast", {facts.buffer_key},
                        fmt::format("buffers are cast to {}: the frequencies of rotary embeddings are rounded",
                                    format_word(facts.buffer)),
                        "fp32");
