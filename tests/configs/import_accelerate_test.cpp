@@ -361,4 +361,17 @@ TEST_CASE("before 1.13, Accelerate's fp8 uses torchao's defaults for padding and
           "ao_tensorwise pad_inner_dim=true all_gather=true filter=accelerate-ao");
 }
 
+TEST_CASE("the launcher reads --mixed_precision in capital letters", "[import][accelerate]") {
+    const ConfigFolder folder;
+    for (const char* precision : {"bf16", "BF16"}) {
+        CAPTURE(precision);
+        const std::string file = folder.write(
+            "run.sh",
+            fmt::format("accelerate launch --mixed_precision {} train.py --output_dir o --learning_rate 1e-4\n",
+                        precision));
+        const ImportResult result = import_files({file}, {.framework = "transformers", .versions = ""});
+        CHECK(field_of(result, "compute") == "B");
+    }
+}
+
 }  // namespace import_accelerate_test

@@ -184,6 +184,26 @@ constexpr Text texts[] = {
     {"megatron", "{bf16: true, fp8-format: hybrid, fp8-amax-history-len: 0}"},
     {"megatron", "{bf16: true, fp8-format: hybrid, fp8-recipe: delayed, first-last-layers-bf16: true}"},
     {"nanogpt", "{dtype: float16, device: cpu}"},
+    {"trl", "model_name_or_path: m\nmax_length: 8\ntorch_dtype: bfloat16"},
+    {"trl", "model_name_or_path: m\nmax_length: 8\ndtype: float16\nfp16: true"},
+    {"trl", "model_name_or_path: m\nmax_length: 8\nload_in_4bit: true\nfp16: true"},
+    {"lightning", "trainer: {precision: 16-true, strategy: fsdp, gradient_clip_val: 1.0}"},
+    {"lightning",
+     "trainer: {precision: transformer-engine, strategy: deepspeed, gradient_clip_algorithm: value, "
+     "gradient_clip_val: 1.0}"},
+    {"composer", "max_duration: 1ba\nprecision: amp_fp16\nfsdp_config: {mixed_precision: PURE}"},
+    {"composer", "max_duration: 1ba\nprecision: amp_fp8"},
+    {"torchtitan",
+     "training: {dtype: bfloat16}\nmodel: {converters: [float8]}\nfloat8: {recipe_name: rowwise, "
+     "enable_fsdp_float8_all_gather: true}"},
+    {"kohya", "mixed_precision: fp16\nfull_bf16: true"},
+    {"kohya", "mixed_precision: fp16\nfull_fp16: true\noptimizer_type: AdamW"},
+    {"torchtune", "dtype: fp16\noptimizer_in_bwd: true\nclip_grad_norm: 1.0\ngradient_accumulation_steps: 2"},
+    {"gpt-neox", "{num_layers: 2, train_batch_size: 4, precision: fp16, bf16: {enabled: true}}"},
+    {"gpt-neox", "{num_layers: 2, train_batch_size: 4, precision: bfloat16, zero_optimization: {stage: 1}}"},
+    {"verl",
+     "actor_rollout_ref: {actor: {fsdp_config: {model_dtype: bf16, mixed_precision: {param_dtype: fp16, "
+     "reduce_dtype: bf16, buffer_dtype: bf16}}}}"},
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "experiments/configs/framework_keys.hpp"
 #include "tests/configs/import_case.hpp"
 
+#include <algorithm>
 #include <map>
 #include <regex>
 #include <sstream>
@@ -54,7 +55,7 @@ constexpr Threshold thresholds[] = {
      R"({"bf16": {"enabled": true}, "data_types": {"grad_accum_dtype": "fp32"}})", Of::before, "field reduce F"},
     {"deepspeed/deepspeed.cpp", "0.18.5", "deepspeed=0.18.4", "deepspeed=0.18.5", "deepspeed", h100, "fp32",
      R"({"bf16": {"enabled": true}, "zero_optimization": {"stage": 1}, "data_types": {"grad_accum_dtype": "fp32"}})",
-     Of::before, "W deepspeed/accumulation-unread"},
+     Of::since, "field accum F"},
     {"deepspeed/deepspeed.cpp", "0.17.1", "deepspeed=0.17.0", "deepspeed=0.17.1", "deepspeed", h100, "fp32",
      R"({"fp16": {"enabled": "auto"}})", Of::before, "field compute H"},
     {"deepspeed/deepspeed.cpp", "0.17.2", "deepspeed=0.17.1", "deepspeed=0.17.2", "deepspeed", h100, "fp32",
@@ -171,9 +172,6 @@ constexpr Threshold thresholds[] = {
      "field fp8 ao_tensorwise"},
     {"axolotl/conflicts.cpp", "0.17", "axolotl=0.16.1", "axolotl=0.17.0", "axolotl", h100, "fp32",
      "base_model: a\nattn_implementation: flash", Of::since, "which the validator refuses"},
-    {"history/accelerate.cpp", "1.8.0", "accelerate=1.7.0", "accelerate=1.8.0", "accelerate", h100, "fp32",
-     "distributed_type: MULTI_GPU\nmixed_precision: fp8\nfp8_config: {backend: AO}", Of::before,
-     "acc-fp8-launcher-off"},
     {"history/deepspeed.cpp", "4.49", "deepspeed=0.18.3,transformers=4.48.3", "deepspeed=0.18.3,transformers=4.49.0",
      "transformers", h100, "fp32", "gradient_accumulation_steps: 4\ndeepspeed: {zero_optimization: {stage: 1}}",
      Of::since, "ds-scale-wrt-gas-ignored"},
@@ -346,14 +344,17 @@ constexpr KeyThreshold key_thresholds[] = {
 /// Returns the release with which the list of a framework begins: "# Keys of NAME 0.14.4 to 0.19.8 (43 releases), ...".
 std::string first_release(const std::string& list) {
     std::smatch found;
-    std::regex_search(list, found, std::regex("^# Keys of \\w+ ([\\w.]+)"));
+    std::regex_search(list, found, std::regex("^# Keys of [\\w-]+ ([\\w.]+)"));
     return found[1];
 }
 
 /// Returns whether a bound of a key's row is the bound that the list has. A row may leave out a bound that lies before
-/// the first release of the list.
+/// the first release of the list. A list of a framework without numbered releases begins with a tag or a revision.
 bool same_bound(std::string_view row, std::string_view list, std::string_view first) {
-    if (list.empty()) return row.empty() || (first[0] != 'c' && parse_version(row) <= parse_version(first));
+    if (list.empty()) {
+        const bool is_number = first[0] >= '0' && first[0] <= '9';
+        return row.empty() || (is_number && parse_version(row) <= parse_version(first));
+    }
     return !row.empty() && parse_version(row) == parse_version(list);
 }
 
@@ -370,6 +371,27 @@ TEST_CASE("a key, its default and the refusal of a removed key change at the rel
     }
 }
 
+namespace {
+
+/// A key whose row has no bound, although the list has one, and the reason.
+struct UnlistedRelease {
+    const char *framework, *path, *why;
+};
+constexpr UnlistedRelease unlisted[] = {
+    {"trl", "dtype", "a rule of the importer reports it before 0.23, and names the key that these releases have"},
+    {"trl", "torch_dtype",
+     "a rule of the importer reports it from 0.27 on, and names the key that these releases have"},
+    {"verl", "actor_rollout_ref.actor.fsdp_config.model_dtype",
+     "the worker of 0.5 reads it, although no config file of 0.5 lists it (fsdp_workers.py 0.5.0:246)"},
+};
+
+bool is_unlisted(const Framework& framework, std::string_view path) {
+    return std::any_of(std::begin(unlisted), std::end(unlisted),
+                       [&](const UnlistedRelease& one) { return framework.name == one.framework && path == one.path; });
+}
+
+}  // namespace
+
 TEST_CASE("the rows of keys have the ranges of releases that scripts/framework-keys found in the sources",
           "[import][versions]") {
     int compared = 0;
@@ -382,8 +404,8 @@ TEST_CASE("the rows of keys have the ranges of releases that scripts/framework-k
             const std::optional<FrameworkKey> key = find_framework_key(list, row.path);
             if (!key || key->path != row.path) continue;
             CAPTURE(framework->name, row.path, row.since, row.until, key->since, key->until);
-            CHECK(same_bound(row.since, key->since, first));
-            CHECK(same_bound(row.until, key->until, first));
+            const bool is_same = same_bound(row.since, key->since, first) && same_bound(row.until, key->until, first);
+            CHECK(is_same == !is_unlisted(*framework, row.path));
             ++compared;
         }
     }

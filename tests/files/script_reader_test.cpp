@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the readers of TOML files, Python assignments, command lines and shell scripts. The expected expansions of a
-// shell were produced by bash 5.2.
+// Tests the readers of TOML files, Python assignments, command lines and shell scripts. Bash 5.2.15 expands the
+// training commands to the expected words, except those with line ends of Windows, which bash does not accept.
 #include "core/error.hpp"
 #include "experiments/files/config/value.hpp"
 #include "tests/test.hpp"
@@ -148,6 +148,16 @@ TEST_CASE("the words of a training command are expanded as a shell does", "[conf
         {"A=\npython t.py --a ${A:-3} --b ${A-3} --c 1", "{a=3 b=true c=1}",
          "an empty value is a value only without the colon"},
         {"A=(--bf16\n  # no\n  --x 1)\nA+=(--y \"2 3\")\ntorchrun t.py \"${A[@]}\"", "{bf16=true x=1 y=2 3}", "arrays"},
+        {"A=(1 2)\npython t.py --a \"${A[@]}\" --b \"${A[*]}\"", "{a=[1,2] b=1 2}",
+         "an array as words, and as one word"},
+        {"A=(--a 1)\nA=--b\nA+=c\npython t.py \"${A[@]}\"", "{bc=1}", "an array without an index is its first item"},
+        {"python t.py --a ${X:-\"x y\"} --b \"${X:-'z'}\" --c ${X:-'1 2'}", "{a=x y b='z' c=1 2}",
+         "quotes around a default"},
+        {"C=${X:-'z'}\nD=\"${X:-\"u v\"}\"\npython t.py --a $C --b \"$D\" --c \"$'\"", "{a=z b=u v c=$'}",
+         "quotes in assignments and in double quotes"},
+        {"A=(1 2)\nB=${A[@]}\nC=\"${A[@]}x\"\npython t.py --b \"$B\" --c \"$C\"", "{b=1 2 c=1 2x}",
+         "an array in an assignment"},
+        {"A={1,2}\npython t.py --a $A --b a{1} --c '{1,2}'", "{a={1,2} b=a{1} c={1,2}}", "braces that stay"},
         {"A=1\nA+=2\nexport B=$A\npython t.py --b $B", "{b=12}", "appended texts and exports"},
         {"N=4\npython t.py --g $((32 / N / $N)) --h $(( 2 + 3 * N ))", "{g=2 h=14}", "arithmetic of integers"},
         {"CUDA_VISIBLE_DEVICES=0 srun -N 2 torchrun t.py --a 1 2>&1 | tee log.txt", "{a=1}",
@@ -156,6 +166,10 @@ TEST_CASE("the words of a training command are expanded as a shell does", "[conf
          "{a=1}", "other commands"},
         {"python3 -m torch.distributed.run --standalone t.py --a 1", "{a=1}", "a launcher that is a module"},
         {"python -m verl.trainer.main_ppo a.b=1 +a.c=x '++d=[1,2]'", "{a={b=1 c=x} d=[1,2]}", "overrides of Hydra"},
+        {"deepspeed -q --log_level info --num_gpus 2 t.py --a 1", "{a=1}", "options of DeepSpeed's launcher"},
+        {"torchrun --shutdown_timeout 30 --virtual-local-rank t.py --a 1", "{a=1}",
+         "options of new releases of torchrun"},
+        {"python -i -X dev --check-hash-based-pycs never t.py --a 1", "{a=1}", "options of Python"},
         {"tune run --nproc_per_node 2 full_finetune --config llama batch_size=4", "{config=llama batch_size=4}",
          "a subcommand"},
         {"uv run train.py --a 1", "{a=1}", "a script after a wrapper"},
@@ -209,6 +223,11 @@ TEST_CASE("a word that only a run of the script would show is unknown", "[config
         {"python t.py --a 1 $@", ": $@"},
         {"python -m m a.b=$X", "a.b: $X"},
         {"python t.py --a ${#B} --c ${D%.txt}", "a: ${#B}; c: ${D%.txt}"},
+        {"python t.py --a ${A:-x' 'y} --b \"${A:-\"x\"y}\"", "a: ${A:-x' 'y}; b: ${A:-\"x\"y}"},
+        {"python t.py --a {1,2} --b {1..3}", "a: {1,2}; b: {1..3}"},
+        {"python t.py --a $'1\\t2'", "a: $'1\\t2'"},
+        {"read -r A <<EOF\n1\n2\nEOF\npython t.py --a $A", "a: $A"},
+        {"read -rd '' A B <<EOF\n1 2\nEOF\npython t.py --a $A", "a: $A"},
     };
     for (const Case& one : cases) {
         CAPTURE(one.text);

@@ -176,9 +176,11 @@ Found loss_scale_boolean(const Context& c, const Facts&) {
 Found window_not_positive(const Context& c, const Facts& f) {
     const double window = c.number("fp16.loss_scale_window").value_or(1000);
     if (!f.dynamic || window > 0 || (!checks_window(c) && window != 0)) return {};
+    const bool has_bad_floor = c.number("fp16.min_loss_scale").value_or(1) <= 0;
     return FindingText{checks_window(c) ? "a dynamic scale requires a window of at least 1"
                                         : "a window of 0 leads to a division by zero in the first clean step",
-                       "\"loss_scale_window\": 1000"};
+                       has_bad_floor ? "\"loss_scale_window\": 1000 with \"min_loss_scale\": 1"
+                                     : "\"loss_scale_window\": 1000"};
 }
 Found floor_not_positive(const Context& c, const Facts& f) {
     if (!f.dynamic || !checks_window(c) || c.number("fp16.min_loss_scale").value_or(1) > 0) return {};

@@ -37,7 +37,9 @@ bool is_fp8(const Facts& f) { return f.asked == "fp8" && f.precision != "fp16"; 
 bool loses_fp8_backend(const Context& c) {
     const Facts f = facts(c);
     if (!is_fp8(f) || f.deepspeed || f.megatron) return false;
-    return !c.since("accelerate", "1.8.0") || c.text("fp8_config.backend") != "AO";
+    const bool uses_installed = f.fp8_source == accelerate::Fp8Source::installed;
+    return f.fp8_source == accelerate::Fp8Source::none ||
+           (uses_installed && f.backend != accelerate::Backend::torchao);
 }
 
 const FaultRow accelerate_rows[] = {
@@ -105,7 +107,7 @@ const FaultRow accelerate_rows[] = {
      .sentence =
          "Accelerate {v} does not use the fp8 recipe of the launcher's file: 1.6 and 1.7 train in bf16, and 1.8 "
          "uses the first backend that is installed",
-     .finding = "accelerate/fp8-not-reached",
+     .finding = "accelerate/fp8-not-reached accelerate/fp8-backend-unread",
      .evidence = FaultEvidence::read,
      .seen = "1.7.0 and 1.9.0",
      .source = "accelerator.py 1.7.0:465; PR #3677",

@@ -12,9 +12,10 @@ namespace {
 
 using Context = ImportContext;
 
-bool uses_low_lora(const Context& c) {
+/// Returns whether the default of PEFT decides the format of adapters on a base with narrow weights.
+bool leaves_adapters_open(const Context& c) {
     const axolotl::Facts f = axolotl::facts(c);
-    return !f.adapter.empty() && f.loaded != 'F' && c.flag("peft_autocast_adapter_dtype");
+    return !f.adapter.empty() && f.loaded != 'F' && !c.has("peft_autocast_adapter_dtype");
 }
 bool keeps_dtype_on_4bit_base(const Context& c) {
     return c.flag("load_in_4bit") && !c.text("adapter").empty() && !c.flag("peft_autocast_adapter_dtype");
@@ -123,7 +124,7 @@ const FaultRow library_rows[] = {
      .trigger = "LoRA on a bf16 or fp16 base",
      .keys = {"peft_autocast_adapter_dtype", "adapter"},
      .importers = "axolotl",
-     .holds = uses_low_lora,
+     .holds = leaves_adapters_open,
      .computes = "adapters are widened to fp32; before, they had the dtype of the base. modules_to_save keep the dtype "
                  "of the base",
      .consequence = "adapters have fp32 weights and moments",

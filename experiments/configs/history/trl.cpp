@@ -28,7 +28,7 @@ const FaultRow trl_rows[] = {
      .computes = "ValueError: Unknown arguments from config file. 0.23 to 0.26 also read `dtype`; older releases read "
                  "only `torch_dtype`",
      .consequence = "published recipes of 2024 and 2025 are refused",
-     .remedy = "dtype: bfloat16, as the new name of torch_dtype",
+     .remedy = "rename the key to `dtype`",
      .sentence = "TRL {v} refuses `torch_dtype`: the key is `dtype` since 0.27.0",
      .signature = "Unknown arguments from config file",
      .finding = "trl/torch-dtype-removed",

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sources: accelerate/commands/launch.py and utils/launch.py (the launcher sets ACCELERATE_* variables), and
-// transformers/training_args.py (an argument that is set has precedence over ACCELERATE_MIXED_PRECISION).
+// Sources: accelerate/commands/launch.py and accelerate/utils/launch.py of Accelerate 1.15.0 (options have precedence
+// over the file, and the launcher sets ACCELERATE_* variables), and training_args.py of Transformers 4.57.6 and 5.24.0
+// (an argument that is set has precedence over ACCELERATE_MIXED_PRECISION).
 #include "experiments/configs/recognition/training_command.hpp"
 #include "core/error.hpp"
 #include "core/host/read_file.hpp"
+#include "core/text/nearest_name.hpp"
 
 #include <fmt/format.h>
 
@@ -94,7 +96,8 @@ constexpr EngineRow engines[] = {
 
 void read_launcher_keys(Launcher& launcher, const ConfigValue& keys) {
     if (const ConfigValue* precision = keys.find("mixed_precision"); precision != nullptr) {
-        launcher.precision = precision->is_boolean() ? "no" : precision->written;  // YAML reads a bare `no` as false
+        // YAML reads a bare `no` as false. The launcher accepts capital letters.
+        launcher.precision = precision->is_boolean() ? "no" : lowered(precision->written);
     }
     const ConfigValue* type = keys.find("distributed_type");
     for (const EngineRow& row : engines) {

@@ -30,7 +30,7 @@ constexpr SymptomRow deepspeed_symptom_rows[] = {
      .source = "deepspeed/runtime/fp16/loss_scaler.py",
      .cause_rows =
          {{.text = "the first steps search for a loss scale that fits; a few such lines at the start are normal",
-           .diagnoses = "first-steps-skipped overflow-cascade"},
+           .diagnoses = "first-steps-skipped skipped-steps overflow-cascade"},
           {.text = "the scale grows every loss_scale_window steps, and a step overflows at the larger scale; one "
                    "line per window is normal"},
           {.text = "the initial scale is far too large, so that many steps are skipped",
@@ -101,8 +101,11 @@ constexpr SymptomRow deepspeed_symptom_rows[] = {
      .text_rows = {"BF16 gradient accumulation is not safe numerically with large number of accumulation steps"},
      .source = "deepspeed/runtime/engine.py",
      .cause_rows = {{.text = "gradients of micro-batches are added in bf16, so small ones are lost",
-                     .rules = "deepspeed/low-accumulation",
-                     .diagnoses = "narrow-accumulation"}},
+                     .rules = "deepspeed/low-accumulation gpt-neox/narrow-accumulation",
+                     .diagnoses = "narrow-accumulation"},
+                    {.text = "the release accepts grad_accum_dtype fp32, but adds in bf16",
+                     .rules = "deepspeed/accumulation-unread",
+                     .faults = "ds-z1-bf16-acc32-wrapper"}},
      .remedy_rows = {"set data_types.grad_accum_dtype to fp32, with ZeRO 1 or higher"},
      .command = "policy import CONFIG"},
     {.id = "ds-type",
@@ -154,8 +157,8 @@ constexpr SymptomRow deepspeed_symptom_rows[] = {
      .source = "deepspeed/runtime/engine.py",
      .cause_rows = {{.text = "amp is enabled together with fp16, bf16 or ZeRO",
                      .rules = "deepspeed/amp-with-half deepspeed/amp-with-zero"}},
-     .remedy_rows = {"remove the section `amp`"},
-     .command = "policy import CONFIG"},
+     .remedy_rows = {"remove the section `amp`, which DeepSpeed 0.19.8 does not have any more"},
+     .command = "policy import CONFIG --framework-version deepspeed=0.19.7"},
     {.id = "ds-max-grad-norm",
      .title = "DeepSpeed refuses max_grad_norm as a parameter of the optimiser",
      .text_rows = {"'max_grad_norm' is not supported as an optimizer parameter, please switch to using the deepspeed "

@@ -45,7 +45,7 @@ constexpr SymptomRow llamafactory_symptom_rows[] = {
      .cause_rows = {{.text = "the optimiser does not support the way of training",
                      .rules =
                          "llamafactory/galore-deepspeed llamafactory/layerwise-distributed llamafactory/galore-lora "
-                         "llamafactory/galore-apollo-badam llamafactory/badam-distributed"}},
+                         "llamafactory/galore-apollo-badam llamafactory/badam-distributed llamafactory/galore-optim"}},
      .remedy_rows = {"use one of these optimisers, with full training and without DeepSpeed"},
      .command = "policy import CONFIG"},
     {.id = "lf-galore-memory",

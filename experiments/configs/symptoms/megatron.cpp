@@ -52,8 +52,12 @@ constexpr SymptomRow megatron_symptom_rows[] = {
      .text_rows = {"DeepSpeed bf16 field was set but precision conflicts",
                    "DeepSpeed fp16 field was set but precision conflicts"},
      .source = "gpt-neox megatron/neox_arguments/arguments.py",
-     .cause_rows = {{.text = "`precision` and the section fp16 or bf16 name different formats"}},
-     .remedy_rows = {"keep one of them"}},
+     .cause_rows = {{.text = "`precision` and the section fp16 or bf16 name different formats",
+                     .rules = "gpt-neox/precision-conflict"},
+                    {.text = "the section fp16 has no key `enabled`, or zero_optimization is missing with bf16",
+                     .rules = "gpt-neox/fp16-without-enabled gpt-neox/bf16-without-zero"}},
+     .remedy_rows = {"keep one of them"},
+     .command = "policy import CONFIG"},
 };
 
 }  // namespace

@@ -17,14 +17,21 @@ constexpr SymptomRow setting_symptom_rows[] = {
                     "axolotl/fp16-and-bfloat16 axolotl/bfloat16-is-amp axolotl/bf16-unused axolotl/bf16-full-is-eval "
                     "accelerate/old-fp16 accelerate/deepspeed-decides longspec/load-dtype longspec/eval-dtype "
                     "longspec/fp16-is-evaluation torch/two-ways deepspeed/autocast-over-model megatron/fp16-and-bf16 "
-                    "megatron/bf16-reduction-wins"},
-          {.text = "an environment variable of the launcher decides", .rules = "transformers/environment"},
+                    "megatron/bf16-reduction-wins composer/two-formats kohya/full-fp16-and-bf16 trl/two-dtypes "
+                    "lightning/deepspeed-sections"},
+          {.text = "an environment variable of the launcher decides",
+           .rules = "transformers/environment trl/env-precision"},
+          {.text = "the engine or the script does not read the key",
+           .rules = "verl/dtype-unread verl/param-dtype-ignored trl/init-kwargs-dtype kohya/full-bf16-scripts "
+                    "torchtitan/no-mixed-precision */unknown-precision-key"},
           {.text = "a value in quotes or the word \"auto\" counts as true",
            .rules = "deepspeed/auto-is-true deepspeed/auto */quoted-boolean accelerate/bare-no axolotl/bf16-word "
                     "axolotl/bf16-full axolotl/tf32-word"},
           {.text = "the program does not use autocast on this device",
-           .rules = "nanogpt/dtype-without-autocast nanogpt/no-gpu transformers/fp16-on-cpu accelerate/fp16-on-cpu",
+           .rules = "nanogpt/dtype-without-autocast nanogpt/no-gpu transformers/fp16-on-cpu accelerate/fp16-on-cpu "
+                    "lightning/fp16-on-cpu",
            .faults = "acc-mps-no-amp"},
+          {.text = "a word has another meaning than expected", .rules = "lightning/old-word"},
           {.text = "this release has another default",
            .faults = "tf-loads-stored-dtype tf-from-config-dtype trl-bf16-default trl-dtype-left-open"}},
      .remedy_rows = {"import the config: the field `compute` names the place that decides"},
@@ -41,7 +48,9 @@ constexpr SymptomRow setting_symptom_rows[] = {
                     "accelerate/fp8-unread accelerate/te-section-unread transformers/opt-level-unread "
                     "transformers/fsdp-config-unread llamafactory/infer-dtype-unread longspec/optimizer-keys-unread "
                     "longspec/clip-unread megatron/unread-optimizer-dtype megatron/reduction-without-bf16 "
-                    "torch/tf32-absent axolotl/norm-classes-alone axolotl/bits-ignored"},
+                    "torch/tf32-absent torch/hook-of-ddp axolotl/norm-classes-alone axolotl/bits-ignored "
+                    "axolotl/adapter-keys-alone accelerate/section-unread composer/mixed-precision-unread "
+                    "kohya/fp8-base-unread"},
           {.text = "the key affects no format, rounding or scale", .rules = "*/inert-key"}},
      .remedy_rows = {"import the config: findings U and I name such keys"},
      .command = "policy import CONFIG"},
@@ -53,14 +62,28 @@ constexpr SymptomRow setting_symptom_rows[] = {
          {{.text = "a value has the wrong type, or is not one of the allowed words",
            .rules = "*/wrong-type */no-such-choice */no-such-dtype */text-number */quoted-boolean axolotl/bf16-word "
                     "axolotl/tf32-word axolotl/bf16-full transformers/unreadable-map apex/bad-loss-scale "
-                    "deepspeed/accumulation-dtype megatron/fp8-history"},
+                    "deepspeed/accumulation-dtype megatron/fp8-history composer/mixed-precision-word "
+                    "verl/no-such-precision"},
+          {.text = "the release does not have the optimiser, the converter or the format",
+           .rules = "*/unknown-optimiser */optimiser-raises deepspeed/optimizer-removed torchtitan/converter-name "
+                    "torchtitan/unknown-converter torchtune/fp16-refused gpt-neox/fp8-attention"},
+          {.text = "the device does not have the format",
+           .rules = "*/fp8-unsupported */bf16-unsupported torchtitan/float8-unsupported torchtitan/mx-unsupported "
+                    "composer/cpu-precision lightning/fsdp-on-cpu"},
           {.text = "a key appears twice, or a file that the config names is missing",
            .rules = "*/repeated-key */missing-file */unreadable-file */circle-of-files"},
           {.text = "two settings exclude each other",
            .rules = "megatron/fp16-and-bf16 deepspeed/predivide-with-reduce-scatter transformers/deepspeed-and-fsdp "
                     "axolotl/fp16-and-bfloat16 deepspeed/lamb-static-scale apex/batchnorm-with-o1 apex/cast-with-o1 "
                     "apex/masters-with-o1 apex/patches-without-o1 torch/fsdp1-argument torch/fsdp2-argument "
-                    "megatron/first-last-with-delayed transformers/fp16-cpu-amp"}},
+                    "megatron/first-last-with-delayed transformers/fp16-cpu-amp composer/adaptive-clip-with-fsdp "
+                    "deepspeed/parameter-dtype kohya/full-fp16-without-mixed kohya/full-bf16-without-mixed "
+                    "kohya/fp8-base-without-mixed lightning/strategy-precision torchtitan/recipe-and-all-gather "
+                    "torchtitan/recipe-and-recompute torchtune/accumulation-in-backward trl/load-in-both "
+                    "lightning/quantised-and-mixed lightning/quantised-and-sharded lightning/int8-format"},
+          {.text = "the framework cannot clip gradients in this way",
+           .rules = "lightning/deepspeed-clip-by-value lightning/fsdp-clip-by-norm lightning/fused-clip "
+                    "lightning/finetune-clip torchtune/clip-in-backward"}},
      .remedy_rows = {"import the config: errors come first"},
      .command = "policy import CONFIG"},
     {.id = "model-vocabulary",

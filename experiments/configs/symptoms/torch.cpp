@@ -11,11 +11,11 @@ constexpr SymptomRow torch_symptom_rows[] = {
      .title = "GradScaler refuses fp16 gradients",
      .text_rows = {"Attempting to unscale FP16 gradients."},
      .source = "torch/amp/grad_scaler.py (ValueError)",
-     .cause_rows = {{.text = "the trained weights are fp16: they were loaded in fp16, or the program called .half()",
-                     .rules =
-                         "transformers/low-weights-under-scaler axolotl/unscale-low-gradients torch/fp16-gradients"},
-                    {.text = "LoRA trains whole layers (modules_to_save) in fp16",
-                     .rules = "axolotl/unscale-low-gradients"}},
+     .cause_rows =
+         {{.text = "the trained weights are fp16: they were loaded in fp16, or the program called .half()",
+           .rules = "transformers/low-weights-under-scaler */low-weights-under-scaler */low-gradients-under-scaler "
+                    "axolotl/unscale-low-gradients torch/fp16-gradients"},
+          {.text = "LoRA trains whole layers (modules_to_save) in fp16", .rules = "axolotl/unscale-low-gradients"}},
      .remedy_rows = {"load the weights in fp32 (dtype=torch.float32)", "use bf16 instead of fp16",
                      "keep adapters in fp32 (autocast_adapter_dtype)"},
      .command = "policy import CONFIG --checkpoint-dtype fp16"},
@@ -23,9 +23,10 @@ constexpr SymptomRow torch_symptom_rows[] = {
      .title = "GradScaler refuses bf16 gradients",
      .text_rows = {"\"_amp_foreach_non_finite_check_and_unscale_cuda\" not implemented for 'BFloat16'"},
      .source = "libtorch_cuda",
-     .cause_rows = {{.text =
-                         "the weights are bf16, and fp16: true adds a GradScaler, whose kernel does not support bf16",
-                     .rules = "transformers/low-weights-under-scaler torch/bf16-gradients"}},
+     .cause_rows =
+         {{.text = "the weights are bf16, and fp16: true adds a GradScaler, whose kernel does not support bf16",
+           .rules = "transformers/low-weights-under-scaler */low-weights-under-scaler */low-gradients-under-scaler "
+                    "torch/bf16-gradients"}},
      .remedy_rows = {"use bf16: true instead of fp16: true", "load the weights in fp32"},
      .command = "policy import CONFIG --checkpoint-dtype bf16"},
     {.id = "scheduler-first",

@@ -93,7 +93,7 @@ constexpr SymptomRow transformers_symptom_rows[] = {
      .text_rows = {"You cannot perform fine-tuning on purely quantized models. Please attach trainable adapters"},
      .source = "transformers/trainer.py",
      .cause_rows = {{.text = "the weights are quantised, and the config has no adapter",
-                     .rules = "llamafactory/quantised-full axolotl/quantised-without-adapter"}},
+                     .rules = "llamafactory/quantised-full trl/quantised-full axolotl/quantised-without-adapter"}},
      .remedy_rows = {"add an adapter (LoRA)", "do not quantise the weights"},
      .command = "policy import CONFIG"},
     {.id = "loss-zero-nan",

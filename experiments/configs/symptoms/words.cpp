@@ -12,12 +12,15 @@ constexpr SymptomRow word_symptom_rows[] = {
      .text_rows = {"loss is nan", "loss nan", "nan loss", "loss becomes nan", "loss is inf", "loss is infinite",
                    "loss turns into nan"},
      .cause_rows = {{.text = "fp16: activations or the loss scale overflow", .diagnoses = "activation-overflow"},
+                    {.text = "fp16: the eps of Adam is 0, so an update is a division by zero",
+                     .rules = "*/eps-is-zero",
+                     .diagnoses = "division-by-zero"},
                     {.text = "data: rows without labels (0/0), log(0), or a learning rate that is too large",
                      .diagnoses = "nan-in-loss"},
                     {.text =
                          "a gradient that is not finite was applied to the weights, because nothing tests gradients",
                      .rules = "deepspeed/nan-reaches-weights apex/static-scale-unguarded deepspeed/static-scale "
-                              "torch/fp16-without-scaler",
+                              "torch/fp16-without-scaler */fp16-without-scaler",
                      .diagnoses = "nonfinite-update",
                      .faults = "ds-bf16-nan-applied"},
                     {.text = "weights that were trained in bf16 are used in fp16",
@@ -38,11 +41,12 @@ constexpr SymptomRow word_symptom_rows[] = {
            .faults = "ds-z0-fp16-unscaled ds-z0-fp16-fused-never-steps ds-autocast-clip ds-z0-bf16-65536 "
                      "ds-z2-last-micro-batch tf-ga-divided-twice tf-deepspeed-gas-twice"},
           {.text = "the weights are bf16 or fp16 without fp32 masters, so small updates are lost",
-           .rules = "transformers/no-master axolotl/no-master llamafactory/no-master torch/no-master "
-                    "apex/no-masters deepspeed/low-masters */no-master",
+           .rules =
+               "transformers/no-master axolotl/no-master llamafactory/no-master torch/no-master deepspeed/low-masters "
+               "*/no-master */low-masters apex/no-masters accelerate/fsdp-no-master",
            .diagnoses = "no-master stagnation"},
           {.text = "gradients become zero in fp16, because the loss is not scaled",
-           .rules = "torch/fp16-without-scaler",
+           .rules = "torch/fp16-without-scaler */fp16-without-scaler",
            .diagnoses = "gradient-underflow"},
           {.text = "all labels are masked, or the trained parameters are frozen; the loss is then about ln V for V "
                    "tokens",
@@ -63,7 +67,7 @@ constexpr SymptomRow word_symptom_rows[] = {
                                "ds-scale-wrt-gas-ignored tf-own-compute-loss tf-kwargs-without-items "
                                "acc-sync-each-batch trl-ga-loss liger-ga"},
                     {.text = "gradients are added in bf16",
-                     .rules = "deepspeed/low-accumulation",
+                     .rules = "deepspeed/low-accumulation deepspeed/accumulation-unread gpt-neox/narrow-accumulation",
                      .diagnoses = "narrow-accumulation"},
                     {.text = "micro-batches with different numbers of labels have equal weights",
                      .faults = "tf-average-tokens-default tf-items-count-first-token"}},
@@ -76,12 +80,16 @@ constexpr SymptomRow word_symptom_rows[] = {
                    "pure fp16 training is worse"},
      .cause_rows =
          {{.text = "the weights are loaded in bf16 or fp16, and have no fp32 masters",
-           .rules = "transformers/no-master axolotl/no-master llamafactory/no-master torch/no-master apex/no-masters "
-                    "deepspeed/low-masters llamafactory/pure-bf16-fp32-checkpoint longspec/load-dtype */no-master",
+           .rules =
+               "transformers/no-master axolotl/no-master llamafactory/no-master torch/no-master deepspeed/low-masters "
+               "*/no-master */low-masters apex/no-masters accelerate/fsdp-no-master "
+               "llamafactory/pure-bf16-fp32-checkpoint longspec/load-dtype gpt-neox/bf16-section-off",
            .diagnoses = "no-master stagnation"},
+          {.text = "adapters, or modules that are trained in addition to them, have no fp32 masters",
+           .rules = "*/whole-modules trl/modules-to-save trl/low-adapters"},
           {.text = "the moments of the optimiser are bf16", .diagnoses = "frozen-moments"},
           {.text = "the whole model is cast, including normalisations and buffers",
-           .rules = "deepspeed/whole-model-cast deepspeed/buffers-cast apex/norms-in-half",
+           .rules = "deepspeed/whole-model-cast deepspeed/buffers-cast */buffers-cast */low-buffers apex/norms-in-half",
            .faults = "ds-buffers-cast"},
           {.text = "the loss is computed from bf16 logits", .diagnoses = "loss-rounded", .faults = "tf-logits-low"}},
      .remedy_rows = {"load the weights in fp32 and set bf16: true", "use an optimiser with fp32 masters"},
@@ -109,7 +117,7 @@ constexpr SymptomRow word_symptom_rows[] = {
                    "many steps are skipped at the start", "overflow in every step", "loss scale overflows"},
      .cause_rows = {{.text = "the initial scale is far too large; the scale falls only at the start",
                      .rules = "deepspeed/initial-scale-trap megatron/long-overflow-cascade",
-                     .diagnoses = "overflow-cascade first-steps-skipped",
+                     .diagnoses = "overflow-cascade first-steps-skipped skipped-steps",
                      .faults = "ds-initial-2-32"},
                     {.text = "the gradients are NaN at every scale", .diagnoses = "scale-at-floor nan-in-loss"},
                     {.text = "the forward pass overflows in fp16", .diagnoses = "activation-overflow"},
@@ -149,8 +157,10 @@ constexpr SymptomRow word_symptom_rows[] = {
      .text_rows = {"gradients are zero in fp16", "grad_norm is 0", "gradient norm is zero", "gradients vanish in fp16",
                    "gradients underflow"},
      .cause_rows = {{.text = "fp16 without a loss scaler: small gradients become zero",
-                     .rules = "torch/fp16-without-scaler nanogpt/scaler-off-cuda",
+                     .rules = "torch/fp16-without-scaler */fp16-without-scaler nanogpt/scaler-off-cuda",
                      .diagnoses = "gradient-underflow"},
+                    {.text = "gradients are unscaled in fp16, so small ones become zero again",
+                     .rules = "kohya/patched-scaler"},
                     {.text = "the release does not scale the loss, but divides by the scale",
                      .faults = "ds-z0-fp16-unscaled ds-autocast-z0-unscaled"},
                     {.text = "the parameters do not require gradients"}},
@@ -178,7 +188,7 @@ constexpr SymptomRow word_symptom_rows[] = {
                      .diagnoses = "clip-before-unscale norm-carries-the-scale",
                      .faults = "ds-autocast-clip"},
                     {.text = "the config's clipping is not read, or another default applies",
-                     .rules = "longspec/clip-unread",
+                     .rules = "longspec/clip-unread */clipping-unread composer/clip-by-value gpt-neox/clipping-omitted",
                      .faults = "ds-clipping-default ds-clip-not-applied"},
                     {.text = "the norm is computed in bf16",
                      .diagnoses = "rounded-norm",
@@ -216,6 +226,20 @@ constexpr SymptomRow word_symptom_rows[] = {
      .remedy_rows = {"clip gradients", "lower the learning rate or lengthen the warm-up",
                      "compare with fp32 from a checkpoint before the jump"},
      .command = "report RUN --diagnose"},
+    {.id = "first-loss-large",
+     .title = "the first loss is too large",
+     .text_rows = {"first loss is too large", "initial loss is too high", "loss is too high at the first step",
+                   "first loss is larger than ln vocabulary"},
+     .cause_rows = {{.text = "the log multiplies the loss by the number of micro-batches",
+                     .diagnoses = "loss-times-gas",
+                     .faults = "tf-ga-times-gas tf-kwargs-without-items"},
+                    {.text = "a part of the model is computed in a format without the range of its values",
+                     .rules = "*/bf16-checkpoint-in-fp16",
+                     .diagnoses = "first-loss-far-from-ln-vocabulary activation-overflow"},
+                    {.text = "the weights are damaged, or belong to another tokenizer",
+                     .diagnoses = "first-loss-far-from-ln-vocabulary"}},
+     .remedy_rows = {"evaluate the loaded weights in fp32 before training"},
+     .command = "report RUN --diagnose"},
     {.id = "loss-steps",
      .title = "the loss takes few different values",
      .text_rows = {"loss moves in steps", "loss only takes a few values", "loss is rounded", "loss has few digits",
@@ -231,7 +255,7 @@ constexpr SymptomRow word_symptom_rows[] = {
      .text_rows = {"second moments do not change in bf16", "optimizer states in bf16 are worse",
                    "bf16 optimizer states diverge", "adam is worse with bf16 states"},
      .cause_rows = {{.text = "the decay of the second moments is below half a unit in the last place",
-                     .rules = "deepspeed/low-masters",
+                     .rules = "deepspeed/low-masters */low-masters",
                      .diagnoses = "frozen-moments"},
                     {.text = "an 8-bit optimiser has a wrong table", .faults = "ao-lowbit-optim-bf16-default"}},
      .remedy_rows = {"keep the moments in fp32", "use beta2 of at most 0.996"},
@@ -240,21 +264,28 @@ constexpr SymptomRow word_symptom_rows[] = {
      .title = "fp8 is not faster than bf16",
      .text_rows = {"fp8 is not faster", "fp8 same speed as bf16", "is fp8 enabled?", "fp8 has no effect",
                    "fp8 is slower than bf16", "fp8 is slow", "fp8 does not work"},
-     .cause_rows = {{.text = "the request for fp8 is dropped, and training runs in bf16",
-                     .rules = "llamafactory/fp8-dropped llamafactory/fp8-fails-silently accelerate/fp8-unread "
-                              "accelerate/te-section-unread",
-                     .faults = "acc-fp8-deepspeed-off acc-fp8-launcher-off lf-fp8-inert"},
-                    {.text = "another recipe is executed than the config names",
-                     .rules = "llamafactory/fp8-as-executed llamafactory/fp8-names llamafactory/all-gather-without-fp8 "
-                              "accelerate/questionnaire-key"},
-                    {.text = "the GPU does not support fp8",
-                     .rules = "accelerate/fp8-capability llamafactory/fp8-unsupported axolotl/fp8-unsupported "
-                              "megatron/fp8-device megatron/fp8-recipe-device"},
-                    {.text = "layers are left out, because of their sizes or of a filter",
-                     .rules = "accelerate/fp8-layers megatron/first-last-with-delayed",
-                     .diagnoses = "layers-left-out"},
-                    {.text = "without torch.compile, the casts cost more than they save",
-                     .rules = "axolotl/fp8-without-compile axolotl/fp8-activation-checkpointing"}},
+     .cause_rows =
+         {{.text = "the request for fp8 is dropped, and training runs in bf16",
+           .rules =
+               "llamafactory/fp8-dropped llamafactory/fp8-fails-silently accelerate/fp8-unread gpt-neox/fp8-unread "
+               "accelerate/te-section-unread accelerate/fp8-not-reached torchtitan/float8-off "
+               "torchtitan/float8-unused torchtitan/mx-off torchtitan/mx-unused "
+               "composer/fp8-without-layers",
+           .faults = "acc-fp8-deepspeed-off acc-fp8-launcher-off lf-fp8-inert"},
+          {.text = "another recipe is executed than the config names",
+           .rules = "llamafactory/fp8-as-executed llamafactory/fp8-names llamafactory/all-gather-without-fp8 "
+                    "accelerate/questionnaire-key accelerate/fp8-backend-unread"},
+          {.text = "the GPU does not support fp8",
+           .rules = "llamafactory/fp8-unsupported axolotl/fp8-unsupported */fp8-unsupported accelerate/fp8-capability "
+                    "megatron/fp8-device "
+                    "megatron/fp8-recipe-device torchtitan/float8-unsupported torchtitan/mx-unsupported"},
+          {.text = "layers are left out, because of their sizes or of a filter",
+           .rules = "accelerate/fp8-layers megatron/first-last-with-delayed torchtitan/experts",
+           .diagnoses = "layers-left-out"},
+          {.text = "products that are not in fp8 have the format of the parameters, without autocast",
+           .rules = "composer/fp8-without-autocast"},
+          {.text = "without torch.compile, the casts cost more than they save",
+           .rules = "axolotl/fp8-without-compile axolotl/fp8-activation-checkpointing"}},
      .remedy_rows = {"import the config with the GPU and the versions that you use"},
      .command = "policy import CONFIG --device-profile h100"},
     {.id = "bf16-slow",
@@ -262,9 +293,9 @@ constexpr SymptomRow word_symptom_rows[] = {
      .text_rows = {"bf16 is slow", "bf16 is slower than fp16", "bf16 is emulated", "bf16 on v100", "bf16 on t4"},
      .cause_rows =
          {{.text = "the GPU has no bf16 units, and torch emulates bf16 in fp32",
-           .rules = "*/bf16-emulated transformers/bf16-emulated deepspeed/bf16-emulated accelerate/bf16-emulated "
-                    "axolotl/bf16-emulated "
-                    "llamafactory/pure-bf16-emulated torch/bf16-emulated megatron/emulated-bf16 nanogpt/emulated-bf16",
+           .rules = "transformers/bf16-emulated deepspeed/bf16-emulated accelerate/bf16-emulated axolotl/bf16-emulated "
+                    "torch/bf16-emulated megatron/emulated-bf16 nanogpt/emulated-bf16 llamafactory/pure-bf16-emulated "
+                    "*/bf16-emulated",
            .faults = "torch-bf16-emulated"}},
      .remedy_rows = {"use fp16 with a loss scaler"},
      .command = "policy import CONFIG --device-profile v100"},
@@ -273,28 +304,31 @@ constexpr SymptomRow word_symptom_rows[] = {
      .text_rows = {"different results on different GPUs", "not reproducible", "results differ between runs",
                    "results depend on the number of gpus", "results differ with more ranks",
                    "loss differs between ranks"},
-     .cause_rows = {{.text = "sums are added in another order"},
-                    {.text = "ranks send gradients in a narrow format",
-                     .rules = "torch/fsdp-low-reduce accelerate/fsdp-low-reduce deepspeed/compressed-momentum "
-                              "deepspeed/quantized-communication megatron/bf16-reduction-wins",
-                     .diagnoses = "narrow-wire"},
-                    {.text = "a kernel or an overlapped reduction has a race",
-                     .faults = "ds-overlap-race te-mxfp8-dbias"},
-                    {.text = "tf32 or torch.compile changes the products",
-                     .rules = "torch/torch-compile transformers/torch-compile accelerate/torch-compile "
-                              "axolotl/torch-compile nanogpt/compiled transformers/tf32-by-compile axolotl/tf32-auto "
-                              "nanogpt/tf32-flags longspec/tf32-in-loss",
-                     .faults = "axo-tf32-auto ao-quantize-tf32"}},
+     .cause_rows =
+         {{.text = "sums are added in another order"},
+          {.text = "ranks send gradients in a narrow format",
+           .rules = "torch/fsdp-low-reduce accelerate/fsdp-low-reduce */low-reduce */fsdp-low-reduce torch/low-hook "
+                    "deepspeed/compressed-momentum "
+                    "deepspeed/quantized-communication megatron/bf16-reduction-wins "
+                    "gpt-neox/allreduce-unread",
+           .diagnoses = "narrow-wire"},
+          {.text = "a kernel or an overlapped reduction has a race", .faults = "ds-overlap-race te-mxfp8-dbias"},
+          {.text = "tf32 or torch.compile changes the products",
+           .rules = "torch/torch-compile transformers/torch-compile accelerate/torch-compile axolotl/torch-compile "
+                    "*/torch-compile nanogpt/compiled transformers/tf32-by-compile axolotl/tf32-auto "
+                    "nanogpt/tf32-flags longspec/tf32-in-loss",
+           .faults = "axo-tf32-auto ao-quantize-tf32"}},
      .remedy_rows = {"reduce in fp32", "train with --reduce-order fp64 to see how much the order matters"},
      .command = "policy import CONFIG"},
     {.id = "compile-differs",
      .title = "torch.compile changes the loss",
      .text_rows = {"torch.compile changes the loss", "loss differs with torch.compile",
                    "torch.compile gives other results"},
-     .cause_rows = {{.text = "fused kernels round less often, or leave out casts",
-                     .rules = "torch/torch-compile transformers/torch-compile accelerate/torch-compile "
-                              "axolotl/torch-compile nanogpt/compiled transformers/tf32-by-compile",
-                     .faults = "titan-rope-fused"}},
+     .cause_rows =
+         {{.text = "fused kernels round less often, or leave out casts",
+           .rules = "torch/torch-compile transformers/torch-compile accelerate/torch-compile axolotl/torch-compile "
+                    "*/torch-compile nanogpt/compiled transformers/tf32-by-compile",
+           .faults = "titan-rope-fused"}},
      .remedy_rows = {"compare both with fp32: the one with fewer roundings is usually closer"},
      .command = "policy import CONFIG"},
     {.id = "eval-differs",
@@ -303,7 +337,8 @@ constexpr SymptomRow word_symptom_rows[] = {
                    "eval loss is nan", "evaluation gives nan", "evaluation in bf16 is worse",
                    "evaluation of the quantized model is worse"},
      .cause_rows = {{.text = "the model is cast for evaluation, including its buffers",
-                     .rules = "transformers/full-eval transformers/full-eval-both axolotl/bf16-full-is-eval "
+                     .rules = "transformers/full-eval transformers/full-eval-both transformers/full-eval-buffers "
+                              "axolotl/bf16-full-is-eval "
                               "longspec/eval-dtype longspec/fp16-is-evaluation llamafactory/quantised-evaluation",
                      .faults = "tf-full-eval-buffers"},
                     {.text = "activations overflow in fp16", .diagnoses = "activation-overflow"}},
@@ -313,10 +348,24 @@ constexpr SymptomRow word_symptom_rows[] = {
      .title = "positions are wrong at long contexts in bf16",
      .text_rows = {"long context is worse in bf16", "rope is wrong in bf16", "rotary embedding in bf16",
                    "inv_freq in bf16", "position embeddings are rounded"},
-     .cause_rows = {{.text = "buffers such as inv_freq are cast to bf16 with the model",
-                     .rules = "deepspeed/buffers-cast deepspeed/whole-model-cast transformers/full-eval",
-                     .faults = "ds-buffers-cast tf-full-eval-buffers titan-rope-fused"}},
+     .cause_rows =
+         {{.text = "buffers such as inv_freq are cast to bf16 with the model",
+           .rules =
+               "deepspeed/buffers-cast */buffers-cast */low-buffers verl/fsdp-low-buffers deepspeed/whole-model-cast "
+               "transformers/full-eval transformers/full-eval-buffers",
+           .faults = "ds-buffers-cast tf-full-eval-buffers titan-rope-fused"}},
      .remedy_rows = {"keep buffers in fp32"},
+     .command = "policy import CONFIG"},
+    {.id = "rollout-differs",
+     .title = "the model that generates answers differs from the one that is trained",
+     .text_rows = {"rollout and training log probs differ", "log probabilities of rollout and actor differ",
+                   "importance ratio is not 1 in the first step", "vllm log probs differ from training",
+                   "kl is not zero in the first step"},
+     .cause_rows = {{.text = "answers are generated in another format than the one of training",
+                     .rules = "verl/rollout-dtype"},
+                    {.text = "the kernels of the inference engine round and add in another order"}},
+     .remedy_rows = {"generate in the format of training",
+                     "compute the log-probabilities again with the trained model"},
      .command = "policy import CONFIG"},
     {.id = "memory-large",
      .title = "training needs more memory than expected",

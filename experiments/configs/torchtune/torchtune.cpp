@@ -79,17 +79,21 @@ using Found = std::optional<FindingText>;
 using Context = ImportContext;
 using enum FindingCode;
 
-Found fp16_refused(const Context& context, const Facts&) {
+bool refuses_bf16(const Context& context, const Facts& facts) {
+    return !facts.on_cpu && !context.device().torch_says_bf16;
+}
+
+Found fp16_refused(const Context& context, const Facts& facts) {
     if (context.text("dtype") != "fp16") return {};
     return FindingText{"the recipes raise an error for fp16, because torchtune has neither autocast nor a loss scaler",
-                       "dtype: bf16"};
+                       refuses_bf16(context, facts) ? "dtype: fp32" : "dtype: bf16"};
 }
 Found fp64_unread(const Context& context, const Facts&) {
     if (context.text("dtype") != "fp64") return {};
     return FindingText{"macheps has no training in fp64", "dtype: fp32"};
 }
 Found bf16_refused(const Context& context, const Facts& facts) {
-    if (facts.format != 'B' || facts.on_cpu || context.device().torch_says_bf16) return {};
+    if (facts.format != 'B' || !refuses_bf16(context, facts)) return {};
     return FindingText{fmt::format("{} has no bf16: torchtune raises an error", context.device().name), "dtype: fp32"};
 }
 Found bf16_emulated(const Context& context, const Facts& facts) {

@@ -95,8 +95,8 @@ char loaded(const ImportContext& context, const Facts& facts) {
     return context.since("transformers", "5") ? stored(context) : 'F';
 }
 
-/// Returns whether TRL prepares a quantised model for training with PEFT's prepare_model_for_kbit_training. SFT and GRPO
-/// do so before 0.26, and DPO before 0.29.
+/// Returns whether TRL prepares a quantised model for training with PEFT's prepare_model_for_kbit_training. SFT and
+/// GRPO do so before 0.26, and DPO before 0.29.
 bool prepares_quantised(const ImportContext& context) { return !context.since("0.26"); }
 
 /// Returns the format of the trained parameters. PEFT creates adapters in fp32, and newer versions of TRL cast the
@@ -143,6 +143,11 @@ std::string load_fp32(const Context& context) {
     return knows_dtype(context) ? "dtype: float32" : "torch_dtype: float32";
 }
 
+/// Returns the settings that train without a loss scaler: in bf16, or without mixed precision on a device without bf16.
+std::string_view without_scaler(const Context& context) {
+    return context.device().bf16 ? "bf16: true with fp16: false" : "bf16: false with fp16: false";
+}
+
 /// Returns the index of the key that gives the dtype, in rows whose keys end with `dtype` and `torch_dtype`.
 std::size_t dtype_key(const Facts& facts, std::size_t dtype) { return facts.key == "dtype" ? dtype : dtype + 1; }
 
@@ -160,13 +165,13 @@ Found torch_dtype_removed(const Context& context, const Facts&) {
     return FindingText{
         fmt::format("{} refuses `torch_dtype` as an unknown argument: 0.27 removed it in favour of `dtype`",
                     title(context)),
-        fmt::format("dtype: {}", context.text("torch_dtype"))};
+        "rename the key to `dtype`"};
 }
 Found dtype_too_new(const Context& context, const Facts&) {
     if (!context.has("dtype") || knows_dtype(context)) return {};
     return FindingText{
         fmt::format("{} refuses `dtype` as an unknown argument: before 0.23 the key is `torch_dtype`", title(context)),
-        fmt::format("torch_dtype: {}", context.text("dtype"))};
+        "rename the key to `torch_dtype`"};
 }
 Found both_names(const Context& context, const Facts&) {
     if (!context.has("dtype") || !context.has("torch_dtype") || !knows_dtype(context) || !knows_torch_dtype(context))
@@ -174,18 +179,23 @@ Found both_names(const Context& context, const Facts&) {
     return FindingText{"`dtype` and `torch_dtype` are two names of one setting: TRL ignores `torch_dtype`",
                        "only `dtype`"};
 }
+/// Returns the narrowest format of trained parameters.
+char low_format(const Facts& facts) { return facts.trained == 'F' && facts.saves_modules ? facts.head : facts.trained; }
+/// Returns whether TRL casts adapters to bf16, whatever the format in which the model is loaded.
+bool casts_adapters(const Facts& facts) { return facts.has_adapter && facts.trained != 'F'; }
+
 Found low_under_scaler(const Context& context, const Facts& facts) {
-    if (facts.autocast != 'H' || facts.is_cast) return {};
-    const char low = facts.trained == 'F' && facts.saves_modules ? facts.head : facts.trained;
-    if (low == 'F') return {};
-    const bool is_by_adapter = facts.has_adapter && facts.trained != 'F';
+    const char low = low_format(facts);
+    if (facts.autocast != 'H' || facts.is_cast || low == 'F') return {};
+    const bool is_by_adapter = casts_adapters(facts);
     return FindingText{
         fmt::format("{}, and fp16 turns on the GradScaler, which cannot unscale {} gradients: {}",
                     is_by_adapter ? fmt::format("{} casts the adapters of a quantised model to bf16", title(context))
                                   : load_reason(context, facts),
                     format_word(low),
                     low == 'H' ? "\"Attempting to unscale FP16 gradients\"" : "\"not implemented for 'BFloat16'\""),
-        is_by_adapter ? "bf16: true" : load_fp32(context), is_by_adapter ? 0 : dtype_key(facts, 1)};
+        is_by_adapter ? std::string(without_scaler(context)) : load_fp32(context),
+        is_by_adapter ? 0 : dtype_key(facts, 1)};
 }
 Found no_master(const Context& context, const Facts& facts) {
     if (facts.loaded == 'F' || facts.has_adapter || facts.is_cast || facts.autocast == 'H') return {};
@@ -213,10 +223,12 @@ Found low_adapters(const Context& context, const Facts& facts) {
                                   : "; the trainer for DPO keeps them in fp32 before 0.29"),
         {}};
 }
-Found quantised_full(const Context&, const Facts& facts) {
+Found quantised_full(const Context& context, const Facts& facts) {
     if (facts.base.empty() || facts.has_adapter) return {};
+    const bool has_scaler = facts.autocast == 'H' && !prepares_quantised(context);
     return FindingText{"a quantised model can be trained only with adapters: the Trainer raises an error",
-                       "use_peft: true", 2};
+                       has_scaler ? fmt::format("use_peft: true with {}", without_scaler(context)) : "use_peft: true",
+                       2};
 }
 Found two_widths(const Context& context, const Facts&) {
     if (!context.flag("load_in_4bit") || !context.flag("load_in_8bit")) return {};
@@ -261,6 +273,19 @@ const FindingRow<Facts> finding_rows[] = {
 /// model.
 constexpr std::string_view replaced_rules[] = {"transformers/no-master", "transformers/low-weights-under-scaler"};
 
+/// Corrects the advice to use fp16, which the Transformers importer gives on a device without bf16. GradScaler refuses
+/// other weights than fp32.
+void correct_fp16_advice(ImportContext& context, const Facts& facts) {
+    if (facts.is_cast || low_format(facts) == 'F') return;
+    for (Finding& finding : context.findings()) {
+        if (finding.instead != "bf16: false with fp16: true") continue;
+        if (casts_adapters(facts))
+            finding.instead.clear();
+        else
+            finding.instead += fmt::format(" with {}", load_fp32(context));
+    }
+}
+
 void set_weights(ImportContext& context, const Facts& facts) {
     const bool is_quantised = !facts.base.empty();
     if (is_quantised)
@@ -300,6 +325,7 @@ void resolve(ImportContext& context) {
                std::end(replaced_rules);
     });
     const Facts found = facts_of(context);
+    correct_fp16_advice(context, found);
     report_rows<Facts>(context, found, finding_rows);
     set_weights(context, found);
     if (found.has_adapter)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sources of the options: torch/distributed/run.py of PyTorch 2.10, deepspeed/launcher/runner.py, and
-// accelerate/commands/launch.py (development versions of 2024 and 2025); `python --help` of 3.12.
+// Sources of the options: torch/distributed/{run,launch}.py of PyTorch 2.9.1, 2.10.0 and 2.15.0;
+// deepspeed/launcher/runner.py of DeepSpeed 0.18.5 and 0.19.8; accelerate/commands/launch.py of Accelerate 1.0.1 and
+// 1.15.0; composer/cli/launcher.py of Composer 0.32.1; `python --help` of Python 3.11. `tune run` reads the options of
+// torchrun (torchtune/_cli/run.py of torchtune 0.6.1).
 #include "experiments/files/config/command_line/launcher.hpp"
 #include "core/error.hpp"
 
@@ -17,7 +19,8 @@ constexpr std::string_view torchrun_flags = "standalone m module no_python run_p
 constexpr std::string_view torchrun_values =
     "nnodes nproc_per_node rdzv_backend rdzv_endpoint rdzv_id rdzv_conf max_restarts monitor_interval start_method "
     "event_log_handler role log_dir r redirects t tee local_ranks_filter node_rank master_addr master_port local_addr "
-    "logs_specs numa_binding signals_to_handle";
+    "logs_specs numa_binding signals_to_handle duplicate_stdout_filters duplicate_stderr_filters "
+    "log_line_prefix_template shutdown_timeout";
 
 /// How the word after the launcher's options is used.
 enum class Starts : std::uint8_t {
@@ -41,11 +44,11 @@ constexpr LauncherRow launchers[] = {
      .values = torchrun_values},
     {.name = "deepspeed",
      .module = "deepspeed.launcher.runner",
-     .flags = "module no_python no_local_rank no_ssh_check no_ssh force_multi save_pid elastic_training "
+     .flags = "q quiet module no_python no_local_rank no_ssh_check no_ssh force_multi save_pid elastic_training "
               "bind_cores_to_rank",
      .values = "H hostfile i include e exclude num_nodes min_elastic_nodes max_elastic_nodes num_gpus num_accelerators "
                "master_port master_addr node_rank launcher launcher_args enable_each_rank_log autotuning "
-               "bind_core_list ssh_port venv_script"},
+               "bind_core_list ssh_port venv_script log_level"},
     {.name = "accelerate launch",
      .module = "accelerate.commands.launch",
      .flags = "q quiet cpu multi_gpu tpu ipex enable_cpu_affinity dynamo_use_fullgraph dynamo_use_dynamic "
@@ -73,8 +76,10 @@ constexpr LauncherRow launchers[] = {
     {.name = "llamafactory-cli", .module = "", .starts = Starts::subcommand, .flags = "", .values = ""},
 };
 
-constexpr LauncherRow python{
-    .name = "python", .module = "", .flags = "u O OO B s S E I P q v d b bb x m", .values = "X W"};
+constexpr LauncherRow python{.name = "python",
+                             .module = "",
+                             .flags = "u O OO B s S E I P q v d b bb i x m",
+                             .values = "X W check_hash_based_pycs"};
 
 /// Programs that run the command that follows their own options.
 constexpr std::string_view wrappers[] = {"srun", "mpirun", "mpiexec", "uv",      "poetry", "nohup", "exec",

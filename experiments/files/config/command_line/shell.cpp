@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Source of the grammar: POSIX.1-2017, Shell Command Language; Bash 5.2 for arrays and `+=`.
+// The rules are those of POSIX shells, and those of bash 5.2 for arrays, braces, `+=` and `read -d`. Tildes and
+// patterns of file names are not expanded. A line may also end with CR LF, which a shell does not accept.
 #include "experiments/files/config/command_line/shell.hpp"
 #include "core/error.hpp"
 #include "experiments/files/config/arithmetic.hpp"
+#include "experiments/files/config/command_line/shell_word.hpp"
 #include "experiments/files/config/text.hpp"
 
 #include <fmt/format.h>
@@ -17,9 +19,7 @@ namespace macheps::files {
 
 namespace {
 
-constexpr std::string_view blanks = " \t\r\n";
 constexpr int max_expansion_depth = 32;
-constexpr std::size_t max_word_bytes = config_size_limit;  // variables that contain others can grow exponentially
 
 /// Words that begin commands which can change any word of the script, and the names of these commands in errors.
 struct RefusedRow {
@@ -48,97 +48,7 @@ std::size_t name_length(std::string_view text) {
     return static_cast<std::size_t>(std::find_if_not(text.begin(), text.end(), is_name_letter) - text.begin());
 }
 
-/// The value of a variable, or of a part of a word.
-struct ShellValue {
-    std::vector<std::string> items{std::string()};  // one, unless it is an array
-    bool is_array = false, is_exported = false;
-    std::string unknown{}, reason{};  // not empty if the value is unknown
-    std::string condition{};          // what decides whether the variable has this value
-};
-
-ShellValue unknown_value(std::string written, std::string reason) {
-    ShellValue value;
-    value.unknown = std::move(written);
-    value.reason = std::move(reason);
-    return value;
-}
-
 using Variables = std::map<std::string, ShellValue, std::less<>>;
-
-/// The words into which one written word expands.
-struct Expansion {
-    std::vector<ArgumentWord> words{};
-    std::string condition{};
-    std::vector<std::string> left_out{};
-    bool is_plain = true;  // without quotes and expansions
-};
-
-/// Builds the words of an expansion from its parts.
-class WordBuilder {
-  public:
-    WordBuilder(ConfigPlace place, Expansion& out) : place_(std::move(place)), out_(out) {}
-
-    void add_text(std::string_view text) {
-        has_word_ = true;
-        append(text);
-    }
-    void add_quote() { has_word_ = true; }
-
-    void add(const ShellValue& value, bool is_quoted, bool takes_all) {
-        if (!value.condition.empty() && out_.condition.empty()) out_.condition = value.condition;
-        if (!value.unknown.empty()) {
-            has_word_ = true;
-            word_.unknown = value.unknown;
-            word_.reason = value.reason;
-            return;
-        }
-        const std::size_t count = takes_all ? value.items.size() : std::min<std::size_t>(value.items.size(), 1);
-        for (std::size_t i = 0; i < count; ++i) {
-            if (i > 0) finish();
-            if (is_quoted)
-                add_text(value.items[i]);
-            else
-                split(value.items[i]);
-        }
-    }
-
-    void finish() {
-        if (!has_word_) return;
-        if (word_.text.empty() && word_.unknown.empty() && !out_.left_out.empty()) return;  // "$@" without arguments
-        word_.place = place_;
-        out_.words.push_back(std::exchange(word_, {}));
-        has_word_ = false;
-        if (out_.words.size() > config_value_limit) config_text::too_many(place_);
-    }
-
-  private:
-    void append(std::string_view text) {
-        bytes_ += text.size();
-        if (bytes_ > max_word_bytes) {
-            throw Error({.what = fmt::format("a word expands to more than {} bytes", max_word_bytes),
-                         .where = to_string(place_),
-                         .fix = "write the words out"});
-        }
-        word_.text += text;
-    }
-
-    void split(std::string_view text) {
-        while (!text.empty()) {
-            const std::size_t blank = std::min(text.find_first_of(blanks), text.size());
-            if (blank > 0) add_text(text.substr(0, blank));
-            text.remove_prefix(blank);
-            if (text.empty()) return;
-            finish();
-            text.remove_prefix(std::min(text.find_first_not_of(blanks), text.size()));
-        }
-    }
-
-    ConfigPlace place_;
-    Expansion& out_;
-    ArgumentWord word_{};
-    bool has_word_ = false;
-    std::size_t bytes_ = 0;
-};
 
 class ShellReader {
   public:
@@ -359,8 +269,12 @@ class ShellReader {
                 variable.items.front() += one.value.items.front();
             }
             if (variable.items.size() > config_value_limit) config_text::too_many(place());
-            if (variable.items.front().size() > max_word_bytes) refuse("a variable is too long", place(), "shorten it");
+            if (variable.items.front().size() > max_shell_word_bytes)
+                refuse("a variable is too long", place(), "shorten it");
             if (variable.condition.empty()) variable.condition = one.value.condition;
+        } else if (variable.is_array && !variable.items.empty() && !one.appends && !one.value.is_array &&
+                   variable.unknown.empty() && one.value.unknown.empty()) {
+            variable.items.front() = one.value.items.front();  // the first item
         } else if (!one.appends || variable.unknown.empty()) {
             variable = std::move(one.value);
         }
@@ -384,21 +298,26 @@ class ShellReader {
                 if (one.sign.starts_with('>') && !one.target.empty()) write_file(one, *draft.here, decides);
             }
         } else if (name == "read" || name == "mapfile" || name == "readarray" || name == "getopts") {
+            std::vector<std::string> names;
+            bool reads_all = false;  // `read -d '' NAME`
             for (std::size_t i = 1; i < words.size(); ++i) {
-                if (name_length(words[i].text) == words[i].text.size() && !words[i].text.empty())
-                    read_variable(words[i].text, draft, decides);
+                const std::string& word = words[i].text;
+                const std::string& before = words[i - 1].text;
+                if (word.empty() && before.starts_with('-') && before.ends_with('d')) reads_all = true;
+                if (!word.empty() && name_length(word) == word.size()) names.push_back(word);
             }
+            reads_all = reads_all && name == "read" && names.size() == 1;
+            for (const std::string& one : names) read_variable(one, reads_all ? draft.here : std::nullopt, decides);
         } else if (name == "unset") {
             for (std::size_t i = 1; i < words.size(); ++i) variables_.erase(words[i].text);
         }
     }
 
-    void read_variable(const std::string& name, const Draft& draft, const std::string& decides) {
-        ShellValue value =
-            draft.here ? here_text(*draft.here) : unknown_value("$" + name, "it is read while the script runs");
+    void read_variable(const std::string& name, const std::optional<HereDocument>& here, const std::string& decides) {
+        ShellValue value = here ? here_text(*here) : unknown_value("$" + name, "it is read while the script runs");
         std::string& text = value.items.front();
-        text.erase(text.find_last_not_of(blanks) + 1);
-        text.erase(0, std::min(text.find_first_not_of(blanks), text.size()));
+        text.erase(text.find_last_not_of(shell_blanks) + 1);
+        text.erase(0, std::min(text.find_first_not_of(shell_blanks), text.size()));
         value.condition = decides;
         variables_.insert_or_assign(name, std::move(value));
     }
@@ -508,13 +427,14 @@ class ShellReader {
     ShellValue read_assigned() {
         ShellValue value;
         if (is_word_end()) return value;
-        // The value of an assignment is not split, so its words are joined again.
+        // The value of an assignment is not split. Only an array has several words, which are joined with spaces.
         is_assigned_ = true;
         const Expansion word = read_word();
         is_assigned_ = false;
         value.items.front().clear();
-        for (const ArgumentWord& part : word.words) {
-            value.items.front() += part.text;
+        for (std::size_t i = 0; i < word.words.size(); ++i) {
+            const ArgumentWord& part = word.words[i];
+            value.items.front() += (i == 0 ? "" : " ") + part.text;
             if (part.unknown.empty()) continue;
             value.unknown = part.unknown;
             value.reason = part.reason;
@@ -560,6 +480,7 @@ class ShellReader {
     Expansion read_word() {
         Expansion out;
         WordBuilder word(place(), out);
+        const std::size_t start = at_;
         while (!is_word_end()) {
             if (joins_lines()) continue;
             const char c = peek();
@@ -572,11 +493,14 @@ class ShellReader {
             } else if (c == '"') {
                 read_double_quotes(word, out);
             } else if (c == '$' || c == '`') {
-                read_expansion(word, out, is_assigned_);
+                read_expansion(word, out, is_assigned_ ? Within::assignment : Within::word);
             } else {
                 word.add_text(std::string(1, step()));
             }
         }
+        const std::string_view written = text_.substr(start, at_ - start);
+        if (out.is_plain && !is_assigned_ && has_braces(written))
+            word.add(unknown_value(std::string(written), "a shell makes several words of it"), true, false);
         word.finish();
         return out;
     }
@@ -604,7 +528,7 @@ class ShellReader {
     void read_quoted_part(WordBuilder& word, Expansion& out, char quote) {
         const char c = peek();
         if (joins_lines()) return;
-        if (c == '$' || c == '`') return read_expansion(word, out, true);
+        if (c == '$' || c == '`') return read_expansion(word, out, Within::quotes);
         if (c == '\\') {
             step();
             const char next = peek();
@@ -621,7 +545,7 @@ class ShellReader {
 
     // --- expansions
 
-    void read_expansion(WordBuilder& word, Expansion& out, bool is_quoted) {
+    void read_expansion(WordBuilder& word, Expansion& out, Within within) {
         const std::string_view rest = text_.substr(at_);
         if (rest.front() == '`') {
             const std::size_t end = rest.find('`', 1);
@@ -635,7 +559,14 @@ class ShellReader {
             const std::string_view inner = rest.substr(2, length - 3);
             const std::string written(rest.substr(0, length));
             step_over(length);
-            return add_parameter(word, out, inner, written, is_quoted);
+            return add_parameter(word, out, inner, written, within);
+        }
+        if (within == Within::quotes && (rest.starts_with("$'") || rest.starts_with("$\"")))
+            return word.add_text(std::string(1, step()));
+        if (rest.starts_with("$'")) {
+            const std::size_t end = rest.find('\'', 2);
+            if (end != std::string_view::npos && rest.substr(0, end).find('\\') != std::string_view::npos)
+                return add_unknown(word, end + 1, "its escapes are not read here");
         }
         if (rest.starts_with("$'") || rest.starts_with("$\"")) {
             step();
@@ -650,7 +581,7 @@ class ShellReader {
         const std::string_view inner = rest.substr(1, length);
         const std::string written(rest.substr(0, length + 1));
         step_over(length + 1);
-        add_parameter(word, out, inner, written, is_quoted);
+        add_parameter(word, out, inner, written, within);
     }
 
     void add_unknown(WordBuilder& word, std::size_t length, std::string reason) {
@@ -700,7 +631,8 @@ class ShellReader {
     }
 
     void add_parameter(WordBuilder& word, Expansion& out, std::string_view inner, const std::string& written,
-                       bool is_quoted) {
+                       Within within) {
+        const bool is_quoted = within != Within::word;
         if (inner == "@" || inner == "*" || inner.starts_with("@:")) {
             out.left_out.push_back(written);
             return;
@@ -708,21 +640,25 @@ class ShellReader {
         const std::size_t length = name_length(inner);
         const std::string name(inner.substr(0, length));
         std::string_view rest = inner.substr(length);
+        const bool joins_items = is_quoted && rest.starts_with("[*]");
         const bool takes_all = rest.starts_with("[@]") || rest.starts_with("[*]");
         if (takes_all) rest.remove_prefix(3);
         const auto found = variables_.find(name);
         const bool is_set = length > 0 && found != variables_.end();
+        const auto add_variable = [&] {
+            word.add(joins_items ? joined(found->second) : found->second, is_quoted, takes_all);
+        };
         if (rest.starts_with(":-") || rest.starts_with(":=") || rest.starts_with('-') || rest.starts_with('=')) {
             const bool counts_empty = rest.front() != ':';
             const bool assigns = rest[counts_empty ? 0 : 1] == '=';
-            if (is_set && (counts_empty || has_text(found->second)))
-                return word.add(found->second, is_quoted, takes_all);
-            ShellValue value = default_value(rest.substr(counts_empty ? 1 : 2));
-            word.add(value, is_quoted, false);
+            if (is_set && (counts_empty || has_text(found->second))) return add_variable();
+            const std::string_view other = rest.substr(counts_empty ? 1 : 2);
+            ShellValue value = default_value(other, written, within);
+            word.add(value, is_quoted || is_in_quotes(other, within), false);
             if (assigns && length > 0) variables_.insert_or_assign(name, std::move(value));
             return;
         }
-        if (is_set && rest.empty()) return word.add(found->second, is_quoted, takes_all);
+        if (is_set && rest.empty()) return add_variable();
         const bool is_plain = length > 0 && rest.empty();
         word.add(unknown_value(written, is_plain ? fmt::format("{} has no value in this file", name)
                                                  : "this expansion depends on how the script is run"),
@@ -734,18 +670,23 @@ class ShellReader {
                (!value.items.empty() && !(value.items.size() == 1 && value.items.front().empty()));
     }
 
-    /// Returns the value of the word in `${NAME:-word}`. Quotes around the word are removed.
-    ShellValue default_value(std::string_view text) {
-        if (text.size() >= 2 && (text.front() == '"' || text.front() == '\'') && text.back() == text.front()) {
-            const bool is_literal = text.front() == '\'';
-            text = text.substr(1, text.size() - 2);
-            if (is_literal) {
-                ShellValue value;
-                value.items = {std::string(text)};
-                return value;
-            }
-        }
-        return text_value(text);
+    /// Returns the value of the word in `${NAME:-word}`. Quotes around the word are removed. If it has other quotes,
+    /// its value is unknown.
+    ShellValue default_value(std::string_view text, const std::string& written, Within within) {
+        const bool has_quotes = is_in_quotes(text, within);
+        const bool is_literal = has_quotes && text.front() == '\'';
+        if (has_quotes) text = text.substr(1, text.size() - 2);
+        std::string_view other_quotes = "\"'";
+        if (is_literal)
+            other_quotes = "'";
+        else if (has_quotes || within == Within::quotes)
+            other_quotes = "\"";
+        if (text.find_first_of(other_quotes) != std::string_view::npos)
+            return unknown_value(written, "a part of its word is in quotes");
+        if (!is_literal) return text_value(text);
+        ShellValue value;
+        value.items = {std::string(text)};
+        return value;
     }
 
     std::string_view text_;
