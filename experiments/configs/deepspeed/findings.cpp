@@ -177,10 +177,10 @@ Found window_not_positive(const Context& c, const Facts& f) {
     const double window = c.number("fp16.loss_scale_window").value_or(1000);
     if (!f.dynamic || window > 0 || (!checks_window(c) && window != 0)) return {};
     const bool has_bad_floor = c.number("fp16.min_loss_scale").value_or(1) <= 0;
-    return FindingText{checks_window(c) ? "a dynamic scale requires a window of at least 1"
-                                        : "a window of 0 leads to a division by zero in the first clean step",
-                       has_bad_floor ? "\"loss_scale_window\": 1000 with \"min_loss_scale\": 1"
-                                     : "\"loss_scale_window\": 1000"};
+    return FindingText{
+        checks_window(c) ? "a dynamic scale requires a window of at least 1"
+                         : "a window of 0 leads to a division by zero in the first clean step",
+        has_bad_floor ? "\"loss_scale_window\": 1000 with \"min_loss_scale\": 1" : "\"loss_scale_window\": 1000"};
 }
 Found floor_not_positive(const Context& c, const Facts& f) {
     if (!f.dynamic || !checks_window(c) || c.number("fp16.min_loss_scale").value_or(1) > 0) return {};
@@ -324,16 +324,22 @@ Found predivide_scatter(const Context& c, const Facts& f) {
 }
 Found bf16_unchecked(const Context& c, const Facts& f) {
     if (!f.bf16 || f.amp || skips_invalid_steps(c, f)) return {};
-    const bool is_ignored = f.stage == 0 && f.fused && c.since("deepspeed", "0.17.6");
+    const bool is_ignored = f.fused && (f.wrong_wrapper || (f.stage == 0 && c.since("deepspeed", "0.17.6")));
     return FindingText{
         fmt::format(
             "bf16 gradients are not checked for Inf or NaN{}: a step with NaN is taken, and NaN reaches the weights",
             is_ignored      ? ", because the wrapper of fused Adam ignores check_grad_overflow before 0.19.8"
             : has_models(c) ? ""
                             : " before 0.17.1"),
-        is_ignored      ? "\"zero_optimization\": {\"stage\": 1} with \"check_grad_overflow\": true"
+        is_ignored      ? f.wrong_wrapper ? "ZeRO 1 without grad_accum_dtype, and \"check_grad_overflow\": true"
+                                          : "ZeRO 1 with \"check_grad_overflow\": true"
         : has_models(c) ? "\"check_grad_overflow\": true"
                         : "watch the gradient norm"};
+}
+Found check_unread(const Context& c, const Facts& f) {
+    if (!f.bf16 || f.amp || !has_models(c) || !c.has("bf16.check_grad_overflow")) return {};
+    if (c.flag("bf16.check_grad_overflow") || !skips_invalid_steps(c, f)) return {};
+    return FindingText{"the wrapper of this config always checks gradients, so the key has no effect", ""};
 }
 Found bf16_skips(const Context& c, const Facts& f) {
     if (!f.bf16 || f.amp || !skips_invalid_steps(c, f)) return {};
@@ -483,6 +489,7 @@ const FindingRow<Facts> finding_rows[] = {
      {"torch_autocast.enabled", "fp16.enabled", "bf16.enabled"},
      autocast_over_model},
     {"hysteresis-unread", inert, {"fp16.hysteresis", "zero_optimization.stage"}, hysteresis_unread},
+    {"overflow-check-unread", inert, {"bf16.check_grad_overflow", "zero_optimization.stage"}, check_unread},
     {"scaler-keys-unread", inert, {"fp16.enabled", "fp16.loss_scale"}, scaler_keys_unread},
     {"auto", note, {"fp16.enabled"}, auto_fp16},
     {"auto", note, {"bf16.enabled"}, auto_bf16},

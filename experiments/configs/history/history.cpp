@@ -59,7 +59,11 @@ void report_fault(ImportContext& context, const FaultRow& row, const FrameworkVe
         return one.fault == row.id || history::is_one_of(one.rule, row.finding);
     };
     const auto suffices = [&](const Finding& one) { return reports_same(one) && severity(one) <= severity(fault); };
-    if (std::any_of(findings.begin(), findings.end(), suffices)) return;
+    if (const auto own = std::find_if(findings.begin(), findings.end(), suffices); own != findings.end()) {
+        own->fault = row.id;
+        if (is_accepted && own->code == FindingCode::error) own->code = FindingCode::warning;
+        return;
+    }
     const auto same = std::find_if(findings.begin(), findings.end(), reports_same);
     const std::optional<Finding> replaced = same == findings.end() ? std::nullopt : std::optional(*same);
     std::erase_if(findings, reports_same);

@@ -45,6 +45,7 @@ constexpr SymptomRow setting_symptom_rows[] = {
            .rules = "*/unknown-key */key-of-other-version accelerate/questionnaire-key"},
           {.text = "another setting turns the key off",
            .rules = "deepspeed/hysteresis-unread deepspeed/scaler-keys-unread accelerate/downcast-unread "
+                    "deepspeed/overflow-check-unread transformers/load-in-both transformers/two-dtypes "
                     "accelerate/fp8-unread accelerate/te-section-unread transformers/opt-level-unread "
                     "transformers/fsdp-config-unread llamafactory/infer-dtype-unread longspec/optimizer-keys-unread "
                     "longspec/clip-unread megatron/unread-optimizer-dtype megatron/reduction-without-bf16 "

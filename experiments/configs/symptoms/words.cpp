@@ -351,7 +351,7 @@ constexpr SymptomRow word_symptom_rows[] = {
      .cause_rows =
          {{.text = "buffers such as inv_freq are cast to bf16 with the model",
            .rules =
-               "deepspeed/buffers-cast */buffers-cast */low-buffers verl/fsdp-low-buffers deepspeed/whole-model-cast "
+               "deepspeed/buffers-cast */buffers-cast */low-buffers deepspeed/whole-model-cast "
                "transformers/full-eval transformers/full-eval-buffers",
            .faults = "ds-buffers-cast tf-full-eval-buffers titan-rope-fused"}},
      .remedy_rows = {"keep buffers in fp32"},
