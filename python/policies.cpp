@@ -131,8 +131,8 @@ std::string explain(const std::string& text, const std::string& origin, const st
 void add_policies(nb::module_& m) {
     m.def("policies", &policies);
     m.def("load_policy", &load, nb::arg("name"));
-    m.def("import_config", &import, nb::arg("files"), nb::arg("framework"), nb::arg("device"),
-          nb::arg("versions"), nb::arg("requirements"), nb::arg("despite"));
+    m.def("import_config", &import, nb::arg("files"), nb::arg("framework"), nb::arg("device"), nb::arg("versions"),
+          nb::arg("requirements"), nb::arg("despite"));
     m.def("explain", &explain, nb::arg("text"), nb::arg("origin"), nb::arg("model"), nb::arg("size"));
 }
 

@@ -21,7 +21,7 @@ struct Framework;  // framework.hpp
 
 /// Options of the importer, in addition to the files.
 struct ImportOptions {
-    std::string framework;                                          ///< empty: recognised by the keys
+    std::string framework;  ///< empty: recognised by the keys
     /// Versions of frameworks and of packages in the history of faults, by name. They win over `requirements`. The
     /// default is the newest known version.
     std::map<std::string, FrameworkVersion, std::less<>> versions;

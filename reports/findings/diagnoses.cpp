@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 #include <cstdlib>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <vector>
 

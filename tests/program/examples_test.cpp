@@ -127,6 +127,7 @@ Outcome shell(const std::string& command) {
 
 void write_files() {
     fs::create_symlink(MACHEPS_PROGRAM, scratch() / "macheps");
+    write("requirements.txt", "deepspeed==0.18.2\n");
     write("ds.json", R"({"fp16": {"enabled": true}, "zero_optimization": {"stage": 2}, "gradient_clipping": 1.0})");
     write("hf_args.yaml", "bf16: true\nper_device_train_batch_size: 4\nlearning_rate: 1.0e-4\noutput_dir: out\n");
     write(

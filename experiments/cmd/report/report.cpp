@@ -291,11 +291,14 @@ void describe(Command& verb) {
               "Print the meaning of every column of every CSV file, in Markdown. Reads nothing");
     verb.group("Logs of other programs");
     verb.integer("--vocabulary", a->log.vocabulary, {2, std::int64_t{1} << 40},
-                 "Number of tokens in the vocabulary. The first loss of a language model is about its logarithm");
-    verb.integer("--gas", a->log.gas, {1, std::int64_t{1} << 20}, "Number of micro-batches in a step");
+                 "Number of tokens in the vocabulary. The first loss of a language model is about its logarithm. "
+                 "Default: not known");
+    verb.integer("--gas", a->log.gas, {1, std::int64_t{1} << 20},
+                 "Number of micro-batches in a step. Default: not known");
     verb.option(
             "--column", a->log_columns,
-            "The name of a quantity in the log, such as loss=train/loss. For CSV files, JSON lines and dictionaries")
+            "The name of a quantity in the log, such as loss=train/loss. For CSV files, JSON lines and dictionaries. "
+            "Default: the names that programs usually give it")
         .takes("QUANTITY=NAME")
         .repeats();
     verb.option("--config", a->log_config,

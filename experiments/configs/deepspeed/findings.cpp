@@ -325,16 +325,18 @@ Found predivide_scatter(const Context& c, const Facts& f) {
 Found bf16_unchecked(const Context& c, const Facts& f) {
     if (!f.bf16 || f.amp || skips_invalid_steps(c, f)) return {};
     const bool is_ignored = f.fused && (f.wrong_wrapper || (f.stage == 0 && c.since("deepspeed", "0.17.6")));
+    std::string_view reason = has_models(c) ? "" : " before 0.17.1";
+    std::string instead = has_models(c) ? "\"check_grad_overflow\": true" : "watch the gradient norm";
+    if (is_ignored) {
+        reason = ", because the wrapper of fused Adam ignores check_grad_overflow before 0.19.8";
+        instead = fmt::format("ZeRO 1{} with \"check_grad_overflow\": true",
+                              f.wrong_wrapper ? " without grad_accum_dtype, and" : "");
+    }
     return FindingText{
         fmt::format(
             "bf16 gradients are not checked for Inf or NaN{}: a step with NaN is taken, and NaN reaches the weights",
-            is_ignored      ? ", because the wrapper of fused Adam ignores check_grad_overflow before 0.19.8"
-            : has_models(c) ? ""
-                            : " before 0.17.1"),
-        is_ignored      ? f.wrong_wrapper ? "ZeRO 1 without grad_accum_dtype, and \"check_grad_overflow\": true"
-                                          : "ZeRO 1 with \"check_grad_overflow\": true"
-        : has_models(c) ? "\"check_grad_overflow\": true"
-                        : "watch the gradient norm"};
+            reason),
+        std::move(instead)};
 }
 Found check_unread(const Context& c, const Facts& f) {
     if (!f.bf16 || f.amp || !has_models(c) || !c.has("bf16.check_grad_overflow")) return {};

@@ -38,8 +38,7 @@ bool loses_fp8_backend(const Context& c) {
     const Facts f = facts(c);
     if (!is_fp8(f) || f.deepspeed || f.megatron) return false;
     const bool uses_installed = f.fp8_source == accelerate::Fp8Source::installed;
-    return f.fp8_source == accelerate::Fp8Source::none ||
-           (uses_installed && f.backend != accelerate::Backend::torchao);
+    return f.fp8_source == accelerate::Fp8Source::none || (uses_installed && f.backend != accelerate::Backend::torchao);
 }
 
 const FaultRow accelerate_rows[] = {

@@ -348,12 +348,10 @@ constexpr SymptomRow word_symptom_rows[] = {
      .title = "positions are wrong at long contexts in bf16",
      .text_rows = {"long context is worse in bf16", "rope is wrong in bf16", "rotary embedding in bf16",
                    "inv_freq in bf16", "position embeddings are rounded"},
-     .cause_rows =
-         {{.text = "buffers such as inv_freq are cast to bf16 with the model",
-           .rules =
-               "deepspeed/buffers-cast */buffers-cast */low-buffers deepspeed/whole-model-cast "
-               "transformers/full-eval transformers/full-eval-buffers",
-           .faults = "ds-buffers-cast tf-full-eval-buffers titan-rope-fused"}},
+     .cause_rows = {{.text = "buffers such as inv_freq are cast to bf16 with the model",
+                     .rules = "deepspeed/buffers-cast */buffers-cast */low-buffers deepspeed/whole-model-cast "
+                              "transformers/full-eval transformers/full-eval-buffers",
+                     .faults = "ds-buffers-cast tf-full-eval-buffers titan-rope-fused"}},
      .remedy_rows = {"keep buffers in fp32"},
      .command = "policy import CONFIG"},
     {.id = "rollout-differs",
