@@ -28,6 +28,7 @@ constexpr KnownModel rows[] = {
     {"*gemma-2-*", "Gemma 2", "model card of google/gemma-2-9b-it"},
     {"*gemma-3-*", "Gemma 3", "huggingface/transformers#36822"},
     {"*smollm2*", "SmolLM2", "model card of HuggingFaceTB/SmolLM2-135M-Instruct"},
+    {"*{flux1-,flux.1-}*", "FLUX.1", "torch_dtype in the model card of black-forest-labs/FLUX.1-dev"},
     {"{t5-*,t5_*,flan-t5*,mt5*}", "T5", "google-research/text-to-text-transfer-transformer#539"},
 };
 
@@ -87,6 +88,17 @@ const KnownModel* find_bf16_model(std::string_view name) {
     const auto found = std::find_if(std::begin(rows), std::end(rows),
                                     [&](const KnownModel& row) { return policy::glob_match(row.pattern, low); });
     return found == std::end(rows) ? nullptr : found;
+}
+
+std::string_view quantised_format_in(std::string_view name) {
+    // The first matching row applies. AWQ has only 4 bits, and most names of GPTQ say how many it has.
+    constexpr std::pair<std::string_view, std::string_view> formats[] = {
+        {"-awq", "int4"}, {"-gptq-int8", "int8"}, {"-gptq-8bit", "int8"}, {"-gptq", "int4"}};
+    const std::string low = lowered(name);
+    for (const auto& [part, format] : formats) {
+        if (low.find(part) != std::string::npos) return format;
+    }
+    return {};
 }
 
 void report_checkpoint_range(ImportContext& context) {

@@ -19,6 +19,9 @@ std::span<const KnownModel> bf16_models();
 /// matches no family.
 const KnownModel* find_bf16_model(std::string_view name);
 
+/// Returns the format of weights that a model's name says are quantised ("Qwen/Qwen3-32B-AWQ"), or an empty text.
+std::string_view quantised_format_in(std::string_view name);
+
 /// Reports a bf16 checkpoint that the config trains or evaluates in fp16. The dtype comes from --checkpoint-dtype, from
 /// a dtype key of the config, or from the model's name, in this order.
 void report_checkpoint_range(ImportContext& context);

@@ -167,15 +167,15 @@ namespace {
 
 /// Adds the versions that the framework's own package allows, for packages whose version the user did not give.
 void assume_versions(const Framework& framework, ImportOptions& options) {
-    const auto said = options.versions.find(framework.name);
-    const FrameworkVersion version = said != options.versions.end() ? said->second : parse_version(framework.newest);
+    const FrameworkVersion version = version_in(options, framework.name).value_or(parse_version(framework.newest));
     std::map<std::string, FrameworkVersion, std::less<>> assumed;
     for (const PackageLimit& limit : framework.limits) {
         if (!limit.since.empty() && version < parse_version(limit.since)) continue;
         assumed.erase(std::string(limit.package));
         if (!limit.newest.empty()) assumed.emplace(limit.package, parse_version(limit.newest));
     }
-    options.versions.merge(assumed);  // keeps the versions that the user gave
+    std::erase_if(assumed, [&](const auto& one) { return version_in(options, one.first).has_value(); });
+    options.versions.merge(assumed);
 }
 
 }  // namespace

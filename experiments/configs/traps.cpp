@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/configs/traps.hpp"
 #include "experiments/configs/history/history.hpp"
+#include "experiments/configs/policy_text/scaler_field.hpp"
 #include "experiments/configs/policy_text/storage_recipe.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 
 namespace macheps::configs {
 
@@ -46,11 +49,12 @@ Found low_masters(const ImportContext& context) {
                        format_word(format));
 }
 
-/// Weights of a frozen base are not updated, so they need no master weights.
+/// Weights of a frozen base are not updated, so they need no master weights. Frozen weights also have no gradients: if
+/// gradients are wider than the stored weights, they belong to other weights.
 Found no_master(const ImportContext& context) {
     const char format = low_format(context, "store");
     const std::string_view adapter = context.resolved().word("adapter");
-    const bool is_frozen = !adapter.empty() && adapter != "none";
+    const bool is_frozen = (!adapter.empty() && adapter != "none") || context.resolved().word("grad") == "F";
     if (format == 0 || is_frozen || context.resolved().word("master") != "none") return {};
     return fmt::format("the optimiser updates {} weights, and without fp32 master weights small updates are lost",
                        format_word(format));
@@ -66,6 +70,21 @@ Found low_gradients(const ImportContext& context) {
     if (format == 'B' && is_on_cpu) return {};
     return format == 'H' ? "GradScaler refuses fp16 gradients: \"Attempting to unscale FP16 gradients\""
                          : "GradScaler cannot unscale bf16 gradients on CUDA: \"not implemented for 'BFloat16'\"";
+}
+
+/// A scaler with a dynamic scale has a growth interval.
+Found large_initial_scale(const ImportContext& context) {
+    const ResolvedField* scaler = context.resolved().find("scaler");
+    if (scaler == nullptr) return {};
+    const auto number = [&](std::string_view name) {
+        const auto& parts = scaler->value.parts;
+        const auto part = std::find_if(parts.begin(), parts.end(), [&](const auto& one) { return one.first == name; });
+        const double* value = part == parts.end() ? nullptr : std::get_if<double>(&part->second);
+        return value == nullptr ? 0 : *value;
+    };
+    const double power = std::log2(number("init_scale"));
+    if (!(number("growth_interval") > 0) || !(power > large_scale_power)) return {};
+    return large_scale_text(power);
 }
 
 struct TrapRow {
@@ -89,9 +108,14 @@ const TrapRow traps[] = {
      no_master,
      {"no-master", "no-masters", "fsdp-no-master", "low-weights-under-scaler", "unscale-low-gradients",
       "bf16-section-off"}},
-    // Megatron's module of rotary embeddings keeps its frequencies outside the buffers of the model.
-    {"low-buffers", FindingCode::warning, low_buffers, {"buffers-cast"}, {"megatron"}},
+    // Megatron's module of rotary embeddings keeps its frequencies outside the buffers of the model. The models that
+    // kohya's scripts train have no such buffers: FLUX computes the angles in fp64 in each forward pass.
+    {"low-buffers", FindingCode::warning, low_buffers, {"buffers-cast"}, {"megatron", "kohya"}},
     {"low-reduce", FindingCode::note, low_reduce, {"fsdp-low-reduce", "low-hook"}},
+    {"large-initial-scale",
+     FindingCode::warning,
+     large_initial_scale,
+     {"large-initial-scale", "initial-scale-trap", "long-overflow-cascade"}},
 };
 
 bool contains(std::initializer_list<std::string_view> words, std::string_view word) {

@@ -47,21 +47,6 @@ Stretch longest(const Steps& steps, Condition holds) {
     return best;
 }
 
-std::optional<Sighting> overflow_cascade(const RunView& view) {
-    const Steps& steps = view.run.steps;
-    const Stretch cascade = longest(steps, [](const StepRow& step, const StepRow*) { return step.skipped; });
-    if (cascade.count < std::size_t(DiagnosisRules::cascade_steps)) return {};
-    const StepRow& first = steps[cascade.first];
-    const std::size_t after = std::min(cascade.first + cascade.count, steps.size() - 1);
-    const double from = first.loss_scale, to = steps[after].loss_scale;
-    if (!(to < from)) return {};
-    return Sighting{
-        .step = first.step,
-        .site = first.overflow_site,
-        .figures = {
-            {"skipped", double(cascade.count)}, {"from", from}, {"to", to}, {"halvings", std::log2(from / to)}}};
-}
-
 /// Finds a loss scale that has reached its minimum. Either consecutive steps overflow at the lowest scale of the run,
 /// or the run ended with the error that some frameworks raise at the minimum. If the scaler has no minimum, overflows
 /// at a scale below 1 count instead, because such a scale shrinks the gradients.
@@ -89,16 +74,41 @@ std::optional<Sighting> scale_at_floor(const RunView& view) {
                     .figures = {{"scale", least}, {"skipped", double(stay.count)}}};
 }
 
+/// Returns the remedy for the skipped steps between `first` and `after` if a smaller initial scale does not help: the
+/// scale fell to 1 or to its minimum. Otherwise returns an empty text.
+std::string_view remedy_without_scale(const RunView& view, const StepRow& first, const StepRow& after) {
+    const std::optional<Sighting> floor = scale_at_floor(view);
+    const bool reaches_floor = floor && *floor->step >= first.step && *floor->step <= after.step + 1;
+    if (after.loss_scale > 1 && !reaches_floor) return {};
+    return "look for the cause of the overflows in the forward pass or in the data, or train in bf16; a smaller "
+           "initial scale does not help";
+}
+
+std::optional<Sighting> overflow_cascade(const RunView& view) {
+    const Steps& steps = view.run.steps;
+    const Stretch cascade = longest(steps, [](const StepRow& step, const StepRow*) { return step.skipped; });
+    if (cascade.count < std::size_t(DiagnosisRules::cascade_steps)) return {};
+    const StepRow& first = steps[cascade.first];
+    const StepRow& after = steps[std::min(cascade.first + cascade.count, steps.size() - 1)];
+    const double from = first.loss_scale, to = after.loss_scale;
+    if (!(to < from)) return {};
+    return Sighting{
+        .step = first.step,
+        .site = first.overflow_site,
+        .figures = {{"skipped", double(cascade.count)}, {"from", from}, {"to", to}, {"halvings", std::log2(from / to)}},
+        .remedy = remedy_without_scale(view, first, after)};
+}
+
 std::optional<Sighting> first_steps_skipped(const RunView& view) {
     const Steps& steps = view.run.steps;
     if (steps.front().step != 0 || !steps.front().skipped) return {};
     std::size_t count = 0;
     while (count < steps.size() && steps[count].skipped) ++count;
+    const StepRow& after = steps[std::min(count, steps.size() - 1)];
     return Sighting{.step = 0,
                     .site = steps.front().overflow_site,
-                    .figures = {{"skipped", double(count)},
-                                {"lr", steps[std::min(count, steps.size() - 1)].lr},
-                                {"first_lr", steps.front().lr}}};
+                    .figures = {{"skipped", double(count)}, {"lr", after.lr}, {"first_lr", steps.front().lr}},
+                    .remedy = remedy_without_scale(view, steps.front(), after)};
 }
 
 std::optional<Sighting> schedule_over_skips(const RunView& view) {
@@ -108,9 +118,9 @@ std::optional<Sighting> schedule_over_skips(const RunView& view) {
     const StepRow* first = nullptr;
     for (const StepRow& step : steps) {
         all += step.lr;
-        // A schedule that counts the optimiser's steps does not advance while steps are skipped.
-        const bool waits = &step != &steps.back() && (&step + 1)->lr == step.lr;
-        if (!step.skipped || waits) continue;
+        // A schedule that counts the optimiser's steps does not advance while steps are skipped. Whether it advanced
+        // over the last step is not known.
+        if (!step.skipped || &step == &steps.back() || (&step + 1)->lr == step.lr) continue;
         skipped += step.lr, ++count;
         if (first == nullptr) first = &step;
     }
@@ -377,7 +387,8 @@ constexpr Diagnosis table[] = {
     {"schedule-over-skips", Reads::steps,
      "the steps that were skipped while the learning rate schedule continued had more than 1 % of the sum of all "
      "learning rates",
-     "{skipped} of {steps} steps were skipped, and they used up {percent} % of the learning rate schedule",
+     "the learning rate schedule continued over {skipped} skipped steps (of {steps} steps), which used up {percent} % "
+     "of it",
      "let the schedule count steps of the optimiser, not iterations; if a fused optimiser skips steps internally, read "
      "its step counter instead of counting calls",
      schedule_over_skips},
@@ -386,8 +397,9 @@ constexpr Diagnosis table[] = {
      "earlier gradient was the cause",
      "a gradient with norm {norm} gave an update with norm {update}: the optimiser divided by zero, because its second "
      "moment and its eps are 0 in the format of the step",
-     "use a larger eps (1e-7 or more in fp16, where 1e-8 is rounded to 0), or fp32 master weights and moments; a loss "
-     "scaler does not help, because the gradient is finite",
+     "keep master weights and moments in fp32; if everything must stay in fp16, use an eps of 1e-4 (1e-8 is rounded to "
+     "0 in fp16, and 1e-7 still allows updates of 40 000 times the learning rate); a loss scaler does not help, "
+     "because the gradient is finite",
      division_by_zero},
     {"nan-in-loss", Reads::steps, "the loss of a step was not finite",
      "the loss of {count} of {steps} steps is not finite; a log that leaves such steps out "

@@ -52,6 +52,7 @@ struct Sighting {
     std::optional<std::int64_t> step{};
     std::string site{};
     std::vector<Figure> figures{};
+    std::string_view remedy{};  ///< replaces the remedy of the diagnosis if it is not empty
 };
 
 /// The data of one run, as input of the functions that look for a diagnosis.
@@ -94,6 +95,7 @@ struct Diagnosed {
 
     /// Returns the sentence of the diagnosis with its figures filled in.
     std::string sentence() const;
+    std::string_view remedy() const { return seen.remedy.empty() ? diagnosis->remedy : seen.remedy; }
 };
 
 /// A diagnosis that could not be checked in some run of a policy.

@@ -91,7 +91,7 @@ std::string diagnosis_text(const Verdicts& verdicts) {
         if (policy == nullptr || *policy != finding.policy) out += printable(finding.policy) + "\n";
         policy = &finding.policy;
         out += fmt::format("  {} ({}): {}.\n    {}.\n", finding.diagnosis->id, printable(where_of(finding)),
-                           finding.sentence(), capitalised(std::string(finding.diagnosis->remedy)));
+                           finding.sentence(), capitalised(std::string(finding.remedy())));
     }
     if (const auto names = without_findings(verdicts); !names.empty()) {
         out += fmt::format("No findings: {}\n", printable(joined(names)));
@@ -118,7 +118,7 @@ Json diagnosis_json(const Verdicts& verdicts) {
         object["site"] = finding.seen.site.empty() ? Json() : Json(finding.seen.site);
         object["figures"] = std::move(figures);
         object["sentence"] = finding.sentence();
-        object["remedy"] = finding.diagnosis->remedy;
+        object["remedy"] = finding.remedy();
         findings.push_back(std::move(object));
     }
     for (const Unseen& one : verdicts.unseen) {
@@ -143,8 +143,7 @@ std::string diagnosis_html(const Verdicts& all, std::span<const std::string> pol
         rows += fmt::format(
             "<tr><th scope=\"row\">{}</th><td><code>{}</code></td><td>{}</td><td>{}.</td><td>{}.</td></tr>\n",
             escape_html(finding.policy), finding.diagnosis->id, escape_html(where_of(finding)),
-            escape_html(capitalised(finding.sentence())),
-            escape_html(capitalised(std::string(finding.diagnosis->remedy))));
+            escape_html(capitalised(finding.sentence())), escape_html(capitalised(std::string(finding.remedy()))));
     }
     for (const Diagnosis& diagnosis : diagnoses()) {
         rules += fmt::format("<dt>{}</dt><dd>{}</dd>", diagnosis.id, escape_html(diagnosis.condition));

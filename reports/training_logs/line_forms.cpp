@@ -104,22 +104,18 @@ bool read_dictionary(std::string_view line, LogBuilder& log) { return read_map(l
 
 bool read_json_line(std::string_view line, LogBuilder& log) { return read_map(line, "{\"", log); }
 
-/// Reads DeepSpeed's messages: a skipped step, the steps so far, and the error at the smallest loss scale. Scales are
-/// printed as integers, so a scale below 1 is printed as 0.
+/// Reads the line of the pipeline engine: `steps: 10 loss: 2.31 iter time (s): 0.5 samples/sec: 60.0`.
+bool read_pipeline_engine(std::string_view line, LogBuilder& log) {
+    const std::optional<std::int64_t> step = integer_after(line, "steps: ");
+    const std::optional<double> loss = number_after(line, " loss: ");
+    if (!step || !loss || line.find("iter time (s): ") == std::string_view::npos) return false;
+    log.add({.step = *step, .loss = loss});
+    return true;
+}
+
+/// Reads DeepSpeed's messages about skipped steps, the steps so far, and the loss.
 bool read_deepspeed(std::string_view line, LogBuilder& log) {
-    if (line.find("loss scale already at minimum") != std::string_view::npos) {
-        log.end_at_floor();
-        return true;
-    }
-    const bool is_overflow = (line.find("OVERFLOW!") != std::string_view::npos ||
-                              line.find("Overflow detected.") != std::string_view::npos) &&
-                             line.find("kipping step") != std::string_view::npos;
-    if (is_overflow) {
-        const std::optional<double> scale = number_after(line, "Attempted loss scale:");
-        const std::optional<double> next = number_after(line, "reducing to ");
-        log.add_skip(scale, next ? next : scale);  // a step of hysteresis keeps the scale
-        return true;
-    }
+    if (read_skip_message(line, log) || read_pipeline_engine(line, log)) return true;
     const std::optional<std::int64_t> step = integer_after(line, "step=");
     const std::optional<double> skipped = number_after(line, "skipped=");
     if (!step || !skipped) return false;
@@ -241,6 +237,22 @@ constexpr LineForm forms[] = {
 }  // namespace
 
 std::span<const LineForm> line_forms() { return forms; }
+
+/// DeepSpeed prints scales as integers, so a scale below 1 is printed as 0.
+bool read_skip_message(std::string_view line, LogBuilder& log) {
+    if (line.find("loss scale already at minimum") != std::string_view::npos) {
+        log.end_at_floor();
+        return true;
+    }
+    const bool is_overflow = (line.find("OVERFLOW!") != std::string_view::npos ||
+                              line.find("Overflow detected.") != std::string_view::npos) &&
+                             line.find("kipping step") != std::string_view::npos;
+    if (!is_overflow) return false;
+    const std::optional<double> scale = number_after(line, "Attempted loss scale:");
+    const std::optional<double> next = number_after(line, "reducing to ");
+    log.add_skip(scale, next ? next : scale);  // a step of hysteresis keeps the scale
+    return true;
+}
 
 constinit const LineForm trainer_state_form{
     "Transformers (trainer_state.json)",

@@ -27,8 +27,10 @@ struct LineForm {
 std::span<const LineForm> line_forms();
 /// The objects in `log_history` of a trainer_state.json.
 extern const LineForm trainer_state_form;
-/// Reads the messages of DeepSpeed about skipped steps, which also occur in logs of other forms.
 extern const LineForm& deepspeed_form;
+/// Reads a message of DeepSpeed about a skipped step or about the smallest loss scale. Such messages also occur in logs
+/// of other forms. Returns false for other lines.
+bool read_skip_message(std::string_view line, LogBuilder& log);
 
 /// Returns the form of a CSV file, which its header identifies. Returns nullptr for other text, and for the files of a
 /// run directory.

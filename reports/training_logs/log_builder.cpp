@@ -33,7 +33,11 @@ void join(TrainingRow& row, const TrainingRow& part) {
         }
     };
     for_each_column<TrainingRow>(copy);
+    if (part.scale_after) row.scale_after = part.scale_after;
 }
+
+/// Returns whether a row consists only of the message about a skipped step.
+bool is_skip_message(const TrainingRow& row) { return row.skipped && !row.loss && !row.lr && !row.grad_norm; }
 
 }  // namespace
 
@@ -55,15 +59,29 @@ const std::string* LogBuilder::chosen_name(std::string_view quantity) const {
     return found == options_.columns.end() ? nullptr : &found->second;
 }
 
+bool LogBuilder::is_last_skip(std::int64_t step) const {
+    return open_skips_ > 0 && step == last_step_.value_or(0) + open_skips_;
+}
+
 void LogBuilder::close_skips(std::int64_t step) {
-    if (open_skips_ > 0 && step > last_step_ + open_skips_) log_.knows_skipped_steps = false;
+    const bool are_known = open_skips_ == 0 || step <= last_step_.value_or(0) + open_skips_;
+    if (!last_step_) {
+        first_skips_ = log_.rows.size();
+        are_first_skips_known_ = are_known;
+    } else if (!are_known) {
+        log_.knows_skipped_steps = false;
+    }
     open_skips_ = 0;
     last_step_ = step;
 }
 
-void LogBuilder::add(const TrainingRow& row) {
-    const bool is_skipped_step = open_skips_ > 0 && row.step == last_step_ + open_skips_;
-    if (!is_skipped_step) log_.next_scale.reset();
+void LogBuilder::add(TrainingRow row) {
+    if (row.skipped) row.skipped = std::max(*row.skipped - static_cast<double>(open_skips_), 0.0);
+    if (is_last_skip(row.step)) {
+        // The message has the scale of the step. A row may have the scale after the step.
+        join(row, log_.rows.back());
+        log_.rows.pop_back();
+    }
     close_skips(row.step);
     log_.rows.push_back(row);
 }
@@ -76,9 +94,9 @@ void LogBuilder::add_unnumbered(TrainingRow row) {
     for (; open_skips_ > 0; --open_skips_) {
         row.skipped = row.skipped.value_or(0) + 1;
         row.loss_scale = log_.rows.back().loss_scale;
+        if (!row.scale_after) row.scale_after = log_.rows.back().scale_after;
         log_.rows.pop_back();
     }
-    log_.next_scale.reset();
     last_step_ = row.step;
     log_.rows.push_back(row);
 }
@@ -88,22 +106,47 @@ void LogBuilder::add_evaluation(double eval_loss) {
 }
 
 void LogBuilder::add_skip(std::optional<double> scale, std::optional<double> next_scale) {
-    log_.rows.push_back({.step = last_step_ + ++open_skips_, .loss_scale = scale, .skipped = 1});
-    log_.next_scale = next_scale;
+    log_.rows.push_back(
+        {.step = last_step_.value_or(0) + ++open_skips_, .loss_scale = scale, .skipped = 1, .scale_after = next_scale});
 }
 
 void LogBuilder::add_total_skips(TrainingRow row, double total) {
-    const double counted = static_cast<double>(open_skips_);
     const bool is_new = !total_skips_ || total < *total_skips_;  // a resumed run may count from zero again
-    const double more = total - (is_new ? 0 : *total_skips_) - counted;
-    // A skipped step that was reported just before may have the number of this row.
-    const bool is_counted_here = !log_.rows.empty() && log_.rows.back().step == row.step && counted > 0;
-    if (!is_counted_here) row.skipped = std::max(more, 0.0);
+    row.skipped = total - (is_new ? 0 : *total_skips_);
+    if (!total_skips_) {
+        const bool is_skipped_step = is_last_skip(row.step);
+        first_total_ = {.row = log_.rows.size() - (is_skipped_step ? 1 : 0),
+                        .is_skipped_step = is_skipped_step,
+                        .unseen = std::max(total - static_cast<double>(open_skips_), 0.0)};
+    }
     total_skips_ = total;
     add(row);
 }
 
+void LogBuilder::number_first_skips() {
+    std::vector<TrainingRow>& rows = log_.rows;
+    if (!log_.has_step_numbers || first_skips_ >= rows.size()) return;
+    TrainingRow& first = rows[first_skips_];
+    const auto next =
+        std::find_if(rows.begin() + static_cast<std::ptrdiff_t>(first_skips_), rows.end(),
+                     [&](const TrainingRow& row) { return row.step > first.step && !is_skip_message(row); });
+    const std::int64_t interval = next == rows.end() ? first.step : next->step - first.step;
+    if (first.step <= interval) return;  // the log begins with the run
+    if (first_total_) {
+        log_.skipped_before = first_total_->unseen;
+        if (!first_total_->is_skipped_step) rows[first_total_->row].skipped = 0;
+    }
+    const auto count = static_cast<std::int64_t>(first_skips_);
+    for (std::size_t i = 0; i < first_skips_; ++i) rows[i].step += first.step - std::max(count, interval);
+    if (count == 0 || count < interval) return;
+    are_first_skips_known_ = true;
+    join(first, rows[first_skips_ - 1]);
+    rows.erase(rows.begin() + static_cast<std::ptrdiff_t>(first_skips_) - 1);
+}
+
 TrainingLog LogBuilder::finish() && {
+    number_first_skips();
+    log_.knows_skipped_steps = log_.knows_skipped_steps && are_first_skips_known_;
     std::stable_sort(log_.rows.begin(), log_.rows.end(),
                      [](const TrainingRow& a, const TrainingRow& b) { return a.step < b.step; });
     std::vector<TrainingRow> rows;

@@ -24,8 +24,9 @@ class LogBuilder {
     /// Returns the name under which the log has a quantity: the user's choice, or nullptr.
     const std::string* chosen_name(std::string_view quantity) const;
 
-    /// Adds a row, or a part of one: finish() joins the parts of a step.
-    void add(const TrainingRow& row);
+    /// Adds a row, or a part of one: finish() joins the parts of a step. The skipped steps of the row include those of
+    /// add_skip() since the row before it.
+    void add(TrainingRow row);
     /// Adds a row of a log without step numbers. The number of the row takes their place.
     void add_unnumbered(TrainingRow row);
     /// Adds an evaluation that belongs to the row before it, in a log without step numbers.
@@ -41,15 +42,30 @@ class LogBuilder {
     TrainingLog finish() &&;
 
   private:
-    /// Ends a series of skipped steps at a row with a known number. If the row is not the next one, the numbers of the
-    /// skipped steps are unknown.
+    /// Returns whether a row with this step is that of the last skipped step.
+    bool is_last_skip(std::int64_t step) const;
+    /// Ends a series of skipped steps at a row with a known number. If the row is not that of the last skipped step or
+    /// an earlier one, the numbers of the skipped steps are unknown.
     void close_skips(std::int64_t step);
+    /// If the log begins later than the run, numbers the skipped steps before the first row with a number, and leaves
+    /// out the steps that were skipped before the log.
+    void number_first_skips();
+
+    /// The first row with the total number of skipped steps.
+    struct FirstTotal {
+        std::size_t row = 0;
+        bool is_skipped_step = false;  ///< whether the message about the last skipped step belongs to the row
+        double unseen = 0;             ///< skipped steps without a message
+    };
 
     const TrainingLogOptions& options_;
     TrainingLog log_{};
-    std::int64_t last_step_ = 0;   // of the last row with a known number
-    std::int64_t unnumbered_ = 0;  // rows without a number so far
-    std::int64_t open_skips_ = 0;  // skipped steps since the last row with a known number
+    std::optional<std::int64_t> last_step_{};  // of the last row with a known number
+    std::int64_t unnumbered_ = 0;              // rows without a number so far
+    std::int64_t open_skips_ = 0;              // skipped steps since the last row with a known number
+    std::size_t first_skips_ = 0;              // rows of skipped steps before the first row with a known number
+    bool are_first_skips_known_ = true;        // whether their numbers are known
+    std::optional<FirstTotal> first_total_{};
     std::optional<double> total_skips_{};
 };
 

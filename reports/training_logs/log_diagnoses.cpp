@@ -78,6 +78,15 @@ const LogDiagnosis table[] = {
      "is that of a language model",
      "evaluate the loaded weights in fp32 before training; if that loss is small, look for the format that differs",
      find_far_first_loss},
+    {"jump-after-first-step", Needs::loss, likely,
+     "the loss of the second step is at least twice that of the first step and from 0.9 ln V to 1.25 ln V, and does "
+     "not return half way in the next 3 rows; `likely` only if --vocabulary gives V; without --vocabulary, V is from "
+     "8192 "
+     "to 262144 and the log is that of a language model",
+     "train a step with a learning rate of 0: if the loss jumps too, load the weights before fp32 masters are made, or "
+     "load the states of the optimiser as well (bf16 in DeepSpeed before 0.13.0); if it does not jump, lengthen the "
+     "warm-up",
+     find_jump_after_first_step},
     {"norm-is-a-code", Needs::norm, possible,
      "a gradient norm is exactly 1 after other norms, more often than norms within 0.005 of 1",
      "print the norm before clipping; in DeepSpeed 0.16.6 to 0.19.6, treat 1.0 as not finite", find_norm_is_a_code},

@@ -27,6 +27,9 @@ struct LogRules {
     static constexpr double far_loss = 1.25;          ///< a first loss of more than far_loss * ln V is far from ln V
     static constexpr std::int64_t min_vocabulary = 8192;  ///< usual vocabularies, if V is not given
     static constexpr std::int64_t max_vocabulary = 262144;
+    static constexpr double first_jump = 2;             ///< minimum ratio of the second loss to the first
+    static constexpr double least_of_ln_v = 0.9;        ///< minimum of the second loss, relative to ln V
+    static constexpr std::size_t rows_after_jump = 3;   ///< following rows in which the loss does not return
     static constexpr double notable_jump = 0.5;         ///< loss minus the median of the rows before it, in nats
     static constexpr double jump_deviations = 6;        ///< the same, in deviations of the noise
     static constexpr double lasting_rise = 0.25;        ///< last mean minus the mean before the jump, in nats
@@ -54,6 +57,7 @@ struct LogSighting {
     Certainty certainty = Certainty::certain;
     std::optional<std::int64_t> step{};
     std::string sentence{};
+    std::string_view remedy{};  ///< replaces the remedy of the diagnosis if it is not empty
 };
 
 /// A log, and the options of the user.
@@ -91,6 +95,8 @@ struct LogFinding {
     const LogDiagnosis* diagnosis = nullptr;
     LogSighting seen{};
     std::vector<std::string> remarks{};  ///< what a config or the versions of packages say about the finding
+
+    std::string_view remedy() const { return seen.remedy.empty() ? diagnosis->remedy : seen.remedy; }
 };
 
 /// A diagnosis that could not be made.

@@ -42,6 +42,7 @@ std::optional<LogSighting> find_no_learning(const LogView& view);
 std::optional<LogSighting> find_plateau(const LogView& view);
 std::optional<LogSighting> find_loss_times_gas(const LogView& view);
 std::optional<LogSighting> find_far_first_loss(const LogView& view);
+std::optional<LogSighting> find_jump_after_first_step(const LogView& view);
 std::optional<LogSighting> find_divergence_after_spike(const LogView& view);
 std::optional<LogSighting> find_epoch_steps(const LogView& view);
 

@@ -48,7 +48,7 @@ std::string training_log_text(const TrainingLog& log, const LogVerdicts& verdict
     if (verdicts.findings.empty()) out += "No findings\n";
     for (const LogFinding& finding : verdicts.findings) {
         out += fmt::format("{} ({}, {}): {}.\n  Try: {}.\n", finding.diagnosis->id, word_of(finding.seen.certainty),
-                           finding_place(log, finding), finding.seen.sentence, finding.diagnosis->remedy);
+                           finding_place(log, finding), finding.seen.sentence, finding.remedy());
         for (const std::string& remark : finding.remarks) out += fmt::format("  {}.\n", printable(remark));
     }
     for (const auto& [why, ids] : gaps_by_reason(verdicts)) out += fmt::format("Not looked for: {}: {}\n", ids, why);
@@ -65,7 +65,7 @@ Json training_log_json(const TrainingLog& log, const LogVerdicts& verdicts) {
                             {"certainty", word_of(finding.seen.certainty)},
                             {"step", step ? Json(*step) : Json()},
                             {"sentence", finding.seen.sentence},
-                            {"remedy", finding.diagnosis->remedy},
+                            {"remedy", finding.remedy()},
                             {"remarks", finding.remarks}});
     }
     for (const LogGap& gap : verdicts.gaps) gaps.push_back({{"id", gap.diagnosis->id}, {"why", gap.why}});

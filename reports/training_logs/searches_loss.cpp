@@ -258,6 +258,28 @@ std::optional<LogSighting> find_far_first_loss(const LogView& view) {
                                 first->value, vocabulary ? "about" : "at most", usual)};
 }
 
+std::optional<LogSighting> find_jump_after_first_step(const LogView& view) {
+    const std::optional<std::int64_t>& vocabulary = view.options.vocabulary;
+    const std::optional<LogPoint> first = first_loss(view.log);
+    if (!first || (!vocabulary && !view.log.form->has_token_loss)) return {};
+    const Points losses = finite_points(view.log, &TrainingRow::loss);
+    if (losses.size() < 3 || losses[1].step != first->step + 1) return {};
+    const double jumped = losses[1].value;
+    const double least = LogRules::least_of_ln_v * log_of(vocabulary.value_or(LogRules::min_vocabulary)),
+                 most = LogRules::far_loss * log_of(vocabulary.value_or(LogRules::max_vocabulary));
+    if (!(jumped >= LogRules::first_jump * first->value) || !(jumped >= least) || !(jumped <= most)) return {};
+    const auto end = losses.begin() + std::ptrdiff_t(std::min(losses.size(), 2 + LogRules::rows_after_jump));
+    const bool returns = std::any_of(losses.begin() + 2, end,
+                                     [&](const LogPoint& later) { return later.value < (first->value + jumped) / 2; });
+    if (returns) return {};
+    return LogSighting{.certainty = vocabulary ? Certainty::likely : Certainty::possible,
+                       .step = losses[1].step,
+                       .sentence = fmt::format("the first loss is {:.4g}, and the next one is {:.4g}, about that of an "
+                                               "untrained model: the first step replaced the weights by those of "
+                                               "before loading, or its update was far too large",
+                                               first->value, jumped)};
+}
+
 std::optional<LogSighting> find_divergence_after_spike(const LogView& view) {
     constexpr std::size_t window = LogRules::window, few = 5;
     const Points losses = finite_points(view.log, &TrainingRow::loss);

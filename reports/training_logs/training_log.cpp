@@ -6,12 +6,13 @@
 #include "core/text/shown.hpp"
 #include "reports/rows/csv.hpp"
 #include "reports/training_logs/line_forms.hpp"
+#include "reports/training_logs/log_diagnosis.hpp"
 #include "reports/training_logs/named_values.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
+#include <utility>
 
 namespace macheps::reports {
 
@@ -127,12 +128,24 @@ TrainingLog read_lines(std::span<const std::string_view> lines, const LineForm& 
     LogBuilder builder(options);
     std::size_t others = 0;
     for (const std::string_view line : lines) {
-        others += form.read(line, builder) || deepspeed_form.read(line, builder) ? 0 : 1;
+        others += form.read(line, builder) || read_skip_message(line, builder) ? 0 : 1;
     }
     TrainingLog log = std::move(builder).finish();
     log.form = &form;
     log.other_lines = others;
     return log;
+}
+
+/// Says how many more rows a report needs, and what the rows of a short log show without them.
+std::string words_about_short_log(const TrainingLog& log, std::size_t rows, const TrainingLogOptions& options) {
+    std::string words = fmt::format(", and a report needs {} more", min_training_rows - rows);
+    if (log.rows.empty()) return words;
+    std::string_view before = "; these rows show ";
+    for (const LogFinding& finding : diagnose_log(log, options).findings) {
+        words += fmt::format("{}{} ({}, {}): {}", std::exchange(before, "; "), finding.diagnosis->id,
+                             word_of(finding.seen.certainty), finding_place(log, finding), finding.seen.sentence);
+    }
+    return words;
 }
 
 [[noreturn]] void throw_too_few(std::string what, std::span<const LineForm* const> nearest,
@@ -156,11 +169,14 @@ TrainingLog read_best_form(std::string_view text, const std::filesystem::path& p
     if (fits.front().rows < min_training_rows) {
         std::vector<const LineForm*> nearest;
         for (std::size_t i = 0; i < shown_forms; ++i) nearest.push_back(fits[i].form);
-        throw_too_few(lines.empty() ? "the file is empty"
-                                    : fmt::format("this is neither a folder nor a log that a report can show: at most "
-                                                  "{} of its {} lines fit one form",
-                                                  fits.front().rows, lines.size()),
-                      nearest, path);
+        if (lines.empty()) throw_too_few("the file is empty", nearest, path);
+        const std::size_t rows = fits.front().rows;
+        const TrainingLog log = read_lines(lines, *fits.front().form, options);
+        throw_too_few(
+            fmt::format("this is neither a folder nor a log that a report can show: at most {} of its {} lines "
+                        "fit one form{}",
+                        rows, lines.size(), rows > 0 ? words_about_short_log(log, rows, options) : ""),
+            nearest, path);
     }
     const LineForm& form = best_of(fits);
     if (!options.columns.empty() && !form.has_names) {
@@ -176,11 +192,13 @@ TrainingLog read_best_form(std::string_view text, const std::filesystem::path& p
     return log;
 }
 
-TrainingLog with_enough_rows(TrainingLog log, const std::filesystem::path& path) {
-    if (log.rows.size() >= min_training_rows) return log;
+TrainingLog with_enough_rows(TrainingLog log, const std::filesystem::path& path, const TrainingLogOptions& options) {
+    const std::size_t rows = log.rows.size();
+    if (rows >= min_training_rows) return log;
     const LineForm* forms[] = {log.form};
-    throw_too_few(fmt::format("the log has only {} row{}", log.rows.size(), log.rows.size() == 1 ? "" : "s"), forms,
-                  path);
+    throw_too_few(fmt::format("the log has only {} row{}{}", rows, rows == 1 ? "" : "s",
+                              words_about_short_log(log, rows, options)),
+                  forms, path);
 }
 
 /// Removes a last line without a line end, because its last number may be incomplete. Keeps a line that ends with `}`,
@@ -237,9 +255,9 @@ TrainingLog parse_training_log(std::string_view text, const std::filesystem::pat
     const bool is_torn = !is_state && remove_torn_line(plain);
     TrainingLog log;
     if (is_state) {
-        log = with_enough_rows(read_lines(history_of(plain), trainer_state_form, options), path);
+        log = with_enough_rows(read_lines(history_of(plain), trainer_state_form, options), path, options);
     } else if (csv_form(plain) != nullptr) {
-        log = with_enough_rows(parse_csv_log(plain, path, options), path);
+        log = with_enough_rows(parse_csv_log(plain, path, options), path, options);
     } else {
         log = read_best_form(plain, path, options);
     }

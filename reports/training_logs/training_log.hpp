@@ -20,6 +20,7 @@ namespace macheps::reports {
 struct TrainingRow {
     std::int64_t step = 0;
     std::optional<double> loss{}, grad_norm{}, lr{}, loss_scale{}, epoch{}, eval_loss{}, skipped{};
+    std::optional<double> scale_after{};  ///< the loss scale after a skipped step; not a column
 
     bool operator==(const TrainingRow&) const = default;
     template <class Use>
@@ -50,12 +51,12 @@ struct TrainingLogOptions {
 struct TrainingLog {
     std::filesystem::path path{};
     const LineForm* form = nullptr;
-    std::vector<TrainingRow> rows{};     ///< in ascending order of the step, one row for each step
-    std::size_t other_lines = 0;         ///< lines that are not rows
-    bool has_step_numbers = true;        ///< false if the rows are numbered because the log does not number them
-    bool has_ended_at_floor = false;     ///< the log contains the error that DeepSpeed raises at the smallest scale
-    bool knows_skipped_steps = true;     ///< false if only the number of skipped steps in an interval is known
-    std::optional<double> next_scale{};  ///< the loss scale after the last row, if the log ends with a skipped step
+    std::vector<TrainingRow> rows{};  ///< in ascending order of the step, one row for each step
+    std::size_t other_lines = 0;      ///< lines that are not rows
+    bool has_step_numbers = true;     ///< false if the rows are numbered because the log does not number them
+    bool has_ended_at_floor = false;  ///< the log contains the error that DeepSpeed raises at the smallest scale
+    double skipped_before = 0;        ///< steps that were skipped before the log begins
+    bool knows_skipped_steps = true;  ///< false if only the number of skipped steps in an interval is known
     std::vector<std::string> notes{};
 
     /// Returns whether any row has the quantity.

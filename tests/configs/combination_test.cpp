@@ -179,7 +179,14 @@ TEST_CASE("an eps of Adam that fp16 rounds to zero is reported if the step is co
     }
     const ImportResult result = import_of("transformers", "optim: adamw_torch\nadam_epsilon: 1.0e-8", "fp16");
     CHECK(find_rule(result, "transformers/eps-is-zero")->instead ==
-          "adam_epsilon: 1.0e-7, or fp32 master weights and moments");
+          "adam_epsilon: 0.0001, or fp32 master weights and moments");
+    const auto is_small = [](const char* eps) {
+        const std::string text = fmt::format("optim: adamw_torch\nadam_epsilon: {}", eps);
+        return find_rule(import_of("transformers", text, "fp16"), "transformers/eps-is-small", 'W') != nullptr;
+    };
+    CHECK(is_small("1.0e-7"));
+    CHECK_FALSE(is_small("1.0e-4"));
+    CHECK_FALSE(is_small("1.0e-8"));  // reported as 0
 }
 
 TEST_CASE("the Trainer enables its precision in a DeepSpeed section that does not mention it", "[import]") {

@@ -28,10 +28,13 @@ struct Setting {
 std::vector<Setting> settings_of(std::string rest, bool has_options) {
     static const std::regex yaml(R"re(^"?([\w.]+)"?: ("[^"]*"|\[[^\]]*\]|[\w.+-]+)(?![\w{]))re");
     static const std::regex option(R"re(^--([\w-]+)(?: ([\w.+-]+))?(?=$|,| or | --))re");
+    static const std::regex section(R"re(^"?(\w+)"?: \{"?(\w+)"?: ("[^"]*"|[\w.+-]+)\})re");
     std::vector<Setting> settings;
     for (;;) {
         std::smatch found;
-        if (std::regex_search(rest, found, yaml))
+        if (std::regex_search(rest, found, section))
+            settings.push_back({fmt::format("{}.{}", found[1].str(), found[2].str()), found[3]});
+        else if (std::regex_search(rest, found, yaml))
             settings.push_back({found[1], found[2]});
         else if (has_options && std::regex_search(rest, found, option))
             settings.push_back({found[1], found[2].matched ? found[2].str() : "true"});
@@ -53,6 +56,9 @@ std::string path_of(const Finding& finding, const std::string& name) {
     for (const std::string& key : finding.keys) {
         if (key == name || key.ends_with("." + name)) return key;
     }
+    // A setting with its section belongs to the config of DeepSpeed, which may be a part of this config.
+    if (name.find('.') != std::string::npos && finding.key.substr(0, finding.key.find('.')) == "deepspeed")
+        return "deepspeed." + name;
     const std::size_t dot = finding.key.rfind('.');
     const bool is_nested = dot != std::string::npos && name.find('.') == std::string::npos;
     return is_nested ? finding.key.substr(0, dot + 1) + name : name;
@@ -73,6 +79,15 @@ struct Sample {
     Told told;
 };
 
+/// Returns whether the advice names the section of a key. It may leave out a section that the config has, because the
+/// finding is then at this section or in it. Lightning writes the section for DeepSpeed itself if the file has none.
+bool names_section(const std::string& file, const std::string& name, const std::string& path) {
+    if (!path.ends_with("." + name)) return true;
+    const std::string section = path.substr(0, path.size() - name.size() - 1);
+    if (section == "trainer.strategy.init_args.config") return true;
+    return files::read_config_file(file).root.find(section) != nullptr;
+}
+
 /// Follows every advice that is a setting, and returns how many there were. Each config must have no error that it did
 /// not have before, and the finding must be gone.
 int follow(const Sample& sample) {
@@ -90,8 +105,11 @@ int follow(const Sample& sample) {
             finding.place.file != sample.file || finding.key.find("config_file.") != std::string::npos;
         if (is_elsewhere || finding.code == FindingCode::defaulted || finding.instead == "num_processes: N") continue;
         std::vector<std::string> input{sample.file};
-        for (const Setting& setting : settings_of(finding.instead, finding.rule.starts_with("megatron/")))
+        for (const Setting& setting : settings_of(finding.instead, finding.rule.starts_with("megatron/"))) {
             input.push_back(path_of(finding, setting.key) + "=" + setting.value);
+            CAPTURE(sample.file, finding.rule, finding.instead, finding.key);
+            CHECK(names_section(sample.file, setting.key, path_of(finding, setting.key)));
+        }
         if (input.size() == 1) continue;
         ++followed;
         const ImportResult then = import_files(input, sample.told);
@@ -204,6 +222,15 @@ constexpr Text texts[] = {
     {"verl",
      "actor_rollout_ref: {actor: {fsdp_config: {model_dtype: bf16, mixed_precision: {param_dtype: fp16, "
      "reduce_dtype: bf16, buffer_dtype: bf16}}}}"},
+    // A part of these configs is delegated to the importer of DeepSpeed.
+    {"gpt-neox",
+     "{num_layers: 2, train_batch_size: 4, precision: bfloat16, zero_optimization: {stage: 1}, "
+     "gradient_accumulation_steps: 4}"},
+    {"gpt-neox", "{num_layers: 2, train_batch_size: 4, precision: fp16, fp16: {enabled: true, hysteresis: 0}}"},
+    {"transformers", "bf16: true\ngradient_accumulation_steps: 4\ndeepspeed: {zero_optimization: {stage: 2}}"},
+    {"axolotl",
+     "base_model: a\nbf16: true\ngradient_accumulation_steps: 4\ndeepspeed: {zero_optimization: "
+     "{stage: 2}}"},
 };
 
 }  // namespace
@@ -217,9 +244,11 @@ TEST_CASE("an advice that is a setting is found in its text", "[import][advice]"
     CHECK(shown("bf16: true") == "bf16=true ");
     CHECK(shown("tf32: false, to keep fp32") == "tf32=false ");
     CHECK(shown("\"grad_accum_dtype\": \"fp32\" with \"stage\": 1") == "grad_accum_dtype=\"fp32\" stage=1 ");
+    CHECK(shown("\"a\": {\"b\": \"fp32\"} with \"c\": {\"stage\": 1}, or remove it") == "a.b=\"fp32\" c.stage=1 ");
     CHECK(shown("--hysteresis 2") == "hysteresis=2 ");
     CHECK(shown("--a 1 --b x, for the defaults") == "a=1 b=x ");
-    CHECK(shown("\"stage\": 2 with \"offload_optimizer\": {\"device\": \"cpu\"}") == "");
+    CHECK(shown("\"stage\": 2 with \"offload_optimizer\": {\"device\": \"cpu\"}") ==
+          "stage=2 offload_optimizer.device=\"cpu\" ");
     CHECK(shown("deepspeed 0.18.5 or newer, and \"stage\": 1") == "");
     CHECK(shown("remove it") == "");
 }

@@ -68,6 +68,68 @@ TEST_CASE("axolotl loads weights in the low-precision format, so full fine-tunin
     CHECK(axolotl("bf16: false\ntf32: false").field("store") == "F");
 }
 
+TEST_CASE("before 0.10.0, Axolotl's bfloat16 turns autocast on only in preference tuning",
+          "[experiments][import][axolotl]") {
+    const struct {
+        const char *keys, *version, *formats;
+    } rows[] = {
+        {"bf16: false\nbfloat16: true", "0.9.2", "store=B compute=B oplist=none"},
+        {"bf16: false\nbfloat16: true", "0.10.0", "store=B compute=B oplist=torch-cuda"},
+        {"bf16: false\nbfloat16: true\nrl: dpo", "0.9.2", "store=B compute=B oplist=torch-cuda"},
+        {"bfloat16: true", "0.9.2", "store=B compute=B oplist=torch-cuda"},  // the default of bf16 is auto
+    };
+    for (const auto& row : rows) {
+        CAPTURE(row.keys, row.version);
+        const Imported config = axolotl(row.keys, {.version = row.version});
+        CHECK(test::fields_of(config.result(), {"store", "compute", "oplist"}) == row.formats);
+        const bool is_amp = std::string_view(row.version) == "0.10.0" || std::string_view(row.keys).ends_with("dpo");
+        CHECK(config.has("C axolotl/bfloat16-is-amp") == is_amp);
+    }
+}
+
+TEST_CASE("before 0.16.0, Axolotl refuses bf16 on a device without it", "[experiments][import][axolotl]") {
+    for (const char* keys : {"bf16: true", "bf16: false\nbfloat16: true"}) {
+        CAPTURE(keys);
+        const Imported old = axolotl(keys, {.version = "0.15.0", .device = "cpu"});
+        CHECK(old.has("E axolotl/bf16-unsupported"));
+        CHECK_FALSE(old.has("W axolotl/bf16-unsupported"));
+        CHECK_FALSE(axolotl(keys, {.version = "0.16.0", .device = "cpu"}).result().refused());
+    }
+    CHECK_FALSE(axolotl("bf16: true\nmerge_lora: true", {.version = "0.15.0", .device = "cpu"}).result().refused());
+    CHECK_FALSE(axolotl("bf16: auto", {.version = "0.15.0", .device = "cpu"}).has("E axolotl/bf16-unsupported"));
+}
+
+TEST_CASE("adapters of Axolotl follow the version of PEFT and peft_autocast_adapter_dtype",
+          "[experiments][import][axolotl]") {
+    const struct {
+        const char *keys, *peft;
+        const char* adapter;
+        const char* finding;  ///< about the format of the adapters, or an empty text
+    } rows[] = {
+        {"bf16: true\nadapter: lora", "0.12.0", "F", ""},
+        {"bf16: true\nadapter: lora", "0.11.1", "B", "W axolotl/no-master"},
+        {"bf16: false\nfp16: true\nadapter: lora", "0.11.1", "H", "E axolotl/unscale-low-gradients"},
+        {"bf16: true\nadapter: qlora\nload_in_4bit: true", "0.11.1", "F", ""},
+        {"bf16: true\nadapter: lora\nload_in_8bit: true", "0.11.1", "F", ""},
+        {"bf16: true\nadapter: lora\npeft_autocast_adapter_dtype: false", "0.12.0", "B", "W axolotl/no-master"},
+        {"bf16: true\nadapter: qlora\nload_in_4bit: true\npeft_autocast_adapter_dtype: false", "0.18.1", "F", ""},
+        {"bf16: true\nadapter: qlora\nload_in_4bit: true\npeft_autocast_adapter_dtype: false", "0.19.0", "B",
+         "W axolotl/no-master"},
+        {"bf16: true\nadapter: lora\nload_in_8bit: true\npeft_autocast_adapter_dtype: false", "0.19.0", "F", ""},
+    };
+    for (const auto& row : rows) {
+        CAPTURE(row.keys, row.peft);
+        const Imported config = axolotl(row.keys, {.versions = {{"peft", configs::parse_version(row.peft)}}});
+        CHECK(config.field("adapter") == row.adapter);
+        CHECK(config.field("grad") == row.adapter);
+        for (const char* rule : {"W axolotl/no-master", "E axolotl/unscale-low-gradients"})
+            CHECK(config.has(rule) == (row.finding == std::string(rule)));
+    }
+    // Axolotl 0.4.1 requires PEFT 0.11.1, and 0.5.0 requires 0.13.2.
+    CHECK(axolotl("bf16: true\nadapter: lora", {.version = "0.4.1"}).field("adapter") == "B");
+    CHECK(axolotl("bf16: true\nadapter: lora", {.version = "0.5.0"}).field("adapter") == "F");
+}
+
 TEST_CASE("each finding about an axolotl config is reported in the cases that this test lists, and in no others",
           "[experiments][import][axolotl]") {
     const struct {

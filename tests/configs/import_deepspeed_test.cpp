@@ -205,6 +205,18 @@ TEST_CASE("each assertion and trap of DeepSpeed is reported if and only if it ap
              "deepspeed/initial-scale-trap", 'W', false, "fused: 2^16, floor 1"},
             {R"({"fp16": {"enabled": true}, "optimizer": {"type": "Lamb"}})", v5, "h100",
              "deepspeed/initial-scale-trap", 'W', true, "unfused: floor 0.25"},
+            {R"({"fp16": {"enabled": true, "initial_scale_power": 32}, "zero_optimization": {"stage": 1}})", v6, "h100",
+             "deepspeed/large-initial-scale", 'W', true, "2^32"},
+            {R"({"fp16": {"enabled": true, "initial_scale_power": 21}})", v5, "h100", "deepspeed/large-initial-scale",
+             'W', true, "without ZeRO"},
+            {R"({"fp16": {"enabled": true, "initial_scale_power": 20}})", v6, "h100", "deepspeed/large-initial-scale",
+             'W', false, "not above 2^20"},
+            {R"({"fp16": {"enabled": true, "loss_scale": 64, "initial_scale_power": 32}})", v6, "h100",
+             "deepspeed/large-initial-scale", 'W', false, "static"},
+            {R"({"fp16": {"enabled": false, "initial_scale_power": 32}})", v6, "h100", "deepspeed/large-initial-scale",
+             'W', false, "fp16 is off"},
+            {R"({"fp16": {"enabled": true}, "zero_optimization": {"stage": 1}})", v5, "h100",
+             "deepspeed/large-initial-scale", 'W', false, "initial-scale-trap says it"},
             {R"({"fp16": {"enabled": true, "hysteresis": 0}, "zero_optimization": {"stage": 2}})", v6, "h100",
              "deepspeed/hysteresis-zero", 'W', true, "never backs off"},
             {R"({"fp16": {"enabled": true, "hysteresis": 1}, "zero_optimization": {"stage": 2}})", v6, "h100",
@@ -368,12 +380,12 @@ TEST_CASE("the advice about sums in bf16 is a setting that the release reads", "
         const char *version, *stage, *advice;
     };
     const Case cases[] = {
-        {"0.19.8", "0", R"("grad_accum_dtype": "fp32" with "stage": 1)"},
-        {"0.19.8", "1", R"("grad_accum_dtype": "fp32")"},
-        {"0.19.8", "2", R"("grad_accum_dtype": "fp32")"},
-        {"0.18.4", "1", R"(deepspeed 0.18.5 or newer, and "grad_accum_dtype": "fp32")"},
-        {"0.18.4", "2", R"("grad_accum_dtype": "fp32")"},
-        {"0.17.5", "1", R"("grad_accum_dtype": "fp32")"},
+        {"0.19.8", "0", R"("data_types": {"grad_accum_dtype": "fp32"} with "zero_optimization": {"stage": 1})"},
+        {"0.19.8", "1", R"("data_types": {"grad_accum_dtype": "fp32"})"},
+        {"0.19.8", "2", R"("data_types": {"grad_accum_dtype": "fp32"})"},
+        {"0.18.4", "1", R"(deepspeed 0.18.5 or newer, and "data_types": {"grad_accum_dtype": "fp32"})"},
+        {"0.18.4", "2", R"("data_types": {"grad_accum_dtype": "fp32"})"},
+        {"0.17.5", "1", R"("data_types": {"grad_accum_dtype": "fp32"})"},
     };
     for (const Case& one : cases) {
         const ImportResult result = deepspeed(

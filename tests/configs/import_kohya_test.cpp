@@ -51,7 +51,8 @@ TEST_CASE("kohya refuses, warns about and explains these settings", "[import][ko
     const std::string half = whole("mixed_precision: fp16, full_fp16: true"), half_alone = whole("full_fp16: true"),
                       brain_alone = whole("mixed_precision: fp16, full_bf16: true"),
                       brain = whole("mixed_precision: bf16, full_bf16: true"),
-                      wide_eps = whole("mixed_precision: fp16, full_fp16: true, optimizer_args: ['eps=1e-7']"),
+                      low_eps = whole("mixed_precision: fp16, full_fp16: true, optimizer_args: ['eps=1e-7']"),
+                      wide_eps = whole("mixed_precision: fp16, full_fp16: true, optimizer_args: ['eps=1e-4']"),
                       least_eps = whole("mixed_precision: fp16, full_fp16: true, optimizer_args: ['eps=4e-8']"),
                       small_eps = whole("mixed_precision: fp16, full_fp16: true, optimizer_args: ['eps=1e-9']"),
                       eight = whole("mixed_precision: fp16, full_fp16: true, optimizer_type: AdamW8bit"),
@@ -76,7 +77,9 @@ TEST_CASE("kohya refuses, warns about and explains these settings", "[import][ko
                     {lion.c_str(), "", "a100", "kohya/eps-is-zero", 'W', false, "Lion has no eps"},
                     {half.c_str(), "", "a100", "kohya/patched-scaler", 'N', true, "takes fp16 gradients"},
                     {half.c_str(), "", "a100", "kohya/full-fp16-without-mixed", 'E', false, "mixed fp16"},
-                    {wide_eps.c_str(), "", "a100", "kohya/eps-is-zero", 'W', false, "1e-7 is a number of fp16"},
+                    {low_eps.c_str(), "", "a100", "kohya/eps-is-zero", 'W', false, "1e-7 is a number of fp16"},
+                    {low_eps.c_str(), "", "a100", "kohya/eps-is-small", 'W', true, "1e-7 allows large updates"},
+                    {wide_eps.c_str(), "", "a100", "kohya/eps-is-small", 'W', false, "1e-4 limits updates"},
                     {least_eps.c_str(), "", "a100", "kohya/eps-is-zero", 'W', false, "4e-8 rounds to 2^-24"},
                     {small_eps.c_str(), "", "a100", "kohya/eps-is-zero", 'W', true, "1e-9 is 0 in fp16"},
                     {eight.c_str(), "", "a100", "kohya/eps-is-zero", 'W', false, "bitsandbytes computes in fp32"},
@@ -101,6 +104,38 @@ TEST_CASE("kohya refuses, warns about and explains these settings", "[import][ko
     CHECK(Imported(brain_alone).field("grad") == "F");
     CHECK(find_rule(Imported(brain).result(), "kohya/no-master")->key == "full_bf16");
     CHECK(find_rule(Imported(half).result(), "kohya/no-master")->key == "full_fp16");
+}
+
+TEST_CASE("for FLUX, kohya reports fp16 itself and neither the VAE of SDXL nor rotary buffers", "[import][kohya]") {
+    const ConfigFolder folder;
+    const std::string command =
+        "accelerate launch flux_train_network.py --pretrained_model_name_or_path /in/flux1-dev.safetensors "
+        "--clip_l c --t5xxl t --ae a --cache_text_encoder_outputs --network_module networks.lora_flux "
+        "--mixed_precision fp16 --fp8_base --optimizer_type adafactor "
+        "--optimizer_args \"relative_step=False\" \"scale_parameter=False\" \"warmup_init=False\"\n";
+    configs::ImportOptions options;
+    options.device = "p100";
+    const std::string files[] = {folder.write("train.sh", command)};
+    const configs::ImportResult result = configs::import_config(files, options);
+    const configs::Finding* range = find_rule(result, "kohya/bf16-checkpoint-in-fp16", 'W');
+    REQUIRE(range != nullptr);
+    CHECK(range->instead.starts_with("fp32, because p100 has no bf16"));
+    for (const char* rule : {"kohya/half-vae", "kohya/low-buffers", "kohya/unknown-precision-key", "kohya/unknown-key"})
+        CHECK(find_rule(result, rule) == nullptr);
+    CHECK(fields_of(result, {"store", "norm", "embed", "compute"}) == "store=fp8 norm=fp8 embed=H compute=H");
+}
+
+TEST_CASE("kohya reads Adam's eps from a list or a text of optimizer_args", "[import][kohya]") {
+    const auto has_zero_eps = [](const char* arguments) {
+        const Imported config(
+            whole(fmt::format("mixed_precision: fp16, full_fp16: true, optimizer_args: {}", arguments)));
+        return config.has("W kohya/eps-is-zero");
+    };
+    CHECK_FALSE(has_zero_eps("['weight_decay=0.1', 'eps=1e-4']"));
+    CHECK_FALSE(has_zero_eps("'eps=1e-4'"));
+    CHECK_FALSE(has_zero_eps("'weight_decay=0.1 eps=1e-4 amsgrad=True'"));
+    CHECK(has_zero_eps("'weight_decay=0.1 eps=1e-9'"));
+    CHECK(has_zero_eps("'d_eps=1e-4'"));
 }
 
 TEST_CASE("kohya's configs can be imported, but not trained", "[import][kohya]") {

@@ -50,6 +50,8 @@ TEST_CASE("Lightning's FSDP gathers in fp32 before 2.6.0, and makes low paramete
         {"2.6.4", "bf16-mixed", "store=F compute=B reduce=B buffers=B embed=B opt_state=F scaler=none"},
         {"2.5.6", "16-mixed", "store=F compute=H reduce=H buffers=H embed=F opt_state=F scaler=torch-sharded"},
         {"2.6.4", "16-mixed", "store=F compute=H reduce=H buffers=H embed=H opt_state=F scaler=torch-sharded"},
+        {"2.4.0", "bf16-true", "store=F compute=B reduce=B buffers=B embed=B opt_state=F scaler=none"},
+        {"2.4.0", "16-true", "store=F compute=H reduce=H buffers=H embed=H opt_state=F scaler=none"},
         {"2.5.6", "bf16-true", "store=B compute=B reduce=B buffers=B embed=B opt_state=B scaler=none"},
         {"2.6.4", "32-true", "store=F compute=F reduce=F buffers=F embed=F opt_state=F scaler=none"},
     }));
@@ -58,6 +60,14 @@ TEST_CASE("Lightning's FSDP gathers in fp32 before 2.6.0, and makes low paramete
     CHECK(fields_of(config.result(), {"store", "compute", "reduce", "buffers", "embed", "opt_state", "scaler"}) ==
           expected);
     CHECK(config.has("W lightning/fsdp-low-reduce") == (std::string_view(precision) != "32-true"));
+    const bool is_true = std::string_view(precision) == "bf16-true" || std::string_view(precision) == "16-true";
+    const bool keeps_fp32 = std::string_view(version) == "2.4.0";
+    // From 2.6.0 to 2.6.3, a row of the history says it of models that configure_model makes.
+    const bool is_low = config.has("W lightning/no-master") || config.has("W lightning/pl-fsdp-mixed-bf16-init");
+    CHECK(is_low == (config.field("opt_state") == "B"));
+    CHECK(config.has("W lightning/pl-fsdp-true-keeps-fp32") == (is_true && keeps_fp32));
+    CHECK(config.has("W lightning/fp16-without-scaler") == (std::string_view(precision) == "16-true"));
+    CHECK_FALSE(config.has("W lightning/eps-is-zero"));
 }
 
 TEST_CASE("Lightning's DeepSpeed strategy makes the section that `precision` selects", "[import][lightning]") {
@@ -116,8 +126,11 @@ TEST_CASE("Lightning refuses, warns about and explains these settings", "[import
                       ds_value = trainer("strategy: deepspeed, gradient_clip_val: 1.0, gradient_clip_algorithm: value");
     const std::string fused = clip_ddp.substr(0, clip_ddp.size() - 1) +
                               ", optimizer: {class_path: torch.optim.AdamW, init_args: {fused: true, eps: 1.0e-6}}}";
-    const std::string wide_eps =
-        half.substr(0, half.size() - 1) + ", optimizer: {class_path: torch.optim.Adam, init_args: {eps: 1.0e-6}}}";
+    const auto with_eps = [&](const char* eps) {
+        return half.substr(0, half.size() - 1) +
+               fmt::format(", optimizer: {{class_path: torch.optim.Adam, init_args: {{eps: {}}}}}}}", eps);
+    };
+    const std::string small_eps = with_eps("1.0e-7"), wide_eps = with_eps("1.0e-4");
     const std::string sgd = half.substr(0, half.size() - 1) + ", optimizer: {class_path: torch.optim.SGD}}";
     check_triggers(
         "lightning",
@@ -135,7 +148,11 @@ TEST_CASE("Lightning refuses, warns about and explains these settings", "[import
          {half.c_str(), "", "a100", "lightning/no-master", 'W', true, "fp16 weights"},
          {half.c_str(), "", "a100", "lightning/fp16-without-scaler", 'W', true, "no scaler"},
          {half.c_str(), "", "a100", "lightning/eps-is-zero", 'W', true, "the default eps"},
+         {small_eps.c_str(), "", "a100", "lightning/eps-is-zero", 'W', false, "eps is representable"},
+         {small_eps.c_str(), "", "a100", "lightning/eps-is-small", 'W', true, "updates are large"},
+         {half.c_str(), "", "a100", "lightning/eps-is-small", 'W', false, "eps is 0"},
          {wide_eps.c_str(), "", "a100", "lightning/eps-is-zero", 'W', false, "eps is representable"},
+         {wide_eps.c_str(), "", "a100", "lightning/eps-is-small", 'W', false, "eps limits updates"},
          {sgd.c_str(), "", "a100", "lightning/eps-is-zero", 'W', false, "SGD has no eps"},
          {brain.c_str(), "", "a100", "lightning/no-master", 'W', true, "bf16 weights"},
          {brain.c_str(), "", "a100", "lightning/eps-is-zero", 'W', false, "bf16 has small numbers"},

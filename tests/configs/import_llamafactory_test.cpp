@@ -67,6 +67,64 @@ TEST_CASE("LLaMA-Factory trains weights in fp32 unless an option says otherwise"
     CHECK(factory("bf16: true\ndisable_gradient_checkpointing: true").field("ckpt") == "false");
 }
 
+TEST_CASE("pure_bf16 makes whole weights bf16, and adapters only with PEFT before 0.12",
+          "[experiments][import][llamafactory]") {
+    const struct {
+        const char *keys, *peft, *formats;  ///< store, adapter, grad, opt_state
+        bool no_master, is_named;           ///< the findings no-master and pure-bf16-adapters
+    } rows[] = {
+        {"pure_bf16: true", "0.14.0", "store=B adapter=F grad=F opt_state=F", false, true},
+        {"pure_bf16: true\nbf16: true", "0.14.0", "store=B adapter=F grad=F opt_state=F", false, true},
+        {"use_badam: true", "0.14.0", "store=B adapter=F grad=F opt_state=F", false, false},
+        {"pure_bf16: true", "0.11.1", "store=B adapter=B grad=B opt_state=B", true, false},
+        {"bf16: true", "0.11.1", "store=B adapter=F grad=F opt_state=F", false, false},  // LLaMA-Factory casts them
+        {"pure_bf16: true\nquantization_bit: 4", "0.11.1", "store=nf4 adapter=F grad=F opt_state=F", false, true},
+        {"pure_bf16: true\nadditional_target: lm_head", "0.14.0", "store=B adapter=F grad=F opt_state=F", true, true},
+        {"pure_bf16: true\nfinetuning_type: full", "0.14.0", "store=B adapter=none grad=B opt_state=B", true, false},
+    };
+    for (const auto& row : rows) {
+        CAPTURE(row.keys, row.peft);
+        const Imported config = factory(fmt::format("do_train: true\n{}", row.keys),
+                                        {.checkpoint = "bf16", .versions = {{"peft", parse_version(row.peft)}}});
+        CHECK(test::fields_of(config.result(), {"store", "adapter", "grad", "opt_state"}) == row.formats);
+        CHECK(config.has("W llamafactory/no-master") == row.no_master);
+        CHECK(config.has("C llamafactory/pure-bf16-adapters") == row.is_named);
+        CHECK(config.has("W llamafactory/nan-filter") ==
+              (row.keys != std::string_view("bf16: true") && !std::string_view(row.keys).ends_with("\nbf16: true")));
+    }
+}
+
+TEST_CASE("LLaMA-Factory's base has the format that the name of a quantised checkpoint says",
+          "[experiments][import][llamafactory]") {
+    const struct {
+        const char *model, *store;
+    } rows[] = {
+        {"Qwen/Qwen3-32B-AWQ", "int4"},
+        {"Qwen/Qwen2.5-7B-Instruct-GPTQ-Int8", "int8"},
+        {"Qwen/Qwen2.5-7B-Instruct-GPTQ-Int4", "int4"},
+        {"Qwen/Qwen3-32B", "F"},
+    };
+    for (const auto& row : rows) {
+        CAPTURE(row.model);
+        const Imported config = factory(fmt::format("do_train: true\nfp16: true\nmodel_name_or_path: {}", row.model));
+        CHECK(test::fields_of(config.result(), {"store", "adapter"}) == fmt::format("store={} adapter=F", row.store));
+        CHECK(config.has("N llamafactory/quantised-checkpoint") == (std::string_view(row.store) != "F"));
+    }
+}
+
+TEST_CASE("with finetuning_type freeze, LLaMA-Factory casts only the trained layers to fp32",
+          "[experiments][import][llamafactory]") {
+    const auto formats = [](const std::string& keys) {
+        const Imported config = factory("do_train: true\nfinetuning_type: freeze\n" + keys, {.checkpoint = "bf16"});
+        CHECK(config.has("N llamafactory/frozen-layers"));
+        CHECK(config.has("W llamafactory/no-master") == (keys == "pure_bf16: true"));
+        return test::fields_of(config.result(), {"store", "norm", "embed", "lm_head", "grad", "opt_state"});
+    };
+    CHECK(formats("bf16: true") == "store=B norm=B embed=B lm_head=B grad=F opt_state=F");
+    CHECK(formats("pure_bf16: true") == "store=B norm=B embed=B lm_head=B grad=B opt_state=B");
+    CHECK_FALSE(factory("do_train: true\nfinetuning_type: full\nbf16: true").has("N llamafactory/frozen-layers"));
+}
+
 TEST_CASE("without autocast, LLaMA-Factory multiplies in the format of the weights",
           "[experiments][import][llamafactory]") {
     const struct {
@@ -255,6 +313,15 @@ TEST_CASE("the default version of a package is the newest that LLaMA-Factory acc
     CHECK(says("llamafactory=0.9.3") == "default of transformers 4.52.4");
     CHECK(says("transformers=5.24.0") ==
           "Transformers 5.24 does not know `warmup_ratio`, which was removed in 5.15.0, and refuses the config");
+    // A requirements file has precedence over the assumed versions, and so has its version of LLaMA-Factory.
+    const test::ConfigFolder folder;
+    ImportOptions options;
+    options.requirements.versions = {{"llamafactory", parse_version("0.9.3")},
+                                     {"transformers", parse_version("4.50.0")}};
+    const std::string files[] = {folder.write("config.yaml", "stage: sft\ndo_train: true\nbf16: true\ntemplate: t")};
+    CHECK(import_config(files, options).resolved.find("opt_kernel")->from == "default of transformers 4.50");
+    options.requirements.versions.erase("transformers");
+    CHECK(import_config(files, options).resolved.find("opt_kernel")->from == "default of transformers 4.52.4");
 }
 
 }  // namespace import_llamafactory_test

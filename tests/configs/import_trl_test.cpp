@@ -163,6 +163,35 @@ TEST_CASE("TRL trains adapters in fp32, or in bf16 over a quantised model", "[im
     CHECK(recipe("dtype: bfloat16", "1.8.0", "5.14").field("lm_head") == "B");
 }
 
+TEST_CASE("adapters of PEFT before 0.12 have the format of the model, and are trained in it", "[import][trl]") {
+    const struct {
+        const char *keys, *peft, *formats;  ///< adapter, grad, opt_state
+        const char* finding;                ///< the finding about the format, or an empty text
+        bool is_filtered;                   ///< the finding nan-filter, which otherwise only autocast causes
+    } rows[] = {
+        {"torch_dtype: auto", "0.9.0", "adapter=B grad=B opt_state=B", "W trl/no-master", true},
+        {"torch_dtype: auto", "0.12.0", "adapter=F grad=F opt_state=F", "", true},
+        {"torch_dtype: float32", "0.9.0", "adapter=F grad=F opt_state=F", "", false},
+        {"torch_dtype: float16\nfp16: true", "0.7.1", "adapter=H grad=H opt_state=H", "E trl/low-weights-under-scaler",
+         false},
+        {"torch_dtype: float16\nfp16: true", "0.12.0", "adapter=F grad=F opt_state=F", "", false},
+        {"torch_dtype: bfloat16\nload_in_4bit: true", "0.9.0", "adapter=F grad=F opt_state=F", "", true},
+    };
+    for (const auto& row : rows) {
+        CAPTURE(row.keys, row.peft);
+        const Imported config("model_name_or_path: m\nuse_peft: true\n" + std::string(row.keys),
+                              {.framework = "trl",
+                               .checkpoint = "bf16",
+                               .versions = {{"trl", parse_version("0.12.0")},
+                                            {"transformers", parse_version("4.46.3")},
+                                            {"peft", parse_version(row.peft)}}});
+        CHECK(test::fields_of(config.result(), {"adapter", "grad", "opt_state"}) == row.formats);
+        for (const char* rule : {"W trl/no-master", "E trl/low-weights-under-scaler"})
+            CHECK(config.has(rule) == (row.finding == std::string(rule)));
+        CHECK(config.has("W trl/nan-filter") == row.is_filtered);
+    }
+}
+
 TEST_CASE("a recipe of TRL is recognised by its keys, and a config of LLaMA-Factory is not taken for one",
           "[import][trl]") {
     const auto framework = [](const char* text) { return std::string(Imported(text).result().framework->name); };

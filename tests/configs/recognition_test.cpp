@@ -110,6 +110,12 @@ TEST_CASE("a config of a framework that is not read is refused by name", "[impor
         {"keras", "t.py", "import keras\nmodel = keras.Model()\nmodel.fit()\n"},
         {"python-program", "t.py", "import torch\nfor i in range(3):\n    pass\n"},
         {"onetrainer", "c.json", R"({"training_method": "LORA", "train_dtype": "FLOAT_16", "batch_size": 1})"},
+        {"diffusers", "r.sh",
+         "accelerate launch --mixed_precision=fp16 train_text_to_image_lora.py --pretrained_model_name_or_path=m "
+         "--dataset_name=d --resolution=512 --train_batch_size=1"},
+        {"diffusers", "r.sh",
+         "accelerate launch my_copy.py --pretrained_model_name_or_path=m --instance_data_dir=d --resolution=512 "
+         "--train_batch_size=1 --max_train_steps=5 --mixed_precision=fp16"},
         {"maxtext", "c.yml", "base_config: base.yml\nlearning_rate: 1.0e-5\n"},
         {"nemo-rl", "c.yaml", "policy:\n  model_name: m\n  precision: bfloat16\n"},
         {"megatron-bridge", "c.yaml", "mixed_precision: bf16_with_fp8_hybrid\n"},

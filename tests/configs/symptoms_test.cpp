@@ -136,6 +136,7 @@ constexpr Exception exceptions[] = {
     {"*/file-by-name", "describes how files were read"},
     {"*/unused-ignore", "is about a comment for macheps"},
     {"*/not-emulated", "describes a limit of macheps"},
+    {"llamafactory/frozen-layers", "says which weights the fields describe"},
     {"*/harness-setting", "describes a limit of macheps"},
     {"accelerate/handlers", "describes a limit of macheps"},
     {"accelerate/launcher", "names a setting of the launcher"},
@@ -303,6 +304,24 @@ TEST_CASE("sentences that describe no symptom find nothing", "[symptoms]") {
         CHECK(first_match(text).empty());
         const std::vector<const SymptomRow*> nearest = nearest_symptoms(text);
         CHECK(std::set<const SymptomRow*>(nearest.begin(), nearest.end()).size() == 5);
+    }
+}
+
+TEST_CASE("sentences of users find the entry about their problem", "[symptoms]") {
+    struct Row {
+        const char *text, *id;
+    };
+    for (const Row& row : {Row{"my run has very bad convergence with bf16", "where-masters"},
+                           {"our model trained in bf16 converges worse than fp32", "where-masters"},
+                           {"SFT converges so poorly with BF16", "where-masters"},
+                           {"is `bf16-true` in FSDP actually mixed precision?", "precision-ignored"},
+                           {"training llama in bf16 gives an abnormal loss", "first-step-jump"},
+                           {"the loss becomes very large with bf16 after the first update", "first-step-jump"},
+                           {"LoRA: the loss would become 0 without bf16 in the config", "loss-zero-nan"},
+                           {"the loss is 0 if I train without bf16", "loss-zero-nan"},
+                           {"NaN when training with float16", "loss-nan"}}) {
+        CAPTURE(row.text);
+        CHECK(first_id(row.text) == row.id);
     }
 }
 

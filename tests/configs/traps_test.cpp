@@ -213,4 +213,33 @@ TEST_CASE("a trap is reported once, either by the rule of the importer or by the
     CHECK(find_rule(own, "torch/low-reduce") == nullptr);
 }
 
+TEST_CASE("a dynamic loss scale that starts above 2^20 is reported once", "[import][traps]") {
+    struct Row {
+        const char *framework, *config, *rule;
+        int count;
+        const char* why;
+    };
+    const Row rows[] = {
+        {"torch", "{autocast: {dtype: float16}, grad_scaler: {init_scale: 4294967296}}", "large-initial-scale", 1,
+         "2^32"},
+        {"torch", "{autocast: {dtype: float16}, grad_scaler: {init_scale: 1048576}}", "large-initial-scale", 0, "2^20"},
+        {"torch", "{autocast: {dtype: float16}, grad_scaler: {}}", "large-initial-scale", 0, "the default"},
+        {"accelerate", "mixed_precision: fp16\nkwargs_handlers: {GradScalerKwargs: {init_scale: 16777216}}",
+         "large-initial-scale", 1, "2^24"},
+        {"accelerate", "distributed_type: MEGATRON_LM\nmixed_precision: fp16\nmegatron_lm_config: {}",
+         "large-initial-scale", 1, "Megatron's default of 2^32"},
+        {"megatron", "{fp16: true}", "large-initial-scale", 0, "another rule reports it"},
+        {"megatron", "{fp16: true}", "long-overflow-cascade", 1, "another rule reports it"},
+        {"megatron", "{fp16: true, initial-loss-scale: 4194304}", "large-initial-scale", 1, "2^22"},
+        {"megatron", "{fp16: true, loss-scale: 4194304}", "large-initial-scale", 0, "a static scale"},
+    };
+    for (const Row& row : rows) {
+        const ImportResult result = import_text(row.config, {.framework = row.framework});
+        CAPTURE(row.why, row.config, said_of(result));
+        CHECK(std::count_if(result.findings.begin(), result.findings.end(), [&](const Finding& finding) {
+                  return finding.rule == fmt::format("{}/{}", row.framework, row.rule);
+              }) == row.count);
+    }
+}
+
 }  // namespace traps_test

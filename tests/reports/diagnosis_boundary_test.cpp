@@ -89,6 +89,30 @@ TEST_CASE("four skipped steps in a row are a cascade if the loss scale falls; th
     CHECK(cascade(4, 0.5f)->seen.step == 5);
 }
 
+TEST_CASE("skipped steps at scales that fall to 1 or to the minimum have no remedy that lowers the scale",
+          "[reports][diagnosis]") {
+    // The scale falls from 2^10 to the minimum in the first steps. Then `more` steps overflow at the minimum.
+    const auto remedy = [](const char* id, float minimum, std::size_t more) {
+        return found(id, 40,
+                     [&](Steps& steps) {
+                         const std::size_t skips = std::size_t(std::log2(1024 / minimum)) + more;
+                         for (std::size_t t = 0; t < steps.size(); ++t) {
+                             steps[t].skipped = t < skips;
+                             steps[t].loss_scale =
+                                 t == 0 ? 1024 : std::max(steps[t - 1].loss_scale / (t <= skips ? 2 : 1), minimum);
+                         }
+                     })
+            ->remedy();
+    };
+    for (const char* id : {"overflow-cascade", "first-steps-skipped"}) {
+        CAPTURE(id);
+        CHECK(remedy(id, 64, 0).starts_with("start with "));
+        CHECK(remedy(id, 64, 3).starts_with("start with "));
+        CHECK(remedy(id, 64, 4).find("smaller initial scale does not help") != std::string_view::npos);
+        CHECK(remedy(id, 1, 0).find("smaller initial scale does not help") != std::string_view::npos);
+    }
+}
+
 TEST_CASE("a loss scale is at its floor if four steps are skipped at its smallest value or below 1; three are too few",
           "[reports][diagnosis]") {
     const auto floor = [](std::size_t skips, float there, float elsewhere) {
@@ -118,6 +142,8 @@ TEST_CASE("skipped steps are reported if their learning rates are more than 1 % 
     CHECK_FALSE(share(0.5f));
     CHECK(figure(share(-0.5f), "percent") == Approx(100 / 99.5));
     CHECK_FALSE(found("schedule-over-skips", 20, [](Steps& steps) { steps[5].skipped = true; }));
+    // Whether the schedule advanced over the last step is not known.
+    CHECK_FALSE(found("schedule-over-skips", 20, [](Steps& steps) { steps.back().skipped = true; }));
 }
 
 TEST_CASE("skipped first steps are reported only if the very first step was skipped", "[reports][diagnosis]") {

@@ -15,6 +15,7 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <regex>
 #include <set>
 #include <sstream>
 #include <string>
@@ -61,14 +62,21 @@ std::set<std::string> verdicts_of(std::string_view text, const TrainingLogOption
     return verdicts_of(read(text, options), options);
 }
 
-/// Returns the sighting of a diagnosis. Fails the test if there is none.
-LogSighting sighting(const TrainingLog& log, std::string_view id, const TrainingLogOptions& options = {}) {
+/// Returns the sighting of a diagnosis, or nothing.
+std::optional<LogSighting> sighting_if_any(const TrainingLog& log, std::string_view id,
+                                           const TrainingLogOptions& options = {}) {
     for (const LogFinding& finding : diagnose_log(log, options).findings) {
         if (finding.diagnosis->id == id) return finding.seen;
     }
-    CAPTURE(id);
-    FAIL("the diagnosis was not made");
     return {};
+}
+
+/// Returns the sighting of a diagnosis. Fails the test if there is none.
+LogSighting sighting(const TrainingLog& log, std::string_view id, const TrainingLogOptions& options = {}) {
+    const std::optional<LogSighting> seen = sighting_if_any(log, id, options);
+    CAPTURE(id);
+    REQUIRE(seen);
+    return *seen;
 }
 
 /// A log with one row for each step, for tests of diagnoses. `change` sets the quantities of a row.
@@ -289,12 +297,52 @@ TEST_CASE("text that is not a training log is refused with the nearest forms", "
     CHECK(few.find("at most 4 of its 4 lines fit one form") != std::string::npos);
     CHECK(few.find("the nearest forms are nanoGPT: ") != std::string::npos);
     CHECK(std::count(few.begin(), few.end(), '`') == 8);  // gemm and three examples
-    CHECK(error_of("step,loss\n1,2.5\n").find("the log has only 1 row (") != std::string::npos);
+    CHECK(error_of("step,loss\n1,2.5\n").find("the log has only 1 row, and a report needs 4 more (") !=
+          std::string::npos);
     CHECK(error_of("{\"log_history\": []}").find("the log has only 0 rows") != std::string::npos);
+    CHECK(error_of("no text\n").find("of its 1 lines fit one form (") != std::string::npos);
     CHECK(error_of("run,policy,seed,step,loss\n" + lines(9, [](int i) { return fmt::format("r,p,0,{},2.5", i); }))
               .starts_with("3: "));  // steps.csv of a run directory
     CHECK(error_of(std::string(100000, '{')).starts_with("3: "));
     CHECK(error_of(std::string(100000, '"')).starts_with("3: "));
+}
+
+TEST_CASE("a log that is too short is refused with what its lines show", "[reports][training_logs]") {
+    const auto console = [](std::string_view loss, std::string_view norm) {
+        return fmt::format("{{'loss': {}, 'grad_norm': {}, 'learning_rate': 1e-05, 'epoch': 0.1}}\n", loss, norm);
+    };
+    const std::string skip = "[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 8, reducing to 4\n";
+    struct Row {
+        std::string text;
+        std::size_t missing;
+        std::set<std::string> shown;
+    };
+    const Row rows[] = {
+        {console("2.5", "1.2"), 4, {}},
+        {console("nan", "1.2"), 4, {"nan-in-loss (certain, row 1)"}},
+        {console("344093.2", "nan") + console("0.0", "nan") + console("0.0", "nan"),
+         2,
+         {"nan-in-gradient (certain, row 1)", "finite-loss-nan-gradient (possible, row 1)",
+          "loss-zero-filtered (likely, row 2)", "first-loss-far-from-ln-vocabulary (possible, row 1)"}},
+        {skip + skip, 3, {"first-steps-skipped (certain, step 1)", "skipped-steps (certain, step 1)"}},
+        {"step,loss\n1,2.5\n2,inf\n", 3, {"nan-in-loss (certain, step 2)"}},
+        {"{\"log_history\": [{\"step\": 10, \"loss\": NaN}]}", 4, {"nan-in-loss (certain, step 10)"}},
+        {"step,loss,loss_scale\n" + lines(4, [](int i) { return fmt::format("{},2.5,0.5", i); }),
+         1,
+         {"scale-collapse (certain, step 1)"}},
+    };
+    const std::regex finding("(?:show|;) ([a-z-]+ \\((?:possible|likely|certain), [a-z]+ [0-9]+\\)): ");
+    for (const Row& row : rows) {
+        CAPTURE(row.text);
+        const std::string error = error_of(row.text);
+        CAPTURE(error);
+        CHECK(error.starts_with("3: log: "));
+        CHECK(error.find(fmt::format(", and a report needs {} more", row.missing)) != std::string::npos);
+        std::set<std::string> shown;
+        for (std::sregex_iterator at(error.begin(), error.end(), finding), end; at != end; ++at)
+            shown.insert((*at)[1].str());
+        CHECK(shown == row.shown);
+    }
 }
 
 TEST_CASE("a number beyond the range of fp64 becomes infinity or 0, and a damaged row is left out",
@@ -389,7 +437,7 @@ TEST_CASE("skipped steps of DeepSpeed are found in logs of other forms", "[repor
     double skipped = 0;
     for (const TrainingRow& one : totals.rows) skipped += one.skipped.value_or(0);
     CHECK(skipped == 4);
-    CHECK(totals.next_scale == 8.0);
+    CHECK(totals.rows.back().scale_after == 8.0);
 }
 
 TEST_CASE("a log with more messages of DeepSpeed than other rows has the form of the other rows",
@@ -427,6 +475,208 @@ TEST_CASE("overflows at the smallest scale end a run of DeepSpeed", "[reports][t
         read(text + "Exception: Current loss scale already at minimum - cannot decrease scale anymore. Exiting run.\n");
     CHECK(sighting(ended, "scale-at-floor").step == 7);
     CHECK(sighting(ended, "scale-at-floor").sentence.find("loss scale of 1, after 7 consecutive") != std::string::npos);
+}
+
+namespace {
+
+/// A message of DeepSpeed about a skipped step.
+std::string skip_line(int scale, int next) {
+    return fmt::format(
+        "[loss_scaler.py:181:update_scale] [deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss "
+        "scale: {}, reducing to {}\n",
+        scale, next);
+}
+/// A line of DeepSpeed about the steps so far.
+std::string total_line(int step, int skipped, double rate = 1e-4) {
+    return fmt::format("[logging.py:96:log_dist] [Rank 0] step={}, skipped={}, lr=[{}, {}], mom=[(0.9, 0.95)]\n", step,
+                       skipped, rate, rate);
+}
+/// A line of DeepSpeed's pipeline engine.
+std::string pipeline_line(int step, std::string_view loss) {
+    return fmt::format("steps: {} loss: {} iter time (s): 34.890 samples/sec: 73.373\n", step, loss);
+}
+
+}  // namespace
+
+TEST_CASE("a cascade in a log of DeepSpeed ends at the last scale that its messages give", "[reports][training_logs]") {
+    const std::string hysteresis =
+        "[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 65536, but hysteresis is 2. Reducing "
+        "hysteresis to 1\n";
+    const std::string fused = "[Rank 0] Overflow detected. Skipping step. Attempted loss scale: {}, reducing to {}\n";
+    std::string messages, with_fused, with_totals, with_losses, later;
+    int step = 0;
+    for (int scale = 65536; scale > 2048; scale /= 2) {
+        ++step;
+        messages += skip_line(scale, scale / 2);
+        with_fused += fmt::format(fmt::runtime(fused), scale, scale / 2);
+        with_totals += skip_line(scale, scale / 2) + total_line(step, step);
+        with_losses += skip_line(scale, scale / 2) + total_line(step, step) + pipeline_line(step, "7.4400");
+        later += skip_line(scale, scale / 2) + total_line(227 + step, step);
+    }
+    struct Row {
+        const char* why;
+        std::string text;
+        std::int64_t step = 1;
+    };
+    const auto every = [](int interval, int first, int skipped) {
+        return lines(
+            6, [&](int i) { return total_line(first + interval * i, skipped); }, 0);
+    };
+    const Row rows[] = {
+        {"messages and nothing else", messages},
+        {"a line every ten steps", messages + every(10, 10, 5)},
+        {"hysteresis", hysteresis + messages + every(10, 10, 6)},
+        {"the fused optimiser", with_fused + every(10, 10, 5)},
+        {"a line for each step", with_totals + every(1, 6, 5)},
+        {"the pipeline engine", with_losses + every(1, 6, 5) + pipeline_line(11, "7.4410")},
+        {"the middle of a run", later + every(1, 233, 5), 228},
+        {"the middle of a run, a line every ten steps", messages + every(10, 230, 5), 221},
+        {"after clean steps", every(1, 1, 0) + messages + every(1, 11, 5), 7},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.why, row.text);
+        const TrainingLog log = read(row.text);
+        const LogSighting cascade = sighting(log, "overflow-cascade");
+        CHECK(cascade.sentence.find("from 65536 to 2048 (5 halvings)") != std::string::npos);
+        CHECK(cascade.step == row.step);
+        CHECK(cascade.remedy.empty());
+        std::set<std::string> found;
+        for (const std::string& verdict : verdicts_of(log)) found.insert(verdict.substr(0, verdict.find(' ')));
+        std::set<std::string> expected{"overflow-cascade", "skipped-steps"};
+        if (row.step == 1) expected.insert("first-steps-skipped");
+        CHECK(found == expected);
+    }
+}
+
+TEST_CASE("a scale at which clean steps follow is not a floor", "[reports][training_logs]") {
+    std::string text;
+    for (int i = 0; i < 4; ++i) text += skip_line(8, i < 3 ? 8 : 4);
+    CHECK_FALSE(
+        verdicts_of(text + lines(5, [](int i) { return total_line(4 + i, 4); })).contains("scale-at-floor certain"));
+    text += skip_line(4, 4) + skip_line(4, 4) + skip_line(4, 4);
+    CHECK_FALSE(
+        verdicts_of(text + lines(5, [](int i) { return total_line(7 + i, 7); })).contains("scale-at-floor certain"));
+    text += skip_line(4, 4);
+    CHECK(verdicts_of(text + lines(5, [](int i) { return total_line(8 + i, 8); })).contains("scale-at-floor certain"));
+}
+
+TEST_CASE("no smaller initial scale is advised if overflows continue at the smallest scale",
+          "[reports][training_logs]") {
+    std::string text;
+    for (int scale = 16; scale > 1; scale /= 2) text += skip_line(scale, scale / 2);
+    struct Row {
+        const char* why;
+        std::string text;
+        bool is_useless;
+    };
+    std::string at_four;
+    for (int scale = 64; scale > 4; scale /= 2) at_four += skip_line(scale, scale / 2);
+    const std::string four = skip_line(4, 4);
+    const Row rows[] = {
+        {"a scale of 1 changes nothing", text + lines(5, [](int i) { return total_line(4 + i, 4); }), true},
+        {"overflows at 1", text + skip_line(1, 1) + skip_line(1, 1) + skip_line(1, 1) + skip_line(1, 1), true},
+        {"overflows at a minimum of 4", at_four + four + four + four + four, true},
+        {"4 is small enough", at_four + lines(5, [](int i) { return total_line(4 + i, 4); }), false},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.why, row.text);
+        const TrainingLog log = read(row.text);
+        for (const LogFinding& finding : diagnose_log(log, {}).findings) {
+            const std::string_view id = finding.diagnosis->id;
+            if (id != "overflow-cascade" && id != "first-steps-skipped") continue;
+            CAPTURE(id);
+            CHECK((finding.remedy().find("smaller initial scale does not help") != std::string_view::npos) ==
+                  row.is_useless);
+            CHECK((finding.remedy() == finding.diagnosis->remedy) != row.is_useless);
+        }
+        const std::string shown = training_log_text(log, diagnose_log(log, {}));
+        CHECK((shown.find("start with the loss scale at which it ended") == std::string::npos) == row.is_useless);
+    }
+}
+
+TEST_CASE("a schedule over skipped steps is reported only if the rates of both neighbours differ",
+          "[reports][training_logs]") {
+    // The rate of step i. A schedule either counts all steps or waits in skipped steps, and a program prints either the
+    // rate of the step or the rate after it.
+    const auto log_of = [](bool waits, bool prints_next, std::set<int> skips, bool is_constant = false) {
+        std::string text;
+        double rate = 1e-4;
+        for (int i = 1, skipped = 0; i <= 12; ++i) {
+            const bool is_skipped = skips.contains(i);
+            skipped += is_skipped ? 1 : 0;
+            const double now = rate;
+            if (!(is_skipped && waits) && !is_constant) rate += 1e-5;
+            if (is_skipped) text += skip_line(1024, 1024);
+            text += total_line(i, skipped, prints_next ? rate : now);
+        }
+        return sighting_if_any(read(text), "schedule-over-skips");
+    };
+    for (const bool prints_next : {false, true}) {
+        CAPTURE(prints_next);
+        for (const std::set<int>& skips : {std::set<int>{5}, {5, 6, 7}, {1, 2}, {12}, {11, 12}}) {
+            CAPTURE(skips);
+            CHECK_FALSE(log_of(true, prints_next, skips));
+            CHECK_FALSE(log_of(false, prints_next, skips, true));
+        }
+        CHECK(log_of(false, prints_next, {5})->step == 5);
+        CHECK(log_of(false, prints_next, {5, 6, 7})->sentence.find("over 3 skipped steps (of 12 steps)") !=
+              std::string::npos);
+        CHECK_FALSE(log_of(false, prints_next, {12}));  // the step after it is not known
+    }
+}
+
+TEST_CASE("skipped steps before the beginning of a log are not steps of the log", "[reports][training_logs]") {
+    const TrainingLog log = read(lines(6, [](int i) { return total_line(500 + i, i < 4 ? 1 : 2); }));
+    CHECK(log.skipped_before == 1);
+    CHECK(log.rows[0].skipped == 0.0);
+    CHECK(log.rows[3].skipped == 1.0);
+    CHECK(sighting(log, "skipped-steps").sentence == "2 of 506 steps were skipped, 1 of them before the log begins");
+    CHECK(sighting(log, "skipped-steps").step == 504);
+    const TrainingLog begins = read(lines(6, [](int i) { return total_line(10 * i, 3); }));
+    CHECK(begins.skipped_before == 0);
+    CHECK(sighting(begins, "skipped-steps").sentence == "3 of 60 steps were skipped");
+}
+
+TEST_CASE("the loss of DeepSpeed's pipeline engine is read", "[reports][training_logs]") {
+    std::string text;
+    for (int i = 1; i <= 8; ++i) text += total_line(i, 0) + pipeline_line(i, i < 6 ? "7.4400" : "nan");
+    const TrainingLog log = read(text);
+    REQUIRE(log.rows.size() == 8);
+    CHECK(log.notes.empty());
+    CHECK(log.rows[2].loss == 7.44);
+    CHECK(log.rows[2].lr == 1e-4);
+    CHECK(sighting(log, "nan-in-loss").step == 6);
+    CHECK(*read("steps: 1 loss: 2.5000 aux_loss: 0.5000 iter time (s): 1.0 samples/sec: 2.0\n" +
+                lines(4, [](int i) { return pipeline_line(i + 1, "2.5"); }))
+               .rows[0]
+               .loss == 2.5);
+}
+
+TEST_CASE("messages of DeepSpeed in a log of GPT-NeoX do not repeat its rows", "[reports][training_logs]") {
+    // The row has the scale after the step, and counts the steps of its interval that were skipped.
+    const auto row = [](int i, double scale, int skipped) {
+        return fmt::format(
+            " samples/sec: 1.2 | iteration {}/ 100 | learning rate: 1.5E-04 | lm_loss: {:.4E} | loss "
+            "scale: {} | number of skipped iterations: {} | number of nan iterations: 0 |\n",
+            i, 9.0 / i, scale, skipped);
+    };
+    std::string each, interval;
+    for (int i = 1, scale = 65536; i <= 5; ++i, scale /= 2) {
+        each += skip_line(scale, scale / 2) + total_line(i, i) + pipeline_line(i, "9.0") + row(i, scale / 2, 1);
+        interval += skip_line(scale, scale / 2);
+    }
+    for (int i = 6; i <= 10; ++i) each += total_line(i, 5) + pipeline_line(i, "9.0") + row(i, 2048, 0);
+    for (int i = 10; i <= 50; i += 10) interval += total_line(i, 5) + row(i, 2048, i == 10 ? 5 : 0);
+    for (const std::string& text : {each, interval}) {
+        CAPTURE(text);
+        const TrainingLog log = read(text);
+        CHECK(log.form->name == "Megatron-LM, GPT-NeoX");
+        for (const std::string& note : log.notes) CHECK(note.find("repeated") == std::string::npos);
+        double skipped = 0;
+        for (const TrainingRow& one : log.rows) skipped += one.skipped.value_or(0);
+        CHECK(skipped == 5);
+        CHECK(sighting(log, "overflow-cascade").sentence.find("from 65536 to 2048 (5 halvings)") != std::string::npos);
+    }
 }
 
 TEST_CASE("a smaller loss scale in the next row shows a skipped step", "[reports][training_logs]") {
@@ -582,6 +832,33 @@ std::vector<Case> cases() {
                    {"first-loss-far-from-ln-vocabulary possible"},
                    {.vocabulary = 1000}});
     all.push_back({"a huge first loss", first(1e6), {"first-loss-far-from-ln-vocabulary possible"}});
+    const auto jump_to = [](double second, double later, std::int64_t at = 2) {
+        return made(40, [=](TrainingRow& row) {
+            row.loss = row.step < at ? 1.93 : row.step == at ? second : later - 0.01 * double(row.step);
+        });
+    };
+    all.push_back(
+        {"weights that are lost in the first step", jump_to(11.42, 11.4), {"jump-after-first-step possible"}});
+    all.push_back(
+        {"lost weights with a given V", jump_to(7.2, 7.1), {"jump-after-first-step likely"}, {.vocabulary = 1000}});
+    all.push_back({"7.2 is far below ln of usual vocabularies", jump_to(7.2, 7.1), {}});
+    all.push_back({"16 is far above ln of usual vocabularies", jump_to(16, 15), {}});
+    all.push_back({"a first jump that recovers", jump_to(11.42, 2), {}});
+    all.push_back({"a jump in the third step", jump_to(11.42, 11.4, 3), {}});
+    all.push_back({"a jump between rows that are ten steps apart",
+                   [&] {
+                       TrainingLog log = jump_to(11.42, 11.4);
+                       for (TrainingRow& row : log.rows) row.step *= 10;
+                       return log;
+                   }(),
+                   {}});
+    all.push_back({"a jump in the middle of a run",
+                   [&] {
+                       TrainingLog log = jump_to(11.42, 11.4);
+                       for (TrainingRow& row : log.rows) row.step += 100;
+                       return log;
+                   }(),
+                   {}});
     all.push_back({"a jump that stays",
                    made(80, [](TrainingRow& row) { row.loss = falling(row) + (row.step < 40 ? 0 : 3); }),
                    {"divergence-after-spike certain"}});

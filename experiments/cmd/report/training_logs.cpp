@@ -44,11 +44,14 @@ struct PackagesOfForm {
 };
 constexpr std::string_view packages_of_trainers =
     "transformers accelerate deepspeed trl axolotl llamafactory peft liger-kernel bitsandbytes";
-constexpr std::array packages_of_forms{
-    PackagesOfForm{"Transformers", packages_of_trainers}, PackagesOfForm{"JSON lines", packages_of_trainers},
-    PackagesOfForm{"DeepSpeed", packages_of_trainers},    PackagesOfForm{"Megatron-LM", "megatron transformer-engine"},
-    PackagesOfForm{"torchtitan", "torchtitan torchao"},   PackagesOfForm{"torchtune", "torchtune torchao"},
-    PackagesOfForm{"Lightning", "lightning deepspeed"}};
+constexpr std::array packages_of_forms{PackagesOfForm{"Transformers", packages_of_trainers},
+                                       PackagesOfForm{"JSON lines", packages_of_trainers},
+                                       PackagesOfForm{"DeepSpeed", packages_of_trainers},
+                                       PackagesOfForm{"Megatron-LM", "megatron transformer-engine"},
+                                       PackagesOfForm{"torchtitan", "torchtitan torchao"},
+                                       PackagesOfForm{"torchtune", "torchtune torchao"},
+                                       PackagesOfForm{"nanoGPT", "torch"},
+                                       PackagesOfForm{"Lightning", "lightning deepspeed"}};
 
 bool may_show_faults_of(std::string_view package, const TrainingLog& log) {
     const auto row = std::find_if(packages_of_forms.begin(), packages_of_forms.end(),

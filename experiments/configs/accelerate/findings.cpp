@@ -164,17 +164,18 @@ Found low_memory_loading(const Context& c, const Facts& f) {
         fmt::format("torchao's fp8 with FSDP cannot be combined with cpu_ram_efficient_loading{}: the "
                     "Accelerator raises an error",
                     c.has("fsdp_config.fsdp_cpu_ram_efficient_loading") ? "" : ", which is on by default"),
-        "fsdp_cpu_ram_efficient_loading: false"};
+        "fsdp_config: {fsdp_cpu_ram_efficient_loading: false}"};
 }
 Found msamp_fsdp(const Context&, const Facts& f) {
     if (f.backend != Backend::msamp || !f.fsdp) return {};
-    return FindingText{"MS-AMP with FSDP is not supported: the Accelerator raises an error", "backend: TE"};
+    return FindingText{"MS-AMP with FSDP is not supported: the Accelerator raises an error",
+                       "fp8_config: {backend: TE}"};
 }
 Found msamp(const Context&, const Facts& f) {
     if (f.backend != Backend::msamp) return {};
     return FindingText{
         "MS-AMP keeps gradients and the optimiser's state in fp8; macheps recognises it but does not emulate it",
-        "backend: TE"};
+        "fp8_config: {backend: TE}"};
 }
 Found handler_without_fp8(const Context& c, const Facts& f) {
     if (f.asked == "fp8" || f.fsdp || f.deepspeed) return {};
@@ -234,11 +235,11 @@ Found backend_assumed(const Context&, const Facts& f) {
         return FindingText{
             "no fp8 backend is named: Accelerate uses MS-AMP if it is installed, and otherwise Transformer Engine; "
             "macheps assumes Transformer Engine",
-            "backend: TE"};
+            "fp8_config: {backend: TE}"};
     return FindingText{
         "no fp8 backend is named: Accelerate uses the first installed one of torchao, Transformer Engine and MS-AMP, "
         "and raises an error if there is none; macheps assumes torchao",
-        "backend: AO"};
+        "fp8_config: {backend: AO}"};
 }
 /// Returns the first release that reads fp8 from the launcher's file.
 std::string_view reads_fp8_since(const Facts& f) { return f.deepspeed ? "1.11.0" : "1.9.0"; }

@@ -6,6 +6,7 @@
 #include "experiments/configs/accelerate/deepspeed_section.hpp"
 #include "experiments/configs/accelerate/fsdp.hpp"
 #include "experiments/configs/frameworks.hpp"
+#include "experiments/configs/policy_text/adapter_format.hpp"
 #include "experiments/configs/policy_text/scaler_field.hpp"
 #include "experiments/configs/policy_text/storage_recipe.hpp"
 #include "experiments/configs/transformers/transformers.hpp"
@@ -94,6 +95,10 @@ bool fsdp_flag(const ImportContext& context, std::string_view key) {
     return context.flag(fmt::format("fsdp_config.{}", key)) || context.flag(fmt::format("fsdp_config.fsdp_{}", key));
 }
 
+/// In preference tuning, every release does so. The other trainers do so from 0.10.0 on. Sources:
+/// core/trainer_builder.py of 0.6.0, 0.8.0 and 0.9.2, core/builders/base.py of 0.10.0.
+bool bfloat16_is_amp(const ImportContext& context) { return context.since("0.10.0") || is_set(context, "rl"); }
+
 bool is_auto(const ImportContext& context, std::string_view path) {
     return !context.has(path) || is_word(context, path, "auto");
 }
@@ -111,7 +116,7 @@ Facts facts(const ImportContext& context) {
     }
     if (bf16) facts.fp16 = false;
     facts.loaded = bf16 || bfloat16 ? 'B' : context.flag("load_in_8bit") || facts.fp16 || float16 ? 'H' : 'F';
-    facts.bf16 = !facts.full_eval && (bf16 || bfloat16);
+    facts.bf16 = !facts.full_eval && (bf16 || (bfloat16 && bfloat16_is_amp(context)));
     facts.fp16 = facts.fp16 && !bf16;
     facts.autocast = facts.bf16 ? 'B' : facts.fp16 ? 'H' : 'F';
     if (context.device().kind == DeviceProfile::Kind::cpu && facts.autocast == 'H') facts.autocast = 'F';
@@ -119,7 +124,10 @@ Facts facts(const ImportContext& context) {
     facts.adapter = context.text("adapter");
     facts.base = quantised_base(context, facts.adapter);
     facts.saves_modules = !facts.adapter.empty() && is_set(context, "lora_modules_to_save");
-    facts.low_adapters = !facts.adapter.empty() && facts.loaded != 'F' && !context.flag("peft_autocast_adapter_dtype");
+    if (!facts.adapter.empty()) {
+        facts.adapters = peft_adapter_format(context, {.format = facts.loaded, .quantised = facts.base},
+                                             context.flag("peft_autocast_adapter_dtype"));
+    }
     facts.deepspeed = is_set(context, "deepspeed");
     facts.fsdp = is_set(context, "fsdp") || is_set(context, "fsdp_config");
     facts.fsdp_version = fsdp_version(context);
@@ -167,8 +175,11 @@ void set_adapter(ImportContext& context, const Facts& facts) {
         if (!facts.base.empty()) context.infer("store", word_field(facts.base), "from the quantised base");
         return;
     }
-    const char format = facts.low_adapters ? facts.loaded : 'F';
-    context.set("adapter", letter(format), "peft_autocast_adapter_dtype");
+    const char format = facts.adapters;
+    if (peft_is_before_autocast(context))
+        context.infer("adapter", letter(format), peft_adapter_reason(context, format));
+    else
+        context.set("adapter", letter(format), "peft_autocast_adapter_dtype");
     const std::string why = facts.saves_modules
                                 ? fmt::format("from adapter; the modules in lora_modules_to_save are trained in {}",
                                               format_word(facts.loaded))
@@ -325,7 +336,9 @@ extern const Framework framework{
     .oldest = "0.4",
     .keys = axolotl::keys(),
     .model = "llama",
-    .limits = {{"0.17", "transformers", "5.9.0"},
+    .limits = {{"", "peft", "0.11.1"},
+               {"0.5", "peft", ""},
+               {"0.17", "transformers", "5.9.0"},
                {"0.17", "accelerate", "1.13.0"},
                {"0.17", "deepspeed", "0.18.9"},
                {"0.18", "transformers", "5.14.1"},

@@ -25,7 +25,7 @@ struct Facts {
     bool fsdp = false, deepspeed = false;
     int fsdp_version = 1;
     bool saves_modules = false;  ///< with an adapter, lora_modules_to_save: whole modules are trained as well
-    bool low_adapters = false;   ///< adapters keep the low-precision format in which the weights are loaded
+    char adapters = 'F';         ///< format of adapters
     bool upcasts_base = false;   ///< the base is not quantised, but it is still cast to fp32 as if it were
     bool wants_cast = false;     ///< norms and embeddings are cast back to the loaded format
 };
@@ -40,6 +40,9 @@ void report_conflicts(ImportContext& context, const Facts& facts);
 
 /// Returns the value of a flag in `fsdp_config`. In the file, the key may have the older prefix `fsdp_`.
 bool fsdp_flag(const ImportContext& context, std::string_view key);
+
+/// Returns whether the trainer treats `bfloat16` as `bf16`, which turns autocast on.
+bool bfloat16_is_amp(const ImportContext& context);
 
 /// Returns whether a key is `auto`, null or missing.
 bool is_auto(const ImportContext& context, std::string_view path);

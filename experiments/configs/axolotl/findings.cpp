@@ -6,6 +6,7 @@
 #include "experiments/configs/accelerate/deepspeed_section.hpp"
 #include "experiments/configs/axolotl/axolotl.hpp"
 #include "experiments/configs/finding_row.hpp"
+#include "experiments/configs/policy_text/adapter_format.hpp"
 #include "experiments/configs/policy_text/name_rules.hpp"
 #include "experiments/configs/policy_text/not_emulated.hpp"
 #include "experiments/configs/policy_text/storage_recipe.hpp"
@@ -155,14 +156,15 @@ Found tf32_device(const Context& c, const Facts&) {
 struct LowTrained {
     std::string what{};
     /// The key that decides this, as an index in the keys of the rows unscale-low-gradients and no-master: 0 the
-    /// precision, 2 peft_autocast_adapter_dtype, 3 lora_modules_to_save.
+    /// precision, 1 adapter, 2 peft_autocast_adapter_dtype, 3 lora_modules_to_save.
     std::size_t key = 0;
 };
-LowTrained low_trained(const Facts& f) {
+LowTrained low_trained(const Context& c, const Facts& f) {
     if (f.loaded == 'F' || f.deepspeed || (f.fsdp && f.autocast != 'F')) return {};
     const std::string_view format = format_word(f.loaded);
     if (is_full_finetune(f)) return {fmt::format("full fine-tuning loads the weights in {}", format), 0};
-    if (f.low_adapters)
+    if (f.adapters != 'F' && peft_is_before_autocast(c)) return {peft_adapter_reason(c, f.adapters), 1};
+    if (f.adapters != 'F')
         return {fmt::format("`peft_autocast_adapter_dtype: false` keeps the adapters in {}", format), 2};
     if (f.saves_modules)
         return {fmt::format("PEFT casts only adapters to fp32, so the modules in `lora_modules_to_save` are trained "
@@ -172,13 +174,14 @@ LowTrained low_trained(const Facts& f) {
     return {};
 }
 
-Found unscale(const Context&, const Facts& f) {
-    const LowTrained low = low_trained(f);
+Found unscale(const Context& c, const Facts& f) {
+    const LowTrained low = low_trained(c, f);
     if (f.autocast != 'H' || low.what.empty()) return {};
     return FindingText{fmt::format("{}; their gradients are also {}, and the GradScaler refuses them: \"Attempting to "
                                    "unscale FP16 gradients\"",
                                    low.what, format_word(f.loaded)),
                        low.key == 0   ? "bf16: true, or an adapter"
+                       : low.key == 1 ? "peft 0.12 or newer, or bf16: true"
                        : low.key == 2 ? "peft_autocast_adapter_dtype: true"
                                       : "bf16: true",
                        low.key == 3 ? 0 : low.key};
@@ -204,7 +207,7 @@ Found fp16_with_auto(const Context& c, const Facts& f) {
     return FindingText{"`fp16: true` with `bf16: auto` switches bf16 off", "bf16: false"};
 }
 Found bfloat16(const Context& c, const Facts&) {
-    if (!c.flag("bfloat16")) return {};
+    if (!c.flag("bfloat16") || !bfloat16_is_amp(c)) return {};
     return FindingText{
         "`bfloat16` is documented as bf16 without AMP, but the trainer's builder treats it as `bf16`: autocast is on",
         "bf16: true with bfloat16: false, which has the same effect"};
@@ -229,9 +232,24 @@ Found emulated(const Context& c, const Facts& f) {
                     c.device().name),
         without_bf16(c, f)};
 }
+/// Returns whether the config requests bf16 on a device for which torch does not report bf16.
+bool lacks_bf16(const Context& c) {
+    const bool is_requested = (!is_auto(c, "bf16") && c.flag("bf16")) || c.flag("bfloat16");
+    return is_requested && !c.device().torch_says_gpu_bf16();
+}
+/// Returns whether the validator refuses such a config. Newer releases print a warning.
+bool refuses_missing_bf16(const Context& c) { return !c.since("0.16.0") && !c.flag("merge_lora"); }
+Found refused_bf16(const Context& c, const Facts& f) {
+    if (!lacks_bf16(c) || !refuses_missing_bf16(c)) return {};
+    return FindingText{
+        fmt::format("bf16 is requested, but torch does not support it on {}: the validator raises ValueError \"bf16 "
+                    "requested, but AMP is not supported on this GPU\", also if the machine that validates the config "
+                    "sees no GPU",
+                    c.device().name),
+        without_bf16(c, f)};
+}
 Found not_there(const Context& c, const Facts& f) {
-    if (c.device().torch_says_gpu_bf16()) return {};
-    if ((is_auto(c, "bf16") || !c.flag("bf16")) && !c.flag("bfloat16")) return {};
+    if (!lacks_bf16(c) || refuses_missing_bf16(c)) return {};
     return FindingText{
         fmt::format("bf16 is requested, but torch does not support it on {}: training fails", c.device().name),
         without_bf16(c, f)};
@@ -242,8 +260,8 @@ Found not_used(const Context& c, const Facts& f) {
     if (!c.device().bf16 || !c.device().torch_says_gpu_bf16()) return {};
     return FindingText{fmt::format("{} has bf16, but the config leaves it off", c.device().name), {}};
 }
-Found no_master(const Context&, const Facts& f) {
-    const LowTrained low = low_trained(f);
+Found no_master(const Context& c, const Facts& f) {
+    const LowTrained low = low_trained(c, f);
     if (f.loaded != 'B' || low.what.empty()) return {};
     const std::string bytes =
         low.key == 3 ? " (8 bytes per parameter of these modules, and 2 more for the frozen copy)" : "";
@@ -252,6 +270,7 @@ Found no_master(const Context&, const Facts& f) {
                     follows_weights(f.optimiser) ? ", their gradients and Adam's moments" : " and their gradients",
                     bytes),
         low.key == 0   ? "deepspeed or FSDP 1, which keep fp32 masters, or bf16: false for fp32 weights"
+        : low.key == 1 ? "peft 0.12 or newer"
         : low.key == 2 ? "peft_autocast_adapter_dtype: true"
                        : "LoRA for these modules as well (lora_target_modules)",
         low.key};
@@ -366,6 +385,7 @@ const FindingRow<Facts> finding_rows[] = {
      error,
      {"fp16", "adapter", "peft_autocast_adapter_dtype", "lora_modules_to_save"},
      unscale},
+    {"bf16-unsupported", error, {"bf16", "bfloat16"}, refused_bf16},
     {"bf16-full-is-eval", warning, {"bf16"}, full_is_eval},
     {"bf16-emulated", warning, {"bf16"}, emulated},
     {"bf16-unsupported", warning, {"bf16", "bfloat16"}, not_there},

@@ -33,6 +33,10 @@ Facts facts(const ImportContext& context);
 /// use BF16_Optimizer. From 0.17.6 to 0.18.4, the constants of both wrappers have the same value, "bf16".
 bool confuses_wrappers(const ImportContext& context, const Facts& facts);
 
+/// Returns advice to sum bf16 gradients in fp32, as settings with their sections. Reads only `low`, `amp`, `stage` and
+/// `offload` of the facts.
+std::string advise_fp32_sums(const ImportContext& context, const Facts& facts);
+
 /// Returns whether a step whose gradients contain Inf or NaN is skipped although the loss is not scaled: with bf16, fp32
 /// or autocast to bf16.
 bool skips_invalid_steps(const ImportContext& context, const Facts& facts);

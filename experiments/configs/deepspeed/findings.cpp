@@ -5,6 +5,7 @@
 #include "experiments/configs/deepspeed/deepspeed.hpp"
 #include "experiments/configs/finding_row.hpp"
 #include "experiments/configs/policy_text/not_emulated.hpp"
+#include "experiments/configs/policy_text/scaler_field.hpp"
 #include "experiments/configs/policy_text/storage_recipe.hpp"
 
 #include <fmt/format.h>
@@ -133,6 +134,13 @@ Found scale_trap(const Context& c, const Facts& f) {
                        "\"min_loss_scale\": 1"};
 }
 
+/// Every wrapper of fp16 reads the key. A scale above 2^20 is far above that of a usual run.
+Found large_initial_scale(const Context& c, const Facts& f) {
+    const double power = c.number("fp16.initial_scale_power").value_or(16);
+    if (!f.dynamic || f.amp || !(power > large_scale_power)) return {};
+    return FindingText{large_scale_text(power), "\"initial_scale_power\": 16"};
+}
+
 Found no_hysteresis(const Context& c, const Facts& f) {
     if (!f.dynamic || f.stage == 0 || !c.has("fp16.hysteresis") || c.number("fp16.hysteresis").value_or(2) != 0)
         return {};
@@ -255,6 +263,12 @@ Found low_masters(const Context& c, const Facts& f) {
         "remove the key to get fp32 masters", fp16 ? 0u : 1u};
 }
 
+// Settings with their sections, because the config may not have these sections.
+constexpr std::string_view zero_1 = "\"zero_optimization\": {\"stage\": 1}";
+std::string sums_in(std::string_view format) {
+    return fmt::format("\"data_types\": {{\"grad_accum_dtype\": \"{}\"}}", format);
+}
+
 Found accum_name(const Context& c, const Facts& f) {
     if (!c.has("data_types.grad_accum_dtype") || f.accum != 0) return {};
     return FindingText{fmt::format("`{}` is not a dtype that DeepSpeed knows", c.text("data_types.grad_accum_dtype")),
@@ -266,15 +280,15 @@ Found accum_mix(const Context& c, const Facts& f) {
         fmt::format("{} gradients summed in {} without ZeRO", format_word(f.low), format_word(f.accum));
     if (f.low == 'B' && f.accum == 'B' && !c.since("deepspeed", "0.17.6"))
         return FindingText{fmt::format("{}: {} has no wrapper for this", now, title(c)),
-                           "\"grad_accum_dtype\": \"fp32\", or a ZeRO stage"};
+                           fmt::format("{}, or a ZeRO stage", sums_in("fp32"))};
     if (f.low == 'B' && f.accum == 'F' && c.since("deepspeed", "0.18.5"))
         return FindingText{
             fmt::format("{}: {} refuses it (versions before 0.17.6 did this by default); ZeRO 1 sums in fp32", now,
                         title(c)),
-            "\"stage\": 1", 3};
+            std::string(zero_1), 3};
     if (f.low == f.accum || (f.low == 'B' && f.accum == 'F')) return {};
     return FindingText{fmt::format("{}: DeepSpeed refuses the mix", now),
-                       fmt::format("\"grad_accum_dtype\": \"{}\", or remove it", format_word(f.low))};
+                       fmt::format("{}, or remove it", sums_in(format_word(f.low)))};
 }
 Found accum_unread(const Context& c, const Facts& f) {
     if (!f.wrong_wrapper) return {};
@@ -287,15 +301,11 @@ Found accum_unread(const Context& c, const Facts& f) {
 Found accum_low(const Context& c, const Facts& f) {
     const double steps = c.number("gradient_accumulation_steps").value_or(1);
     if (f.low != 'B' || f.accum != 'B' || f.amp || f.wrong_wrapper || !(steps > 1)) return {};
-    // Without ZeRO, no release that sums in bf16 accepts and reads the setting.
-    std::string instead = "\"grad_accum_dtype\": \"fp32\"";
-    if (f.stage == 0) instead += " with \"stage\": 1";
-    if (confuses_wrappers(c, f)) instead = fmt::format("deepspeed 0.18.5 or newer, and {}", instead);
     return FindingText{
         fmt::format("gradients of {} micro-batches are summed in bf16: with 8 bits of significand, terms more "
                     "than 256 times smaller than the sum are lost",
                     steps),
-        std::move(instead)};
+        advise_fp32_sums(c, f)};
 }
 
 Found parameter_dtype(const Context& c, const Facts& f) {
@@ -326,7 +336,7 @@ Found bf16_unchecked(const Context& c, const Facts& f) {
     if (!f.bf16 || f.amp || skips_invalid_steps(c, f)) return {};
     const bool is_ignored = f.fused && (f.wrong_wrapper || (f.stage == 0 && c.since("deepspeed", "0.17.6")));
     std::string_view reason = has_models(c) ? "" : " before 0.17.1";
-    std::string instead = has_models(c) ? "\"check_grad_overflow\": true" : "watch the gradient norm";
+    std::string instead = has_models(c) ? "\"bf16\": {\"check_grad_overflow\": true}" : "watch the gradient norm";
     if (is_ignored) {
         reason = ", because the wrapper of fused Adam ignores check_grad_overflow before 0.19.8";
         instead = fmt::format("ZeRO 1{} with \"check_grad_overflow\": true",
@@ -474,6 +484,7 @@ const FindingRow<Facts> finding_rows[] = {
      warning,
      {"fp16.initial_scale_power", "fp16.enabled", "zero_optimization.stage"},
      scale_trap},
+    {"large-initial-scale", warning, {"fp16.initial_scale_power"}, large_initial_scale},
     {"hysteresis-zero", warning, {"fp16.hysteresis"}, no_hysteresis},
     {"loss-scale-boolean", warning, {"fp16.loss_scale"}, loss_scale_boolean},
     {"static-scale", warning, {"fp16.loss_scale"}, static_scale},
@@ -513,6 +524,13 @@ const FindingRow<Facts> finding_rows[] = {
 };
 
 }  // namespace
+
+std::string advise_fp32_sums(const ImportContext& context, const Facts& facts) {
+    // Without ZeRO, no release that sums in bf16 accepts and reads the setting.
+    std::string advice = sums_in("fp32");
+    if (facts.stage == 0) advice += fmt::format(" with {}", zero_1);
+    return confuses_wrappers(context, facts) ? fmt::format("deepspeed 0.18.5 or newer, and {}", advice) : advice;
+}
 
 void report_findings(ImportContext& context, const Facts& facts) { report_rows<Facts>(context, facts, finding_rows); }
 

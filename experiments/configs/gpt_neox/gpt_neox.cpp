@@ -2,6 +2,7 @@
 // Importer of GPT-NeoX. A config contains the arguments of GPT-NeoX and, at its root, those of DeepSpeed. Sources:
 // megatron/neox_arguments/{arguments,deepspeed_args,neox_args}.py and megatron/model/transformer_engine.py at commit
 // ea7aefd8, which requires DeeperSpeed, a fork of DeepSpeed 0.16.5.
+#include "experiments/configs/deepspeed/deepspeed.hpp"
 #include "experiments/configs/finding_row.hpp"
 #include "experiments/configs/frameworks.hpp"
 #include "experiments/configs/policy_text/scaler_field.hpp"
@@ -110,12 +111,22 @@ Found section_off(const Context&, const Facts& facts) {
         "an fp32 model, without master weights",
         "\"bf16\": {\"enabled\": true}"};
 }
+/// Returns advice to sum gradients in fp32.
+std::string advise_fp32_sums(const Context& context, const Facts& facts) {
+    deepspeed::Facts engine;
+    engine.low = facts.low;
+    engine.stage = facts.stage;
+    const files::ConfigValue* device = context.value("zero_optimization.offload_optimizer.device");
+    engine.offload = device != nullptr && device->written != "none";
+    return deepspeed::advise_fp32_sums(context, engine);
+}
+
 Found narrow_sums(const Context& context, const Facts& facts) {
     if (facts.low != 'B' || facts.stage == 0 || context.resolved().word("accum") == "F") return {};
     return FindingText{
         "gradients are summed over micro-batches in bf16: GPT-NeoX warns that this breaks training with "
         "ZeRO and pipeline parallelism",
-        "\"data_types\": {\"grad_accum_dtype\": \"fp32\"}"};
+        advise_fp32_sums(context, facts)};
 }
 /// Returns whether GPT-NeoX leaves gradient_clipping out of the config that it hands on to DeepSpeed. It leaves out
 /// values that equal its own defaults.
@@ -135,7 +146,7 @@ Found allreduce_unread(const Context& context, const Facts& facts) {
         fmt::format("fp32_allreduce widens only sums between ranks of tensor parallelism: DeepSpeed does not read it, "
                     "and sums gradients in {}",
                     format_word(context.resolved().word("reduce").front())),
-        facts.low == 'B' ? "\"data_types\": {\"grad_accum_dtype\": \"fp32\"}" : ""};
+        facts.low == 'B' ? advise_fp32_sums(context, facts) : ""};
 }
 Found fp8_attention(const Context& context, const Facts&) {
     if (!context.flag("te_fp8_mha")) return {};

@@ -7,6 +7,8 @@
 
 namespace macheps::configs {
 
+namespace faults_of_accelerate {
+
 namespace {
 
 using accelerate::Backend;
@@ -41,7 +43,7 @@ bool loses_fp8_backend(const Context& c) {
     return f.fp8_source == accelerate::Fp8Source::none || (uses_installed && f.backend != accelerate::Backend::torchao);
 }
 
-const FaultRow accelerate_rows[] = {
+const FaultRow rows[] = {
     {.id = "acc-fsdp2-upcast-noop",
      .package = "accelerate",
      .first_bad = "1.13.0",
@@ -237,6 +239,8 @@ const FaultRow accelerate_rows[] = {
 
 }  // namespace
 
-std::span<const FaultRow> accelerate_faults() { return accelerate_rows; }
+}  // namespace faults_of_accelerate
+
+std::span<const FaultRow> accelerate_faults() { return faults_of_accelerate::rows; }
 
 }  // namespace macheps::configs

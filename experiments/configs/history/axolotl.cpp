@@ -7,11 +7,13 @@
 
 namespace macheps::configs {
 
+namespace faults_of_axolotl {
+
 namespace {
 
 using Context = ImportContext;
 
-const FaultRow axolotl_rows[] = {
+const FaultRow rows[] = {
     {.id = "axo-tf32-auto",
      .package = "axolotl",
      .first_bad = "0.16.0",
@@ -64,7 +66,7 @@ const FaultRow axolotl_rows[] = {
          },
      .computes = "a warning; before, a ValueError",
      .consequence = "the run fails later, in training",
-     .remedy = "bf16: auto",
+     .remedy = "train on a device with bf16, or bf16: auto, which uses fp16 on other devices",
      .cure = "bf16=auto",
      .sentence = "Axolotl {v} only warns if the device has no bf16; before 0.16 it refused the config",
      .finding = "axolotl/bf16-unsupported",
@@ -137,6 +139,8 @@ const FaultRow axolotl_rows[] = {
 
 }  // namespace
 
-std::span<const FaultRow> axolotl_and_llamafactory_faults() { return axolotl_rows; }
+}  // namespace faults_of_axolotl
+
+std::span<const FaultRow> axolotl_and_llamafactory_faults() { return faults_of_axolotl::rows; }
 
 }  // namespace macheps::configs

@@ -12,8 +12,9 @@ namespace macheps::configs {
 namespace {
 
 constexpr std::array tables{
-    &deepspeed_faults, &transformers_faults, &accelerate_faults, &trl_faults, &axolotl_and_llamafactory_faults,
-    &torch_faults,     &library_faults,      &trainer_faults};
+    &deepspeed_faults, &deepspeed_scaler_faults,         &transformers_faults, &accelerate_faults,
+    &trl_faults,       &axolotl_and_llamafactory_faults, &torch_faults,        &library_faults,
+    &trainer_faults};
 
 /// Replaces {v} with the version.
 std::string with_version(std::string_view sentence, const FrameworkVersion& version) {

@@ -83,6 +83,7 @@ void report_faults_of_named_versions(ImportContext& context);
 
 /// The tables, one for each group of packages.
 std::span<const FaultRow> deepspeed_faults();
+std::span<const FaultRow> deepspeed_scaler_faults();
 std::span<const FaultRow> transformers_faults();
 std::span<const FaultRow> accelerate_faults();
 std::span<const FaultRow> trl_faults();

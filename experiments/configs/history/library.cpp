@@ -8,6 +8,8 @@
 
 namespace macheps::configs {
 
+namespace faults_of_library {
+
 namespace {
 
 using Context = ImportContext;
@@ -40,7 +42,7 @@ bool has_recipe(const Context& c, std::string_view recipe) {
     return c.has("fp8-format") && c.text("fp8-recipe") == recipe;
 }
 
-const FaultRow library_rows[] = {
+const FaultRow rows[] = {
     {.id = "liger-ga",
      .package = "liger-kernel",
      .first_good = "0.4.1",
@@ -368,6 +370,8 @@ const FaultRow library_rows[] = {
 
 }  // namespace
 
-std::span<const FaultRow> library_faults() { return library_rows; }
+}  // namespace faults_of_library
+
+std::span<const FaultRow> library_faults() { return faults_of_library::rows; }
 
 }  // namespace macheps::configs

@@ -5,6 +5,8 @@
 
 namespace macheps::configs {
 
+namespace faults_of_torch {
+
 namespace {
 
 using Context = ImportContext;
@@ -22,7 +24,10 @@ bool has_autocast(const Context& c) {
 
 /// Returns whether a fused AdamW of torch runs under a GradScaler of torch.
 bool scales_fused_adamw(const Context& c) {
-    const bool is_fused = c.framework().name == "torch" ? c.flag("fused") : c.text("optim") == "adamw_torch_fused";
+    const std::string_view name = c.framework().name;
+    const bool is_fused = name == "torch"     ? c.flag("fused")
+                          : name == "nanogpt" ? c.resolved().word("opt_kernel") == "fused"
+                                              : c.text("optim") == "adamw_torch_fused";
     return is_fused && c.resolved().word("scaler").starts_with("torch");
 }
 
@@ -38,7 +43,7 @@ bool clips_bf16_gradients(const Context& c) {
     return false;
 }
 
-const FaultRow torch_rows[] = {
+const FaultRow rows[] = {
     {.id = "torch-bf16-emulated",
      .package = "torch",
      .first_bad = "2.3.0",
@@ -119,16 +124,16 @@ const FaultRow torch_rows[] = {
      .code = FindingCode::warning,
      .trigger = "fused AdamW with GradScaler",
      .keys = {"fused", "grad_scaler"},
-     .importers = "torch transformers",
+     .importers = "torch transformers nanogpt",
      .holds = scales_fused_adamw,
-     .computes = "a report says that the loss is worse than with the AdamW that is not fused",
-     .consequence = "a worse loss",
+     .computes = "reports say that the loss is worse than with the AdamW that is not fused, or becomes NaN",
+     .consequence = "a worse loss, or NaN after some thousand steps",
      .remedy = "torch 2.0.1, or AdamW without fused",
      .cure = "fused=false",
-     .sentence = "a report says that fused AdamW with GradScaler trains worse in torch {v}",
+     .sentence = "reports say that fused AdamW with GradScaler trains worse in torch {v}, or to NaN",
      .evidence = FaultEvidence::thread,
-     .seen = "only the report",
-     .source = "issue #96755",
+     .seen = "only the reports; those about NaN used builds shortly before 2.0.0",
+     .source = "issue #96755, issue #95781; nanoGPT issue #167",
      .sample = "autocast:\n  device_type: cuda\n  dtype: float16\ngrad_scaler:\n  enabled: true\nfused: true\n"},
     {.id = "torch-tf32-default",
      .package = "torch",
@@ -172,6 +177,8 @@ const FaultRow torch_rows[] = {
 
 }  // namespace
 
-std::span<const FaultRow> torch_faults() { return torch_rows; }
+}  // namespace faults_of_torch
+
+std::span<const FaultRow> torch_faults() { return faults_of_torch::rows; }
 
 }  // namespace macheps::configs

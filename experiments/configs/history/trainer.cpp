@@ -5,6 +5,8 @@
 
 namespace macheps::configs {
 
+namespace faults_of_trainer {
+
 namespace {
 
 using Context = ImportContext;
@@ -56,7 +58,7 @@ bool has_verl_param_dtype(const Context& c) {
     return false;
 }
 
-const FaultRow trainer_rows[] = {
+const FaultRow rows[] = {
     {.id = "mg-moe-aux-tp",
      .package = "megatron",
      .first_good = "0.19.0",
@@ -206,6 +208,28 @@ const FaultRow trainer_rows[] = {
                "    - class_path: lightning.pytorch.plugins.FSDPPrecision\n      init_args:\n"
                "        precision: 16-mixed\n        scaler:\n          class_path: my.Scaler\n"
                "model:\n  class_path: my.Model\n"},
+    {.id = "pl-fsdp-true-keeps-fp32",
+     .package = "lightning",
+     .first_bad = "2.1.0",
+     .first_good = "2.5.0",
+     .code = FindingCode::warning,
+     .trigger = "FSDP with precision bf16-true or 16-true",
+     .keys = {"trainer.precision", "trainer.strategy"},
+     .holds = [](const Context& c) { return has_precision(c, "bf16-true 16-true"); },
+     .question = "configure_model does not make the model",
+     .computes =
+         "the module is not converted: its shards, their gradients and the moments stay fp32. FSDP casts weights "
+         "to the low-precision format when it gathers them, and sums gradients over ranks in that format",
+     .consequence = "the memory of fp32 weights and moments, and updates of fp32 weights, until 2.5.0 converts them",
+     .remedy = "lightning 2.5.0, or make the model in configure_model",
+     .cure = "trainer.strategy=ddp",
+     .sentence = "with FSDP, Lightning {v} does not convert the model: weights, shards of gradients and moments stay "
+                 "fp32, and only products and sums over ranks are in the low-precision format",
+     .evidence = FaultEvidence::read,
+     .seen = "2.1.0, 2.4.0 and 2.5.0",
+     .source = "pytorch/plugins/precision/fsdp.py 2.5.0:78 (convert_module), trainer/call.py 2.4.0:118; issues #18717, "
+               "#19973, PR #20323",
+     .sample = "trainer:\n  precision: bf16-true\n  strategy: fsdp\n  max_steps: 10\nmodel:\n  class_path: my.Model\n"},
     {.id = "pl-fsdp-true-says-full",
      .package = "lightning",
      .first_bad = "2.6.0",
@@ -342,6 +366,8 @@ const FaultRow trainer_rows[] = {
 
 }  // namespace
 
-std::span<const FaultRow> trainer_faults() { return trainer_rows; }
+}  // namespace faults_of_trainer
+
+std::span<const FaultRow> trainer_faults() { return faults_of_trainer::rows; }
 
 }  // namespace macheps::configs

@@ -7,6 +7,8 @@
 
 namespace macheps::configs {
 
+namespace faults_of_transformers {
+
 namespace {
 
 using transformers::Facts;
@@ -35,7 +37,7 @@ bool has_own_trainer_and_accumulates(const Context& c) { return accumulates(c) &
 
 constexpr std::string_view gas = "gradient_accumulation_steps";
 
-const FaultRow transformers_rows[] = {
+const FaultRow rows[] = {
     {.id = "tf-ga-times-gas",
      .package = "transformers",
      .first_bad = "4.46.0",
@@ -50,7 +52,7 @@ const FaultRow transformers_rows[] = {
      .consequence =
          "gradients are too large by the number of micro-batches, so clipping has an effect where it had none; "
          "4.46.2 and 4.46.3 still log the right loss",
-     .remedy = "transformers 4.48.0, or gradient_accumulation_steps: 1",
+     .remedy = "transformers 4.48.1, or gradient_accumulation_steps: 1",
      .cure = "gradient_accumulation_steps=1",
      .sentence = "Transformers {v} sums gradients over micro-batches and does not average them: they are too large by "
                  "gradient_accumulation_steps",
@@ -58,6 +60,28 @@ const FaultRow transformers_rows[] = {
      .evidence = FaultEvidence::run,
      .seen = "the ratio is 4.0 in 4.46.1, 4.46.2, 4.46.3 and 4.47.1 (GPT-2, T5), and 1.0 in 4.45.2 and 4.48.3 to 5.1",
      .source = "trainer.py 4.46.1:3605, 4.46.3:3612-3616, 4.47.1:3687-3691; PR #34191, #34511, #35207",
+     .sample = "per_device_train_batch_size: 4\ngradient_accumulation_steps: 4\n"},
+    {.id = "tf-count-withheld",
+     .package = "transformers",
+     .first_bad = "4.48.0",
+     .first_good = "4.48.1",
+     .code = FindingCode::warning,
+     .trigger = "gradient accumulation, a model whose forward takes arguments of the loss",
+     .keys = {gas},
+     .importers = "transformers axolotl",
+     .holds = accumulates,
+     .question = "the forward method of the model takes arguments of the loss (Llama, Qwen and other causal models)",
+     .computes = "a condition is inverted: the number of labels is passed only to models that do not take it, so the "
+                 "loss is a mean over each micro-batch, and these means are added",
+     .consequence = "loss and gradients are too large by the number of micro-batches",
+     .remedy = "transformers 4.48.1, or gradient_accumulation_steps: 1",
+     .cure = "gradient_accumulation_steps=1",
+     .sentence = "Transformers {v} adds the losses of micro-batches and does not average them: gradients are too large "
+                 "by gradient_accumulation_steps",
+     .signature = "loss and gradient norm multiplied by the number of micro-batches",
+     .evidence = FaultEvidence::run,
+     .seen = "the ratio of a Llama is 4.0 in 4.48.0, and 1.0 in 4.47.1 and 4.48.1",
+     .source = "trainer.py 4.48.0:3675, 4.48.1:3675",
      .sample = "per_device_train_batch_size: 4\ngradient_accumulation_steps: 4\n"},
     {.id = "tf-own-compute-loss",
      .package = "transformers",
@@ -386,6 +410,8 @@ const FaultRow transformers_rows[] = {
 
 }  // namespace
 
-std::span<const FaultRow> transformers_faults() { return transformers_rows; }
+}  // namespace faults_of_transformers
+
+std::span<const FaultRow> transformers_faults() { return faults_of_transformers::rows; }
 
 }  // namespace macheps::configs

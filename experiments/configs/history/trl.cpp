@@ -5,6 +5,8 @@
 
 namespace macheps::configs {
 
+namespace faults_of_trl {
+
 namespace {
 
 using Context = ImportContext;
@@ -15,7 +17,7 @@ bool leaves_dtype_open(const Context& c) {
 }
 bool has_undivided_loss(const Context& c) { return history::accumulates(c) && history::counts_labels(c); }
 
-const FaultRow trl_rows[] = {
+const FaultRow rows[] = {
     {.id = "trl-torch-dtype-refused",
      .package = "trl",
      .first_bad = "0.27.0",
@@ -153,6 +155,8 @@ const FaultRow trl_rows[] = {
 
 }  // namespace
 
-std::span<const FaultRow> trl_faults() { return trl_rows; }
+}  // namespace faults_of_trl
+
+std::span<const FaultRow> trl_faults() { return faults_of_trl::rows; }
 
 }  // namespace macheps::configs

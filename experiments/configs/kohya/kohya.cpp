@@ -19,6 +19,13 @@ namespace macheps::configs::kohya {
 
 namespace {
 
+/// The kinds of model that the scripts train, as far as the keys show them.
+enum class Model : std::uint8_t {
+    unknown,
+    sdxl,
+    later,  ///< FLUX, SD3 or another transformer, each of which has a script of its own
+};
+
 struct Facts {
     char low = 'F';  ///< mixed_precision: format of autocast and of frozen parts
     bool full_fp16 = false, full_bf16 = false;
@@ -27,7 +34,7 @@ struct Facts {
     std::string_view fp8_key;  ///< key that keeps the frozen model in e4m3; empty if none is on
     bool fp8_base = false;     ///< a network is trained, and its frozen model is kept in e4m3
     std::string optimizer;     ///< in lower case
-    bool is_sdxl = false;      ///< a key shows that the model is SDXL
+    Model model = Model::unknown;
 };
 
 std::string optimizer_of(const ImportContext& context) {
@@ -37,10 +44,18 @@ std::string optimizer_of(const ImportContext& context) {
     return name.empty() ? "adamw" : name;
 }
 
-bool is_sdxl(const ImportContext& context) {
-    const std::string model = lowered(context.text("pretrained_model_name_or_path"));
-    return context.flag("sdxl") || context.has("learning_rate_te1") || context.has("cache_text_encoder_outputs") ||
-           model.find("xl") != std::string::npos;
+Model model_of(const ImportContext& context) {
+    for (const std::string_view key : {"ae", "byt5", "clip_l", "clip_g", "gemma2", "qwen3", "t5xxl"}) {
+        if (context.has(key)) return Model::later;
+    }
+    const std::string network = context.text("network_module");
+    for (const std::string_view name : {"flux", "sd3", "lumina", "hunyuan", "anima"}) {
+        if (network.find(name) != std::string::npos) return Model::later;
+    }
+    const std::string name = lowered(context.text("pretrained_model_name_or_path"));
+    const bool is_sdxl = context.flag("sdxl") || context.has("learning_rate_te1") ||
+                         context.has("cache_text_encoder_outputs") || name.find("xl") != std::string::npos;
+    return is_sdxl ? Model::sdxl : Model::unknown;
 }
 
 bool is_set(const ImportContext& context, std::string_view path) { return !context.text(path).empty(); }
@@ -63,25 +78,27 @@ Facts facts_of(const ImportContext& context) {
     facts.fp8_key = fp8_key(context);
     facts.fp8_base = facts.is_network && !facts.fp8_key.empty();
     facts.optimizer = optimizer_of(context);
-    facts.is_sdxl = is_sdxl(context);
+    facts.model = model_of(context);
     return facts;
 }
 
 /// Returns whether the weights of the model have the format of mixed precision.
 bool has_low_weights(const Facts& facts) { return facts.low != 'F' && (facts.is_network || facts.trained != 'F'); }
 
-/// Returns Adam's eps from the list of NAME=VALUE in `optimizer_args`, or its default.
+/// Returns Adam's eps from `optimizer_args`, or its default. The key has a list of NAME=VALUE or, in presets, a text of
+/// them that are separated by spaces.
 double adam_eps(const ImportContext& context) {
     constexpr double standard = 1e-8;
-    const files::ConfigValue* list = context.value("optimizer_args");
-    if (list == nullptr) return standard;
-    for (const files::ConfigValue& item : list->items) {
-        if (!item.written.starts_with("eps=")) continue;
-        files::ConfigValue value = item;
-        value.written.erase(0, 4);
-        return files::written_number(value).value_or(standard);
-    }
-    return standard;
+    const files::ConfigValue* given = context.value("optimizer_args");
+    if (given == nullptr) return standard;
+    std::string words = " " + given->written;
+    for (const files::ConfigValue& item : given->items) words += " " + item.written;
+    const std::size_t start = words.find(" eps=");
+    if (start == std::string::npos) return standard;
+    files::ConfigValue value;
+    value.kind = files::ConfigValue::Kind::text;
+    value.written = words.substr(start + 5, words.find(' ', start + 1) - start - 5);
+    return files::written_number(value).value_or(standard);
 }
 
 using Found = std::optional<FindingText>;
@@ -111,17 +128,16 @@ Found no_master(const Context&, const Facts& f) {
                     format_word(f.trained)),
         f.full_fp16 ? "full_fp16 = false" : "full_bf16 = false", f.full_fp16 ? std::size_t{0} : std::size_t{1}};
 }
-Found eps_is_zero(const Context& c, const Facts& f) {
-    const double eps = adam_eps(c);
-    // fp16's smallest number is 2^-24. Half of it and less is rounded to 0.
-    if (f.trained != 'H' || f.optimizer != "adamw" || eps > 0x1p-25) return {};
-    return FindingText{fmt::format("Adam's eps {} is 0 in fp16: if the second moment of an element is 0, its update is "
-                                   "a division by 0, and the weight becomes infinite or NaN",
-                                   eps),
-                       "full_fp16 = false, or optimizer_args = [\"eps=1e-7\"]"};
+Found about_eps(const Context& c, const Facts& f, std::string (*effect)(double)) {
+    std::string text = effect(adam_eps(c));
+    if (f.trained != 'H' || f.optimizer != "adamw" || text.empty()) return {};
+    return FindingText{std::move(text),
+                       fmt::format("full_fp16 = false, or optimizer_args = [\"eps={}\"]", fp16_safe_eps)};
 }
+Found eps_is_zero(const Context& c, const Facts& f) { return about_eps(c, f, fp16_eps_is_zero); }
+Found eps_is_small(const Context& c, const Facts& f) { return about_eps(c, f, fp16_eps_is_small); }
 Found half_vae(const Context& c, const Facts& f) {
-    if (!f.is_sdxl || f.low != 'H' || c.flag("no_half_vae")) return {};
+    if (f.model != Model::sdxl || f.low != 'H' || c.flag("no_half_vae")) return {};
     return FindingText{"the VAE computes in fp16; that of SDXL overflows fp16 and then returns NaN",
                        "no_half_vae = true"};
 }
@@ -161,7 +177,7 @@ Found low_buffers(const Context&, const Facts& f) {
         {}};
 }
 Found bf16_scripts(const Context&, const Facts& f) {
-    if (!f.full_bf16 || f.is_network || f.is_sdxl) return {};
+    if (!f.full_bf16 || f.is_network || f.model != Model::unknown) return {};
     return FindingText{"fine_tune.py and train_db.py do not read full_bf16; the scripts for SDXL, SD3 and FLUX do", {}};
 }
 
@@ -171,6 +187,7 @@ const FindingRow<Facts> findings[] = {
     {"fp8-base-without-mixed", error, {"fp8_base", "fp8_base_unet", "mixed_precision"}, fp8_without_mixing},
     {"no-master", warning, {"full_fp16", "full_bf16"}, no_master},
     {"eps-is-zero", warning, {"full_fp16", "optimizer_args", "optimizer_type"}, eps_is_zero},
+    {"eps-is-small", warning, {"full_fp16", "optimizer_args", "optimizer_type"}, eps_is_small},
     {"half-vae", warning, {"no_half_vae", "mixed_precision"}, half_vae},
     {"deepspeed-unread", warning, {"deepspeed", "zero_stage"}, deepspeed_unread},
     {"bf16-emulated", warning, {"mixed_precision"}, bf16_emulated},
@@ -198,7 +215,11 @@ void set_formats(ImportContext& context, const Facts& facts) {
     for (const std::string_view field : {"grad", "accum", "reduce", "opt_state"})
         context.infer(field, letter(facts.trained), "from adapter: only the network is trained");
     context.set("store", letter(facts.low), "mixed_precision");
-    if (facts.fp8_base) context.set("store", word_field("fp8"), facts.fp8_key);
+    if (!facts.fp8_base) return;
+    context.set("store", word_field("fp8"), facts.fp8_key);
+    // The scripts cast all weights, except the embeddings of text encoders.
+    for (const std::string_view field : {"norm", "lm_head", "eval"})
+        context.set(field, word_field("fp8"), facts.fp8_key);
 }
 
 void set_update(ImportContext& context, const Facts& facts) {

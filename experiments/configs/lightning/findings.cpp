@@ -3,6 +3,7 @@
 // likely to be misunderstood.
 #include "experiments/configs/finding_row.hpp"
 #include "experiments/configs/lightning/lightning.hpp"
+#include "experiments/configs/optimisers/optimisers.hpp"
 #include "experiments/configs/policy_text/not_emulated.hpp"
 #include "experiments/configs/policy_text/storage_recipe.hpp"
 
@@ -97,7 +98,7 @@ Found finetune_clip(const Context& c, const Facts& f) {
 }
 
 Found no_master(const Context&, const Facts& f) {
-    if (!f.is_low() || f.strategy == Strategy::deepspeed) return {};
+    if (!f.updates_low()) return {};
     const std::string what = f.has_lora ? "the model with its adapters" : "the whole model";
     return about_precision(
         f,
@@ -114,20 +115,18 @@ Found fp16_without_scaler(const Context&, const Facts& f) {
                     f.precision),
         "16-mixed");
 }
-Found eps_is_zero(const Context& c, const Facts& f) {
-    const double eps = c.number("optimizer.init_args.eps").value_or(0);
+Found about_eps(const Context& c, const Facts& f, std::string (*effect)(double)) {
     const std::string optimizer = c.text("optimizer.class_path");
     const bool may_be_adam = optimizer.empty() || optimizer.find("Adam") != std::string::npos;
-    if (!f.is_low() || f.low != 'H' || f.strategy == Strategy::deepspeed || !may_be_adam) return {};
-    // fp16's smallest number is 2^-24. Half of it and less is rounded to 0.
-    if (eps > 0x1p-25) return {};
-    return about_precision(
-        f,
-        fmt::format("{}eps {} is 0 in fp16: if the second moment of an element is 0, its update is a "
-                    "division by 0, and the weight becomes infinite or NaN",
-                    optimizer.empty() ? "if the optimiser is Adam: its " : "Adam's ", eps),
-        "16-mixed, or an eps of 1e-7");
+    if (!f.updates_low() || f.low != 'H' || !may_be_adam) return {};
+    std::string text = effect(c.number("optimizer.init_args.eps").value_or(0));
+    if (text.empty()) return {};
+    if (optimizer.empty()) text = "if the optimiser is Adam: " + text;
+    return about_precision(f, std::move(text),
+                           fmt::format("16-mixed, or, if {} must stay, an eps of {}", f.precision, fp16_safe_eps));
 }
+Found eps_is_zero(const Context& c, const Facts& f) { return about_eps(c, f, fp16_eps_is_zero); }
+Found eps_is_small(const Context& c, const Facts& f) { return about_eps(c, f, fp16_eps_is_small); }
 Found fsdp_low_reduce(const Context&, const Facts& f) {
     if (f.strategy != Strategy::fsdp || f.low == 'F') return {};
     const bool gathers_wide = f.mode == Mode::mixed && !f.gathers_low;
@@ -214,6 +213,10 @@ const FindingRow<Facts> finding_rows[] = {
      warning,
      {"trainer.precision", "precision", "optimizer.init_args.eps", "optimizer.class_path"},
      eps_is_zero},
+    {"eps-is-small",
+     warning,
+     {"trainer.precision", "precision", "optimizer.init_args.eps", "optimizer.class_path"},
+     eps_is_small},
     {"fsdp-low-reduce", warning, {"trainer.precision", "precision", "trainer.strategy", "devices"}, fsdp_low_reduce},
     {"buffers-cast", warning, {"trainer.precision", "precision", "trainer.strategy", "devices"}, fsdp_low_buffers},
     {"fp16-on-cpu", warning, {"trainer.precision", "precision", "trainer.accelerator"}, fp16_on_cpu},

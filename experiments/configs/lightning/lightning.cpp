@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Importer of Lightning, in the files of LightningCLI and of LitGPT. Sources: lightning/pytorch/trainer/connectors/
 // accelerator_connector.py, plugins/precision/*.py and strategies/{fsdp,deepspeed}.py, and the same folders of
-// lightning/fabric, of 2.1.0, 2.5.6, 2.6.0, 2.6.1, 2.6.4, 2.6.5 and 2.6.6; litgpt 0.5.13.
+// lightning/fabric, of 2.1.0, 2.4.0, 2.5.0, 2.5.6, 2.6.0, 2.6.1, 2.6.4, 2.6.5 and 2.6.6; litgpt 0.5.13.
 #include "experiments/configs/lightning/lightning.hpp"
 #include "core/text/nearest_name.hpp"
 #include "experiments/configs/frameworks.hpp"
@@ -130,6 +130,8 @@ Facts facts(const ImportContext& context) {
     facts.fused = context.flag("optimizer.init_args.fused") || (facts.pretrains && !facts.on_cpu);
     facts.gathers_low = facts.strategy == Strategy::fsdp && facts.mode == Mode::mixed && context.since("2.6.0");
     facts.makes_low_parameters = facts.gathers_low && !context.since("2.6.4");
+    facts.keeps_fp32 =
+        facts.strategy == Strategy::fsdp && facts.mode == Mode::low && !facts.is_litgpt && !context.since("2.5.0");
     return facts;
 }
 
@@ -158,6 +160,8 @@ void set_formats(ImportContext& context, const Facts& facts) {
         set_storage(context, storage::amp, facts.low, from);
     else if (facts.mode == Mode::engine)
         set_storage(context, storage::low_amp, facts.low, from);
+    else if (facts.keeps_fp32)
+        set_storage(context, storage::fsdp, facts.low, from);
     else
         set_storage(context, facts.low == 'F' ? storage::fp32 : storage::pure, facts.low, from);
     if (facts.on_cpu && facts.mode == Mode::mixed)

@@ -53,6 +53,11 @@ struct Facts {
     /// FSDP of 2.6.0 to 2.6.3 makes the parameters of configure_model in the low-precision format.
     bool makes_low_parameters = false;
 
+    /// FSDP of Trainer before 2.5.0 keeps the fp32 weights of a model that configure_model does not make.
+    bool keeps_fp32 = false;
+
+    /// Returns whether the optimiser updates weights in the low-precision format.
+    bool updates_low() const { return is_low() && !keeps_fp32 && strategy != Strategy::deepspeed; }
     bool is_low() const { return mode == Mode::low || mode == Mode::engine; }
 };
 

@@ -6,6 +6,7 @@
 #include "experiments/configs/llamafactory/llamafactory.hpp"
 #include "experiments/configs/policy_text/not_emulated.hpp"
 #include "experiments/configs/policy_text/storage_recipe.hpp"
+#include "experiments/configs/transformers/transformers.hpp"
 
 #include <fmt/format.h>
 
@@ -228,14 +229,42 @@ Found pure_full(const Context& c, const Facts& f) {
         "--checkpoint-dtype bf16, if the checkpoint is bf16"};
 }
 Found no_master(const Context& c, const Facts& f) {
-    if (!f.trains || f.checkpoint == 'F' || f.upcasts_trained || (f.deepspeed && (f.fp16 || f.bf16))) return {};
+    if (!f.trains || f.upcasts_trained || (f.deepspeed && (f.fp16 || f.bf16))) return {};
+    const bool has_low_modules = f.has_adapter && c.has("additional_target") && f.checkpoint != 'F';
+    if (f.trained == 'F' && !has_low_modules) return {};
     return FindingText{
-        fmt::format("{} are {}, and without fp32 master weights small updates are lost",
+        fmt::format("{}{} are {}, and without fp32 master weights small updates are lost",
                     follows_weights(f.update) ? "weights, gradients and moments" : "weights and gradients",
-                    format_word(f.checkpoint)),
+                    f.trained == 'F' ? " of the modules in `additional_target`" : "", format_word(f.checkpoint)),
         f.pure_bf16 ? mixed_instead_of_pure(c, f)
         : f.badam   ? "use_badam: false"
                     : mixed_precision(c, f.deepspeed)};
+}
+/// With AMP, the importer of Transformers reports the filter.
+Found nan_filter(const Context& c, const Facts& f) {
+    if (!f.trains || f.frozen == 'F' || f.fp16 || f.bf16 || f.deepspeed || c.has(transformers::nan_filter_key))
+        return {};
+    return transformers::nan_filter_text();
+}
+Found pure_adapters(const Context&, const Facts& f) {
+    if (!f.trains || !f.pure_bf16 || !f.has_adapter || f.trained != 'F' || f.checkpoint == 'F') return {};
+    return FindingText{
+        "pure_bf16 does not make adapters bf16: PEFT keeps them, and so their gradients and moments, in fp32", {}};
+}
+Found prequantised(const Context& c, const Facts& f) {
+    if (!f.is_prequantised) return {};
+    return FindingText{
+        fmt::format("the frozen weights are {}, inferred only from the name {}", f.base, c.text("model_name_or_path")),
+        {}};
+}
+Found frozen_layers(const Context& c, const Facts& f) {
+    if (!f.trains || !f.freezes_layers) return {};
+    return FindingText{.message = fmt::format(
+                           "only some layers are trained, in {}; `store`, `norm`, `embed` and `lm_head` are formats of "
+                           "the frozen weights, which keep the format of the checkpoint, {}",
+                           format_word(f.trained), c.checkpoint_dtype()),
+                       .instead = {},
+                       .not_emulated = "freezing of layers is not emulated: the whole model is trained"};
 }
 Found upcast_head(const Context& c, const Facts& f) {
     if (!c.flag("upcast_lmhead_output") || !f.upcasts_trained || f.finetuning != "full") return {};
@@ -337,13 +366,17 @@ const FindingRow<Facts> finding_rows[] = {
     {"pure-bf16-emulated", warning, {"pure_bf16"}, emulated},
     {"pure-bf16-fp32-checkpoint", warning, {"pure_bf16"}, pure_full},
     {"no-master", warning, {"pure_bf16", "use_badam"}, no_master},
+    {"nan-filter", warning, {transformers::nan_filter_key}, nan_filter},
     {"fp8-dropped", warning, {"fp8", "stage"}, fp8_dropped},
     {"fp8-unsupported", warning, {"fp8"}, fp8_device},
     {"fp8-fails-silently", warning, {"fp8"}, fp8_silent},
+    {"pure-bf16-adapters", contradiction, {"pure_bf16", "finetuning_type"}, pure_adapters},
     {"fp8-names", contradiction, {"fp8_backend", "fp8_enable_fsdp_float8_all_gather", "fp8"}, fp8_names},
     {"fp8-as-executed", contradiction, {"fp8", "fp8_backend"}, fp8_documented},
     {"all-gather-without-fp8", contradiction, {"fp8_enable_fsdp_float8_all_gather", "fp8"}, all_gather},
     {"infer-dtype-unread", inert, {"infer_dtype", "do_train"}, infer_dtype},
+    {"quantised-checkpoint", note, {"model_name_or_path"}, prequantised},
+    {"frozen-layers", note, {"finetuning_type"}, frozen_layers},
     {"whole-modules", note, {"additional_target", "finetuning_type"}, whole_modules},
     {"attention-kernel", note, {"flash_attn"}, explicit_attention},
     {"lmhead-upcast", note, {"upcast_lmhead_output", "finetuning_type"}, upcast_head},

@@ -3,7 +3,9 @@
 // llamafactory/hparams/parser.py, model/{loader,patcher,adapter}.py, model/model_utils/{checkpointing,quantization}.py,
 // train/fp8_utils.py of 0.9.5 and 0.9.6.dev0.
 #include "experiments/configs/llamafactory/llamafactory.hpp"
+#include "experiments/configs/checkpoint_range.hpp"
 #include "experiments/configs/frameworks.hpp"
+#include "experiments/configs/policy_text/adapter_format.hpp"
 #include "experiments/configs/policy_text/name_rules.hpp"
 #include "experiments/configs/policy_text/storage_recipe.hpp"
 #include "experiments/configs/transformers/transformers.hpp"
@@ -45,6 +47,13 @@ std::string fp8_lost(const ImportContext& context) {
     return {};
 }
 
+/// Returns the format of trained weights. PEFT chooses that of adapters before LLaMA-Factory casts them.
+char trained(const ImportContext& context, const Facts& facts) {
+    if (facts.upcasts_trained) return 'F';
+    if (!facts.has_adapter) return facts.checkpoint;
+    return peft_adapter_format(context, {.format = facts.checkpoint, .quantised = facts.base});
+}
+
 }  // namespace
 
 char compute_dtype(bool asks_bf16, bool asks_fp16, bool torch_says_bf16, bool has_fp16, char checkpoint) {
@@ -63,7 +72,12 @@ Facts facts(const ImportContext& context) {
     facts.finetuning = context.text("finetuning_type");
     facts.has_adapter = facts.finetuning == "lora" || facts.finetuning == "oft";
     facts.is_quantised = context.has("quantization_bit");
-    if (facts.is_quantised) facts.base = quantised_base(context);
+    const std::string_view stored = quantised_format_in(context.text("model_name_or_path"));
+    facts.is_prequantised = !stored.empty() && facts.has_adapter;  // only adapters over such a base can be trained
+    if (facts.is_prequantised)
+        facts.base = stored;
+    else if (facts.is_quantised)
+        facts.base = quantised_base(context);
     facts.galore = context.flag("use_galore");
     facts.apollo = context.flag("use_apollo");
     facts.badam = context.flag("use_badam");
@@ -83,6 +97,9 @@ Facts facts(const ImportContext& context) {
     facts.upcasts_trained =
         facts.trains &&
         name_rules::llamafactory_casts_trained(facts.pure_bf16, facts.badam, facts.zero_stage == 3, facts.is_quantised);
+    facts.freezes_layers = facts.finetuning == "freeze";
+    facts.trained = trained(context, facts);
+    facts.frozen = facts.has_adapter || facts.freezes_layers ? facts.checkpoint : facts.trained;
     const DeviceProfile& device = context.device();
     const bool has_fp16 = device.is_cuda_like() || device.kind == DeviceProfile::Kind::npu;
     facts.compute = compute_dtype(facts.bf16 || facts.pure_bf16, facts.fp16, device.torch_says_gpu_bf16(), has_fp16,
@@ -100,9 +117,9 @@ constexpr std::string_view replaced_rules[] = {"transformers/no-master", "transf
 
 /// Sets the format of matmul operands if autocast is off. Operands have the format of the weights, except with 4-bit
 /// bitsandbytes, which has a separate compute dtype.
-void set_compute(ImportContext& context, const Facts& facts, char base) {
+void set_compute(ImportContext& context, const Facts& facts) {
     const bool is_told = facts.base == "nf4" || facts.base == "fp4";
-    const char operand = is_told ? facts.compute : base;
+    const char operand = is_told ? facts.compute : facts.frozen;
     if (operand == 'F' && context.flag("tf32") && context.device().torch_says_tf32())
         context.set("compute", letter('T'), "tf32");
     else if (facts.pure_bf16)
@@ -115,31 +132,34 @@ void set_compute(ImportContext& context, const Facts& facts, char base) {
 
 void set_weights(ImportContext& context, const Facts& facts) {
     const char low = facts.bf16 ? 'B' : facts.fp16 ? 'H' : 'F';
-    const char trained = facts.upcasts_trained ? 'F' : facts.checkpoint;
-    const std::string why =
-        facts.upcasts_trained
-            ? std::string("trained weights are cast to fp32 after loading")
-            : fmt::format("the {} checkpoint: weights are loaded as they are stored", context.checkpoint_dtype());
+    const std::string as_stored =
+        fmt::format("the {} checkpoint: weights are loaded as they are stored", context.checkpoint_dtype());
+    const std::string why = facts.upcasts_trained ? "trained weights are cast to fp32 after loading"
+                            : facts.has_adapter   ? peft_adapter_reason(context, facts.trained)
+                                                  : as_stored;
+    const bool trains_all = !facts.has_adapter && !facts.freezes_layers;
     if (facts.deepspeed && low != 'F') return;  // DeepSpeed's engine casts the whole model
-    const char base = facts.has_adapter ? facts.checkpoint : trained;
-    if (facts.is_quantised) {
+    if (facts.is_prequantised) {
+        context.set("store", FieldValue{.value = facts.base, .parts = {}}, "model_name_or_path");
+    } else if (facts.is_quantised) {
         context.set("store", FieldValue{.value = facts.base, .parts = {}}, "quantization_bit");
     } else {
-        context.infer("store", letter(base),
-                      facts.has_adapter ? fmt::format("the frozen base keeps the format of its checkpoint, {}",
-                                                      context.checkpoint_dtype())
-                                        : why);
+        context.infer("store", letter(facts.frozen),
+                      trains_all ? why
+                                 : fmt::format("frozen weights keep the format of the checkpoint, {}",
+                                               context.checkpoint_dtype()));
     }
     for (const std::string_view field : {"grad", "accum", "reduce", "opt_state"})
-        context.infer(field, letter(trained), why);
-    for (const std::string_view field : {"norm", "embed", "lm_head", "eval"}) context.infer(field, letter(base), why);
+        context.infer(field, letter(facts.trained), why);
+    for (const std::string_view field : {"norm", "embed", "lm_head", "eval"})
+        context.infer(field, letter(facts.frozen), trains_all ? why : as_stored);
     context.infer("master", letter('-'), "the optimiser updates the weights directly");
     // The Transformers importer has set the field `oplist`, which shows whether autocast is on. On a CPU there is no
     // autocast to fp16, and pure_bf16 alone does not turn autocast on.
-    if (context.resolved().word("oplist") == "none") set_compute(context, facts, base);
+    if (context.resolved().word("oplist") == "none") set_compute(context, facts);
     if (context.flag("upcast_layernorm")) context.set("norm", letter('F'), "upcast_layernorm");
     if (facts.galore || facts.apollo)
-        context.set("opt_state", letter(trained), facts.galore ? "use_galore" : "use_apollo");
+        context.set("opt_state", letter(facts.trained), facts.galore ? "use_galore" : "use_apollo");
 }
 
 /// Sets the fields of the optimiser. The Transformers importer has set them, but set_weights() has replaced the format
@@ -156,8 +176,8 @@ void set_adapter(ImportContext& context, const Facts& facts) {
         return;
     }
     context.infer(
-        "adapter", letter(facts.upcasts_trained ? 'F' : facts.checkpoint),
-        facts.upcasts_trained ? "adapters are trained and cast to fp32" : "adapters keep the format of the model");
+        "adapter", letter(facts.trained),
+        facts.upcasts_trained ? "adapters are trained and cast to fp32" : peft_adapter_reason(context, facts.trained));
 }
 
 /// Sets the fp8 recipe that training actually uses. Unless fp8_backend is `te`, this is Accelerate's default recipe,

@@ -16,8 +16,9 @@ struct Facts {
     bool fp16 = false, bf16 = false, pure_bf16 = false;
     std::string finetuning;  ///< lora, oft, freeze, full
     bool has_adapter = false;
-    bool is_quantised = false;  ///< quantization_bit is set
-    std::string base;           ///< format of a quantised base: nf4, fp4, or int1 to int8
+    bool is_quantised = false;     ///< quantization_bit is set
+    bool is_prequantised = false;  ///< the name of the model says that its checkpoint is quantised
+    std::string base;              ///< format of a quantised base: nf4, fp4, or int1 to int8; otherwise empty
     bool galore = false, apollo = false, badam = false;
     const OptimiserRow* optimiser = nullptr;  ///< of a key that replaces the optimiser; null if there is none
     std::string optim;                        ///< the name of Transformers' optimiser, or its default
@@ -27,7 +28,10 @@ struct Facts {
     bool is_distributed = false;  ///< DeepSpeed or FSDP is set, so there are several ranks
     bool upcasts_trained = true;  ///< the trained parameters are cast to fp32 after loading
     char checkpoint = 'F';
-    char compute = 'F';  ///< compute_dtype, which does not imply autocast
+    char trained = 'F';           ///< format of trained weights; those of additional_target are not included
+    char frozen = 'F';            ///< format of the other weights, or of all weights if all are trained
+    bool freezes_layers = false;  ///< finetuning_type is `freeze`: only some layers are trained
+    char compute = 'F';           ///< compute_dtype, which does not imply autocast
     bool fp8 = false;
     /// Why the request for fp8, which is an environment variable, does not reach Accelerate. Empty if it does.
     std::string fp8_lost;

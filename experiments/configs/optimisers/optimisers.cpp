@@ -9,12 +9,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <vector>
 
 namespace macheps::configs {
 
 namespace {
+
+/// fp16's smallest positive number is 2^-24. Half of it and less is rounded to 0.
+constexpr double largest_zero_in_fp16 = 0x1p-25;
 
 constexpr OptimiserKind optimiser_kinds[] = {
     {"adamw", "AdamW"},
@@ -212,6 +216,27 @@ const OptimiserRow* llamafactory_optimiser(const ImportContext& context) {
         if (is_set) return &row;
     }
     return nullptr;
+}
+
+std::string fp16_eps_is_zero(double eps) {
+    if (eps > largest_zero_in_fp16) return {};
+    return fmt::format(
+        "Adam's eps {} is 0 in fp16: if the second moment of an element is 0, its update is a division by 0, and the "
+        "weight becomes infinite or NaN",
+        eps);
+}
+
+std::string fp16_eps_is_small(double eps) {
+    if (eps <= largest_zero_in_fp16 || eps >= fp16_safe_eps) return {};
+    // In the first step the second moment is (1 - beta2) times the square of the gradient, with beta2 0.999. If it is
+    // rounded to 0, the update is the learning rate times gradient / eps.
+    const double largest_gradient = std::sqrt(largest_zero_in_fp16 / 0.001);
+    constexpr double unit = 0x1p-24;  // fp16 numbers below 2^-13 are multiples of it
+    const double rounded = std::nearbyint(eps / unit) * unit;
+    return fmt::format(
+        "Adam's eps {} is small for fp16: the second moment of gradients below {:.1g} is rounded to 0. Their "
+        "updates are the learning rate times gradient / eps, which is up to {:.0f} times the learning rate",
+        eps, largest_gradient, largest_gradient / rounded);
 }
 
 void set_optimiser(ImportContext& context, const OptimiserRow& row, std::string_view key) {

@@ -47,6 +47,14 @@ const OptimiserRow* find_optimiser(const ImportContext& context, std::string_vie
 /// table, or nullptr if no such key is set. If several are set, the first row applies, as in LLaMA-Factory.
 const OptimiserRow* llamafactory_optimiser(const ImportContext& context);
 
+/// Returns what an eps of Adam does that fp16 rounds to 0, or an empty text for a larger eps.
+std::string fp16_eps_is_zero(double eps);
+/// Returns what an eps of Adam does that fp16 does not round to 0, but that is so small that some updates in fp16 are
+/// much larger than the learning rate. Returns an empty text for any other eps.
+std::string fp16_eps_is_small(double eps);
+/// The smallest of the usual values of eps with which updates in fp16 stay below 100 times the learning rate.
+inline constexpr double fp16_safe_eps = 1e-4;
+
 /// Sets `opt_kernel`, and sets `opt_state` if the optimiser does not keep its moments in the format of the weights.
 /// `key` is the key that names the optimiser.
 void set_optimiser(ImportContext& context, const OptimiserRow& row, std::string_view key);

@@ -4,6 +4,9 @@
 #pragma once
 #include "experiments/configs/resolved.hpp"
 
+#include <fmt/format.h>
+
+#include <cmath>
 #include <string>
 
 namespace macheps::configs {
@@ -28,6 +31,16 @@ inline FieldValue torch_scaler_field(const TorchScalerField& scaler) {
 inline FieldValue static_scaler_field(double scale, bool skips) {
     return {.value = std::string("static"),
             .parts = {{"init_scale", scale}, {"skip", skips}, {"unscale_by_division", false}}};
+}
+
+/// A dynamic scale that starts above 2^large_scale_power needs many skipped steps until it fits.
+inline constexpr double large_scale_power = 20;
+/// Describes what happens if a dynamic scale starts at 2^power.
+inline std::string large_scale_text(double power) {
+    return fmt::format(
+        "the loss scale starts at 2^{:.4g}: a gradient above {:.2g} overflows fp16 after scaling, so about {:.0f} "
+        "steps are skipped until the scale is 2^16, which is the usual start",
+        power, 65504 / std::exp2(power), power - 16);
 }
 
 /// Returns the value of the field `clip`: "none" if `max` is 0 or less, otherwise the formula and the maximum norm.

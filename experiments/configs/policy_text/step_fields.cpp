@@ -276,9 +276,12 @@ class StepFields {
     std::vector<std::string> taken_;
 };
 
-/// Reports an eps of Adam that is 0 in fp16. It is added in fp16 if the kernel rounds every operation and the moments
-/// are in fp16. The smallest positive number of fp16 is 2^-24, and 2^-25 is rounded to 0.
-void report_zero_eps(ImportContext& context, const std::string& key) {
+/// Reports an eps of Adam that is too small for fp16. It is added in fp16 if the kernel rounds every operation and the
+/// moments are in fp16.
+void report_low_eps(ImportContext& context, const std::string& key) {
+    for (const std::string_view importer : {"kohya", "lightning"}) {
+        if (context.framework().name == importer) return;  // it reports eps itself
+    }
     const ResolvedConfig& fields = context.resolved();
     const std::string_view kind = fields.word("optimizer"), master = fields.word("master");
     if (fields.word("opt_state") != "H" || fields.word("opt_kernel") == "fused") return;
@@ -289,17 +292,12 @@ void report_zero_eps(ImportContext& context, const std::string& key) {
             if (part == "eps") eps = std::get<double>(value);
         }
     }
-    const auto& findings = context.findings();
-    const bool is_reported = std::any_of(findings.begin(), findings.end(),
-                                         [](const Finding& one) { return one.rule.ends_with("/eps-is-zero"); });
-    if (eps > 0x1p-25 || is_reported) return;
+    const std::string zero = fp16_eps_is_zero(eps), small = fp16_eps_is_small(eps);
+    if (zero.empty() && small.empty()) return;
+    const std::string instead = "fp32 master weights and moments";
     Finding& finding = context.report(
-        FindingCode::warning, "eps-is-zero", {key},
-        fmt::format("Adam's eps of {} is 0 in fp16, the format of the moments: a weight whose second moment underflows "
-                    "is divided by 0, and becomes NaN or infinite",
-                    eps),
-        key.empty() ? "fp32 master weights and moments"
-                    : fmt::format("{}: 1.0e-7, or fp32 master weights and moments", key.substr(key.rfind('.') + 1)));
+        FindingCode::warning, zero.empty() ? "eps-is-small" : "eps-is-zero", {key}, zero + small,
+        key.empty() ? instead : fmt::format("{}: {}, or {}", key.substr(key.rfind('.') + 1), fp16_safe_eps, instead));
     if (key.empty()) finding.key.clear(), finding.keys.clear();
 }
 
@@ -312,7 +310,7 @@ void set_step_fields(ImportContext& context) {
         fields.run();
         eps_key = fields.eps_key();
     }
-    report_zero_eps(context, eps_key);
+    report_low_eps(context, eps_key);
 }
 
 }  // namespace macheps::configs

@@ -13,6 +13,17 @@ constexpr RefusedFramework rows[] = {
     {.name = "unsloth", .title = "Unsloth", .marks = "@unsloth @unsloth.*", .remedy = for_programs},
     {.name = "keras", .title = "Keras", .marks = "#program+@keras*", .remedy = for_programs},
     {.name = "python-program", .title = "a Python program", .marks = "#program", .remedy = for_programs},
+    {.name = "diffusers",
+     .title = "an example script of Diffusers",
+     .marks = "pretrained_model_name_or_path+dataset_name+!network_module "
+              "pretrained_model_name_or_path+caption_column+!network_module "
+              "pretrained_model_name_or_path+instance_data_dir+!network_module "
+              "pretrained_model_name_or_path+instance_prompt+!network_module "
+              "pretrained_model_name_or_path+placeholder_token+!network_module "
+              "pretrained_model_name_or_path+num_train_epochs+!network_module "
+              "@train_text_to_image* @train_dreambooth* @train_unconditional.py @train_instruct_pix2pix*",
+     .remedy = "give --mixed_precision to the script as well as to the launcher: the scripts for LoRA cast the frozen "
+               "model by the launcher's value, and adapters by their own option"},
     {.name = "onetrainer",
      .title = "OneTrainer",
      .marks = "training_method+train_dtype train_dtype=FLOAT_*|BFLOAT_* weight_dtype=FLOAT_*|BFLOAT_*"},

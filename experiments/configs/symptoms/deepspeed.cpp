@@ -34,7 +34,7 @@ constexpr SymptomRow deepspeed_symptom_rows[] = {
           {.text = "the scale grows every loss_scale_window steps, and a step overflows at the larger scale; one "
                    "line per window is normal"},
           {.text = "the initial scale is far too large, so that many steps are skipped",
-           .rules = "deepspeed/initial-scale-trap",
+           .rules = "deepspeed/initial-scale-trap deepspeed/large-initial-scale",
            .faults = "ds-initial-2-32"},
           {.text = "gradients are divided by the number of accumulation steps only after the backward pass, so "
                    "they overflow at smaller scales",
@@ -72,7 +72,8 @@ constexpr SymptomRow deepspeed_symptom_rows[] = {
            .rules = "deepspeed/wrapper-assumed"},
           {.text = "some releases do not scale the loss with ZeRO 0, or never update the weights",
            .faults = "ds-z0-fp16-unscaled ds-z0-fp16-fused-never-steps"}},
-     .remedy_rows = {"use ZeRO 1"},
+     .remedy_rows = {"if the scale falls to 1, look for the cause in the forward pass or in the data: no scale helps",
+                     "if weights never change, use ZeRO 1"},
      .command = "scaler ds-fused --init 65536 --steps 4 --overflow-at 1,2"},
     {.id = "ds-assert-norm",
      .title = "the assertion about the gradient norm in DeepSpeed's bf16 optimiser fails",

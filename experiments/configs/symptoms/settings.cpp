@@ -10,7 +10,8 @@ constexpr SymptomRow setting_symptom_rows[] = {
     {.id = "precision-ignored",
      .title = "the precision in the config is ignored",
      .text_rows = {"fp16 is ignored", "bf16 is ignored", "bf16 false is ignored", "wrong dtype is used",
-                   "model is loaded in the wrong dtype", "mixed precision is not used", "training runs in fp32"},
+                   "model is loaded in the wrong dtype", "mixed precision is not used", "training runs in fp32",
+                   "bf16-true is mixed precision", "bf16-true keeps fp32 weights"},
      .cause_rows =
          {{.text = "two settings name different formats, and one of them wins",
            .rules = "axolotl/float32-ignored axolotl/float16-ignored axolotl/bf16-and-fp16 axolotl/fp16-beside-auto "
@@ -33,7 +34,8 @@ constexpr SymptomRow setting_symptom_rows[] = {
            .faults = "acc-mps-no-amp"},
           {.text = "a word has another meaning than expected", .rules = "lightning/old-word"},
           {.text = "this release has another default",
-           .faults = "tf-loads-stored-dtype tf-from-config-dtype trl-bf16-default trl-dtype-left-open"}},
+           .faults = "tf-loads-stored-dtype tf-from-config-dtype trl-bf16-default trl-dtype-left-open "
+                     "pl-fsdp-true-keeps-fp32"}},
      .remedy_rows = {"import the config: the field `compute` names the place that decides"},
      .command = "policy import CONFIG"},
     {.id = "setting-ignored",
@@ -46,6 +48,7 @@ constexpr SymptomRow setting_symptom_rows[] = {
           {.text = "another setting turns the key off",
            .rules = "deepspeed/hysteresis-unread deepspeed/scaler-keys-unread accelerate/downcast-unread "
                     "deepspeed/overflow-check-unread transformers/load-in-both transformers/two-dtypes "
+                    "llamafactory/pure-bf16-adapters "
                     "accelerate/fp8-unread accelerate/te-section-unread transformers/opt-level-unread "
                     "transformers/fsdp-config-unread llamafactory/infer-dtype-unread longspec/optimizer-keys-unread "
                     "longspec/clip-unread megatron/unread-optimizer-dtype megatron/reduction-without-bf16 "
@@ -100,8 +103,9 @@ constexpr SymptomRow setting_symptom_rows[] = {
      .text_rows = {"base model is quantized", "qlora is worse than lora", "quantized training is worse",
                    "load_in_4bit has no effect"},
      .cause_rows = {{.text = "the base is rounded to 4 or 8 bits, and products use another format",
-                     .rules = "axolotl/quantised-base llamafactory/compute-dtype-alone "
-                              "llamafactory/recommend-upcast-layernorm deepspeed/compression"},
+                     .rules =
+                         "axolotl/quantised-base llamafactory/compute-dtype-alone llamafactory/quantised-checkpoint "
+                         "llamafactory/recommend-upcast-layernorm deepspeed/compression"},
                     {.text = "the flag is ignored for this adapter", .rules = "axolotl/bits-ignored"}},
      .remedy_rows = {"set bnb_4bit_compute_dtype: bfloat16"},
      .command = "policy import CONFIG"},

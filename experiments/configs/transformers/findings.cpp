@@ -131,11 +131,11 @@ Found fused_skip(const Context& c, const Facts& f) {
         "optim: adamw_torch"};
 }
 Found nan_filter(const Context& c, const Facts& f) {
-    if (!c.flag("logging_nan_inf_filter") || (!c.has("logging_nan_inf_filter") && f.autocast == 'F' && !f.deepspeed))
-        return {};
-    return FindingText{
-        "NaN and Inf losses are left out of the logged loss: a run that diverges logs a loss that looks normal, or 0",
-        "logging_nan_inf_filter: false"};
+    // A framework that shares the root knows itself how it loads the weights.
+    const bool loads_low = f.loaded != 'F' && !c.root_is_shared();
+    const bool is_low = f.autocast != 'F' || loads_low || f.deepspeed;
+    if (!c.flag(nan_filter_key) || (!c.has(nan_filter_key) && !is_low)) return {};
+    return nan_filter_text();
 }
 Found full_eval(const Context& c, const Facts&) {
     if (!c.flag("fp16_full_eval") && !c.flag("bf16_full_eval")) return {};
@@ -278,7 +278,7 @@ const FindingRow<Facts> finding_rows[] = {
     {"quantised-by-script", warning, {"load_in_4bit", "load_in_8bit"}, quantised},
     {"load-in-both", warning, {"load_in_8bit", "load_in_4bit"}, two_widths},
     {"fused-skip", warning, {"optim", "fp16"}, fused_skip},
-    {"nan-filter", warning, {"logging_nan_inf_filter"}, nan_filter},
+    {"nan-filter", warning, {nan_filter_key}, nan_filter},
     {"torch-compile", warning, {"torch_compile", "torch_compile_backend", "torch_compile_mode"}, compile_fuses},
     {"clipping-unread",
      contradiction,
@@ -294,6 +294,12 @@ const FindingRow<Facts> finding_rows[] = {
 };
 
 }  // namespace
+
+FindingText nan_filter_text() {
+    return {
+        "NaN and Inf losses are left out of the logged loss: a run that diverges logs a loss that looks normal, or 0",
+        "logging_nan_inf_filter: false"};
+}
 
 void report_findings(ImportContext& context, const Facts& facts) { report_rows<Facts>(context, facts, finding_rows); }
 

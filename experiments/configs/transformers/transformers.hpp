@@ -2,7 +2,7 @@
 // Shared declarations of the Transformers importer. keys.cpp lists the keys, findings.cpp creates the findings, and
 // transformers.cpp sets the fields.
 #pragma once
-#include "experiments/configs/framework.hpp"
+#include "experiments/configs/finding_row.hpp"
 #include "experiments/configs/optimisers/optimisers.hpp"
 
 #include <span>
@@ -37,6 +37,11 @@ std::span<const KeyRow> keys();
 /// Names of arguments of scripts that do not affect numerical results.
 extern const std::string_view script_key_names;
 void report_findings(ImportContext& context, const Facts& facts);
+
+/// The argument that leaves NaN and Inf losses out of the logged loss. It is on by default.
+inline constexpr std::string_view nan_filter_key = "logging_nan_inf_filter";
+/// Returns the finding that the argument is on.
+FindingText nan_filter_text();
 
 /// Reads the files that `deepspeed` and `fsdp_config` name. Replaces the "auto" values of DeepSpeed's section by values
 /// from the arguments.

@@ -6,8 +6,10 @@
 #include "experiments/configs/finding_row.hpp"
 #include "experiments/configs/frameworks.hpp"
 #include "experiments/configs/hydra/hydra.hpp"
+#include "experiments/configs/policy_text/adapter_format.hpp"
 #include "experiments/configs/policy_text/scaler_field.hpp"
 #include "experiments/configs/policy_text/storage_recipe.hpp"
+#include "experiments/configs/transformers/transformers.hpp"
 
 #include <fmt/format.h>
 
@@ -99,11 +101,11 @@ char loaded(const ImportContext& context, const Facts& facts) {
 /// GRPO do so before 0.26, and DPO before 0.29.
 bool prepares_quantised(const ImportContext& context) { return !context.since("0.26"); }
 
-/// Returns the format of the trained parameters. PEFT creates adapters in fp32, and newer versions of TRL cast the
-/// adapters of a quantised model to bf16.
+/// Returns the format of the trained parameters. Newer versions of TRL cast the adapters of a quantised model to bf16.
 char trained(const ImportContext& context, const Facts& facts) {
     if (!facts.has_adapter) return facts.loaded;
-    return !facts.base.empty() && !prepares_quantised(context) ? 'B' : 'F';
+    if (!facts.base.empty() && !prepares_quantised(context)) return 'B';
+    return peft_adapter_format(context, {.format = facts.loaded, .quantised = facts.base});
 }
 
 /// Returns the format of the head and of embeddings. In a quantised model, the preparation widens them to fp32, and TRL
@@ -160,6 +162,20 @@ std::string load_reason(const Context& context, const Facts& facts) {
                        context.checkpoint_dtype());
 }
 
+/// Returns why adapters have their format.
+std::string adapter_reason(const Context& context, const Facts& facts) {
+    const bool is_by_trl = !facts.base.empty() && facts.trained == 'B';
+    return is_by_trl ? fmt::format("{} casts the adapters of a quantised model to bf16", title(context))
+                     : peft_adapter_reason(context, facts.trained);
+}
+
+/// Without AMP, only weights in a low-precision format make NaN likely. With AMP, the importer of Transformers reports
+/// the filter.
+Found nan_filter(const Context& context, const Facts& facts) {
+    if (facts.loaded == 'F' || facts.autocast != 'F' || facts.is_cast || context.has(transformers::nan_filter_key))
+        return {};
+    return transformers::nan_filter_text();
+}
 Found torch_dtype_removed(const Context& context, const Facts&) {
     if (!context.has("torch_dtype") || knows_torch_dtype(context)) return {};
     return FindingText{
@@ -182,7 +198,7 @@ Found both_names(const Context& context, const Facts&) {
 /// Returns the narrowest format of trained parameters.
 char low_format(const Facts& facts) { return facts.trained == 'F' && facts.saves_modules ? facts.head : facts.trained; }
 /// Returns whether TRL casts adapters to bf16, whatever the format in which the model is loaded.
-bool casts_adapters(const Facts& facts) { return facts.has_adapter && facts.trained != 'F'; }
+bool casts_adapters(const Facts& facts) { return facts.has_adapter && facts.trained != 'F' && !facts.base.empty(); }
 
 Found low_under_scaler(const Context& context, const Facts& facts) {
     const char low = low_format(facts);
@@ -190,15 +206,19 @@ Found low_under_scaler(const Context& context, const Facts& facts) {
     const bool is_by_adapter = casts_adapters(facts);
     return FindingText{
         fmt::format("{}, and fp16 turns on the GradScaler, which cannot unscale {} gradients: {}",
-                    is_by_adapter ? fmt::format("{} casts the adapters of a quantised model to bf16", title(context))
-                                  : load_reason(context, facts),
-                    format_word(low),
+                    is_by_adapter ? adapter_reason(context, facts) : load_reason(context, facts), format_word(low),
                     low == 'H' ? "\"Attempting to unscale FP16 gradients\"" : "\"not implemented for 'BFloat16'\""),
         is_by_adapter ? std::string(without_scaler(context)) : load_fp32(context),
         is_by_adapter ? 0 : dtype_key(facts, 1)};
 }
 Found no_master(const Context& context, const Facts& facts) {
-    if (facts.loaded == 'F' || facts.has_adapter || facts.is_cast || facts.autocast == 'H') return {};
+    if (facts.loaded == 'F' || facts.is_cast || facts.autocast == 'H') return {};
+    if (facts.has_adapter) {
+        if (facts.trained == 'F' || !facts.base.empty()) return {};
+        return FindingText{
+            fmt::format("{}: without fp32 master weights small updates are lost", adapter_reason(context, facts)),
+            fmt::format("peft 0.12 or newer, or {}", load_fp32(context)), dtype_key(facts, 0)};
+    }
     return FindingText{
         fmt::format("{}: weights and gradients are {}, and without fp32 master weights small updates are lost",
                     load_reason(context, facts), format_word(facts.loaded)),
@@ -266,6 +286,7 @@ const FindingRow<Facts> finding_rows[] = {
     {"low-adapters", warning, {"use_peft", "load_in_4bit", "load_in_8bit"}, low_adapters},
     {"init-kwargs-dtype", warning, {"model_init_kwargs"}, init_kwargs},
     {"env-precision", warning, {"env"}, env_precision},
+    {"nan-filter", warning, {transformers::nan_filter_key}, nan_filter},
     {"two-dtypes", contradiction, {"torch_dtype", "dtype"}, both_names},
 };
 
@@ -329,8 +350,7 @@ void resolve(ImportContext& context) {
     report_rows<Facts>(context, found, finding_rows);
     set_weights(context, found);
     if (found.has_adapter)
-        context.infer("adapter", letter(found.trained),
-                      found.trained == 'F' ? "PEFT creates adapters in fp32" : "adapters are cast to bf16");
+        context.infer("adapter", letter(found.trained), adapter_reason(context, found));
     else
         context.set("adapter", word_field("none"), "use_peft");
 }

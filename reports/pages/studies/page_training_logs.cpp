@@ -81,7 +81,7 @@ std::string findings_html(const TrainingLog& log, const LogVerdicts& verdicts) {
         rows += fmt::format("<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}.{}</td><td>{}.</td></tr>\n",
                             finding.diagnosis->id, word_of(finding.seen.certainty),
                             escape_html(finding_place(log, finding)), escape_html(capitalised(finding.seen.sentence)),
-                            remarks, escape_html(capitalised(std::string(finding.diagnosis->remedy))));
+                            remarks, escape_html(capitalised(std::string(finding.remedy()))));
     }
     std::string out = rows.empty()
                           ? "<p>No findings.</p>\n"

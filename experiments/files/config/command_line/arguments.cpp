@@ -104,8 +104,7 @@ bool is_option(const ArgumentWord& word) {
 }
 
 /// Returns true for `key=value`, `a.b=value`, `+a.b=value` and `++a.b=value`.
-bool is_override(const ArgumentWord& word) {
-    const std::string_view text = word.text;
+bool is_override(std::string_view text) {
     const std::size_t first = std::min(text.find_first_not_of('+'), text.size()), equals = text.find('=');
     if (equals == std::string_view::npos || first > 2 || first >= equals) return false;
     const std::string_view path = text.substr(first, equals - first);
@@ -179,8 +178,10 @@ class ArgumentParser {
 
     void take_value(const ArgumentWord& word) {
         const bool has_value = !arguments.empty() && !arguments.back().values.empty();
-        if (positional_ == Positional::collect && (arguments.empty() || has_value)) {
-            if (is_override(word)) {
+        // Options such as `--optimizer_args eps=1e-7 weight_decay=0` take a list of assignments.
+        const bool continues_list = has_value && arguments.back().key.ends_with("args") && is_override(word.text);
+        if (positional_ == Positional::collect && (arguments.empty() || (has_value && !continues_list))) {
+            if (is_override(word.text)) {
                 overrides.push_back(word);
                 return;
             }

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sources: peft/tuners/lora/layer.py of 0.7.1, 0.9.0 and 0.11.1, peft/mapping.py and tuners/tuners_utils.py of 0.12.0,
+// 0.14.0, 0.18.1 and 0.19.0.
+#include "experiments/configs/policy_text/adapter_format.hpp"
+#include "experiments/configs/policy_text/name_rules.hpp"
+#include "experiments/configs/policy_text/storage_recipe.hpp"
+
+#include <fmt/format.h>
+
+namespace macheps::configs {
+
+namespace {
+
+/// Returns whether PEFT converts an adapter to the format of its layer when it adds the adapter. The weight of a
+/// quantised layer consists of integers. PEFT then converts only if a 4-bit layer of bitsandbytes has a compute dtype.
+bool takes_format_of(const ImportContext& context, const AdaptedLayer& layer) {
+    if (layer.quantised.empty()) return true;
+    if (layer.quantised != "nf4" && layer.quantised != "fp4") return false;
+    const std::optional<FrameworkVersion> version = context.given_version("peft");
+    return !version || *version >= parse_version("0.19.0");
+}
+
+}  // namespace
+
+bool peft_is_before_autocast(const ImportContext& context) {
+    const std::optional<FrameworkVersion> version = context.given_version("peft");
+    return version && *version < parse_version("0.12.0");
+}
+
+char peft_adapter_format(const ImportContext& context, const AdaptedLayer& layer, bool autocasts) {
+    if (!takes_format_of(context, layer)) return 'F';
+    const bool casts = autocasts && !peft_is_before_autocast(context);
+    return casts && name_rules::peft_casts_adapter(layer.format) ? 'F' : layer.format;
+}
+
+std::string peft_adapter_reason(const ImportContext& context, char format) {
+    if (format == 'F') return "PEFT keeps adapters in fp32";
+    return peft_is_before_autocast(context)
+               ? fmt::format("PEFT {} gives adapters the format of their layers, {}",
+                             to_string(*context.given_version("peft")), format_word(format))
+               : fmt::format("PEFT gives adapters the format of their layers, {}", format_word(format));
+}
+
+}  // namespace macheps::configs
