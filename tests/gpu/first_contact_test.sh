@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs scripts/gpu-first-contact with stand-ins for the programs, Python and the GPU.
+# Runs scripts/gpu-first-contact with stand-ins for the programs, Python and the GPU. The stand-in for the capture of
+# Triton deletes the result of the stage torch if LOSES is set.
 #     first_contact_test.sh SOURCE_FOLDER SCRATCH_FOLDER
 set -u
 source=$1 place=$2
@@ -53,7 +54,10 @@ case ${1:-} in
         mkdir -p "$2"
         head -c "${TORCH_BYTES:-10}" /dev/urandom > "$2/outputs"
         [ -z "${TORCH_HANGS:-}" ] || { trap '' TERM; sleep 98765; } ;;
-    *triton_capture.py) mkdir -p "$2"; echo outputs > "$2/outputs" ;;
+    *triton_capture.py)
+        mkdir -p "$2"
+        echo outputs > "$2/outputs"
+        [ -z "${LOSES:-}" ] || rm ../torch/done ;;
 esac
 exit 0
 END
@@ -117,6 +121,16 @@ holds torch.tar.gz torch/torch/outputs
 ends_with 0 triton torch
 has out/summary.txt "triton: done before"
 has out/summary.txt "torch: exit 0"
+
+# A stage whose result is lost counts as failed.
+fresh
+LOSES=1 ends_with 1 torch triton
+has out/summary.txt "NOT all equal, or not all run"
+
+# The script needs no variable of the environment except PATH.
+fresh
+env -i PATH="$PATH" OUT="$OUT" scripts/gpu-first-contact smoke > log.txt 2>&1 || fail "with an empty environment: exit $?"
+grep -q 'unbound variable' log.txt && fail "a variable of the environment is missing"
 
 # Large results are split into several files. If there are too many small archives, they are put into one file
 # (rest.tar).
