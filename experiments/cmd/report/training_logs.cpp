@@ -21,7 +21,6 @@
 #include <algorithm>
 #include <array>
 #include <optional>
-#include <span>
 
 namespace macheps::cmd::report {
 
@@ -61,19 +60,16 @@ bool may_show_faults_of(std::string_view package, const TrainingLog& log) {
     return std::find(packages.begin(), packages.end(), package) != packages.end();
 }
 
-/// Returns the causes of the symptoms that a diagnosis belongs to. Entries for printed messages are left out, because a
-/// log shows them only if it contains the message.
+/// Returns the causes that a diagnosis can report. Entries for printed messages are left out, because a log shows them
+/// only if it contains the message.
 std::vector<const SymptomCause*> causes_of(std::string_view diagnosis) {
     std::vector<const SymptomCause*> causes;
     for (const SymptomRow* row : symptom_rows()) {
         if (!row->source.empty()) continue;
-        const auto names_it = [&](const SymptomCause& cause) {
+        for (const SymptomCause& cause : row->causes()) {
             const std::vector<std::string> diagnoses = macheps::words_of(cause.diagnoses);
-            return std::find(diagnoses.begin(), diagnoses.end(), diagnosis) != diagnoses.end();
-        };
-        const std::span<const SymptomCause> of_row = row->causes();
-        if (std::none_of(of_row.begin(), of_row.end(), names_it)) continue;
-        for (const SymptomCause& cause : of_row) causes.push_back(&cause);
+            if (std::find(diagnoses.begin(), diagnoses.end(), diagnosis) != diagnoses.end()) causes.push_back(&cause);
+        }
     }
     return causes;
 }
@@ -111,7 +107,7 @@ std::vector<std::string> known_faults(std::string_view diagnosis, const Training
         remarks.push_back(fmt::format("The named versions have these faults: {}", fmt::join(installed, ", ")));
     if (!possible.empty()) {
         remarks.push_back(fmt::format(
-            "Faults of releases that look like this: {}; --requirements says whether your versions have them",
+            "Faults of releases that can cause this: {}; --requirements says whether your versions have them",
             fmt::join(possible, ", ")));
     }
     return remarks;

@@ -27,8 +27,10 @@ constexpr SymptomRow word_symptom_rows[] = {
                      .rules = "*/bf16-checkpoint-in-fp16"},
                     {.text = "fp16 with a GradScaler: fused AdamW is wrong in torch 2.0.0 and in builds before it "
                              "(nanoGPT uses it)",
+                     .diagnoses = "nan-in-loss",
                      .faults = "torch-fused-adamw-amp"},
                     {.text = "the VAE or another frozen part runs in fp16, or a kernel of a library returns NaN",
+                     .diagnoses = "nan-in-loss",
                      .faults = "liger-jsd-nan mg-mtp-nan"}},
      .remedy_rows = {"find the first step with a NaN, and the format of the forward pass", "run this step in fp32",
                      "look for rows of data in which every label is masked"},
@@ -41,8 +43,11 @@ constexpr SymptomRow word_symptom_rows[] = {
                    "weights do not change", "nothing is learned"},
      .cause_rows =
          {{.text = "the weights do not change, or gradients are divided by the loss scale: a fault of the release",
+           .diagnoses = "no-learning",
            .faults = "ds-z0-fp16-unscaled ds-z0-fp16-fused-never-steps ds-autocast-clip ds-z0-bf16-65536 "
-                     "ds-z2-last-micro-batch tf-ga-divided-twice tf-deepspeed-gas-twice"},
+                     "ds-z1-bf16-acc32-65536"},
+          {.text = "gradients are too small or micro-batches are lost: a fault of the release",
+           .faults = "ds-z2-last-micro-batch tf-ga-divided-twice tf-deepspeed-gas-twice"},
           {.text = "the weights are bf16 or fp16 without fp32 masters, so small updates are lost",
            .rules =
                "transformers/no-master axolotl/no-master llamafactory/no-master torch/no-master deepspeed/low-masters "
@@ -169,7 +174,7 @@ constexpr SymptomRow word_symptom_rows[] = {
                     {.text = "gradients are unscaled in fp16, so small ones become zero again",
                      .rules = "kohya/patched-scaler"},
                     {.text = "the release does not scale the loss, but divides by the scale",
-                     .faults = "ds-z0-fp16-unscaled ds-autocast-z0-unscaled"},
+                     .faults = "ds-z0-fp16-unscaled ds-autocast-z0-unscaled ds-z1-bf16-acc32-65536"},
                     {.text = "the parameters do not require gradients"}},
      .remedy_rows = {"use a loss scaler, or bf16"},
      .command = "policy import CONFIG"},
@@ -182,7 +187,9 @@ constexpr SymptomRow word_symptom_rows[] = {
                     {.text = "the norm is computed before gradients are unscaled",
                      .diagnoses = "clip-before-unscale",
                      .faults = "ds-autocast-clip"},
-                    {.text = "clipping turns an infinite norm into NaN", .faults = "ds-clip-inf"},
+                    {.text = "clipping turns an infinite norm into NaN",
+                     .diagnoses = "nan-in-gradient",
+                     .faults = "ds-clip-inf"},
                     {.text = "nothing tests the gradients before the step", .rules = "deepspeed/nan-reaches-weights"}},
      .remedy_rows = {"call unscale_ before clipping", "find the first NaN"},
      .command = "report RUN --diagnose"},
