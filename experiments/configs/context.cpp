@@ -269,6 +269,12 @@ Finding& ImportContext::report(FindingCode code, std::string_view rule, std::ini
     return findings_.back();
 }
 
+void ImportContext::remove_findings(std::span<const std::string_view> rules) {
+    std::erase_if(findings_, [&](const Finding& finding) {
+        return std::find(rules.begin(), rules.end(), finding.rule) != rules.end();
+    });
+}
+
 void ImportContext::run() {
     if (framework_->prepare != nullptr) framework_->prepare(*this);
     check_keys(*this);

@@ -196,6 +196,9 @@ class ImportContext {
                     std::string message, std::string instead = {});
     const std::vector<Finding>& findings() const { return findings_; }
     std::vector<Finding>& findings() { return findings_; }
+    /// Removes the findings of these rules. For findings of another importer that this framework makes wrong or reports
+    /// itself. A name of a rule contains the name of its framework: "transformers/no-master".
+    void remove_findings(std::span<const std::string_view> rules);
 
     /// Runs the importer of another framework on a part of this config. Used for a part that this framework passes on
     /// to the other one, for example a DeepSpeed config inside a config of Transformers. The fields and findings of the

@@ -187,10 +187,7 @@ constexpr std::string_view replaced_rules[] = {"deepspeed/fp16-and-bf16"};
 
 void resolve(ImportContext& context) {
     context.delegate(deepspeed::framework, "");
-    std::erase_if(context.findings(), [](const Finding& finding) {
-        return std::find(std::begin(replaced_rules), std::end(replaced_rules), finding.rule) !=
-               std::end(replaced_rules);
-    });
+    context.remove_findings(replaced_rules);
     const Facts found = facts_of(context);
     if (found.is_pure) set_storage(context, storage::pure, 'B', "precision");
     report_rows<Facts>(context, found, finding_rows);

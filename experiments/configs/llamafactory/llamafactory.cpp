@@ -210,10 +210,7 @@ void set_fp8(ImportContext& context, const Facts& facts) {
 
 void resolve(ImportContext& context) {
     context.delegate(transformers::framework, "");
-    std::erase_if(context.findings(), [](const Finding& finding) {
-        return std::find(std::begin(replaced_rules), std::end(replaced_rules), finding.rule) !=
-               std::end(replaced_rules);
-    });
+    context.remove_findings(replaced_rules);
     const Facts found = facts(context);
     report_findings(context, found);
     set_weights(context, found);

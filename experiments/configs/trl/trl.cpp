@@ -341,10 +341,7 @@ void set_weights(ImportContext& context, const Facts& facts) {
 
 void resolve(ImportContext& context) {
     context.delegate(transformers::framework, "");
-    std::erase_if(context.findings(), [](const Finding& finding) {
-        return std::find(std::begin(replaced_rules), std::end(replaced_rules), finding.rule) !=
-               std::end(replaced_rules);
-    });
+    context.remove_findings(replaced_rules);
     const Facts found = facts_of(context);
     correct_fp16_advice(context, found);
     report_rows<Facts>(context, found, finding_rows);
