@@ -145,6 +145,10 @@ TEST_CASE("TRL trains adapters in fp32, or in bf16 over a quantised model", "[im
         {"dtype: bfloat16\nuse_peft: true\nload_in_8bit: true", "0.26.0", "int8 B B B"},
         {"dtype: bfloat16\noptim: paged_adamw_32bit", "1.8.0", "B none B F"},
         {"dtype: bfloat16\noptim: adamw_bnb_8bit", "1.8.0", "B none B int8"},
+        {"dtype: bfloat16\noptim: adamw_torch_4bit", "1.8.0", "B none B int4"},
+        {"dtype: bfloat16\noptim: rmsprop_bnb", "1.8.0", "B none B F"},
+        {"dtype: bfloat16\noptim: rmsprop", "1.8.0", "B none B B"},
+        {"dtype: bfloat16\nuse_peft: true\nload_in_4bit: true\noptim: ademamix", "1.8.0", "nf4 B B F"},
     };
     for (const auto& row : rows) {
         CAPTURE(row.keys, row.trl);
@@ -189,6 +193,26 @@ TEST_CASE("adapters of PEFT before 0.12 have the format of the model, and are tr
         for (const char* rule : {"W trl/no-master", "E trl/low-weights-under-scaler"})
             CHECK(config.has(rule) == (row.finding == std::string(rule)));
         CHECK(config.has("W trl/nan-filter") == row.is_filtered);
+    }
+}
+
+TEST_CASE("the advice to use fp16 on a device without bf16 also loads trained weights in fp32", "[import][trl]") {
+    const struct {
+        const char *keys, *instead;
+    } rows[] = {
+        {"dtype: bfloat16\nbf16: true", "bf16: false with fp16: true with dtype: float32"},
+        {"dtype: bfloat16\nbf16: true\nbf16_full_eval: true",
+         "bf16: false with bf16_full_eval: false with fp16: true with dtype: float32"},
+        {"dtype: float32\nbf16: true", "bf16: false with fp16: true"},
+        {"dtype: bfloat16\nbf16: true\nuse_peft: true", "bf16: false with fp16: true"},
+        {"dtype: bfloat16\nbf16: true\nuse_peft: true\nload_in_4bit: true", ""},
+    };
+    for (const auto& row : rows) {
+        CAPTURE(row.keys);
+        const Imported config = recipe(row.keys, "1.8.0", "5.14", "bf16", "v100");
+        const Finding* found = test::find_rule(config.result(), "transformers/bf16-emulated");
+        REQUIRE(found != nullptr);
+        CHECK(found->instead == row.instead);
     }
 }
 

@@ -59,14 +59,6 @@ Found cpu_amp_fp16(const Context& c, const Facts& f) {
     return FindingText{"the backend cpu_amp has no fp16", "bf16: true"};
 }
 
-/// Returns settings without bf16 that this device supports.
-std::string without_bf16(const Context& c, const Facts& f) {
-    std::string settings = c.flag("bf16") ? "bf16: false" : "";
-    if (c.flag("bf16_full_eval"))
-        settings += settings.empty() ? "bf16_full_eval: false" : " with bf16_full_eval: false";
-    if (!f.bf16 || !c.device().fp16 || f.fp16) return settings;
-    return f.loaded == 'F' ? settings + " with fp16: true" : "fp16, with weights that are loaded in fp32";
-}
 Found bf16_refused(const Context& c, const Facts& f) {
     if (!wants(c, "bf16") || f.says_cpu) return {};
     if (c.device().kind == Kind::cpu) {
@@ -294,6 +286,14 @@ const FindingRow<Facts> finding_rows[] = {
 };
 
 }  // namespace
+
+std::string without_bf16(const ImportContext& c, const Facts& f) {
+    std::string settings = c.flag("bf16") ? "bf16: false" : "";
+    if (c.flag("bf16_full_eval"))
+        settings += settings.empty() ? "bf16_full_eval: false" : " with bf16_full_eval: false";
+    if (!f.bf16 || !c.device().fp16 || f.fp16) return settings;
+    return f.loaded == 'F' ? settings + " with fp16: true" : "fp16, with weights that are loaded in fp32";
+}
 
 FindingText nan_filter_text() {
     return {

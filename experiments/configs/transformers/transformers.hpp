@@ -30,9 +30,12 @@ struct Facts {
 };
 
 Facts facts(const ImportContext& context);
-/// Returns the name of the optimiser: the value of `optim` or its default. LLaMA-Factory's importer also calls this
-/// function, because its configs contain the key.
+/// Returns the name of the optimiser: the value of `optim` or its default. The importers of LLaMA-Factory and TRL also
+/// call this function, because their configs contain the key.
 std::string optimiser_name(const ImportContext& context);
+/// Returns settings without bf16 that this device supports. They turn fp16 on if the device has fp16 and the weights
+/// are loaded in fp32.
+std::string without_bf16(const ImportContext& context, const Facts& facts);
 std::span<const KeyRow> keys();
 /// Names of arguments of scripts that do not affect numerical results.
 extern const std::string_view script_key_names;

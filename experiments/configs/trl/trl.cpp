@@ -226,7 +226,7 @@ Found no_master(const Context& context, const Facts& facts) {
 }
 Found modules_to_save(const Context&, const Facts& facts) {
     if (!facts.saves_modules || facts.is_cast) return {};
-    const char format = facts.trained == 'F' ? facts.head : facts.trained;
+    const char format = low_format(facts);
     return FindingText{
         fmt::format("whole modules are trained in addition to the adapters, in {}{}", format_word(format),
                     format == 'F' ? ": their gradients and moments need more memory than the adapters"
@@ -294,16 +294,20 @@ const FindingRow<Facts> finding_rows[] = {
 /// model.
 constexpr std::string_view replaced_rules[] = {"transformers/no-master", "transformers/low-weights-under-scaler"};
 
-/// Corrects the advice to use fp16, which the Transformers importer gives on a device without bf16. GradScaler refuses
-/// other weights than fp32.
+/// Rules of the Transformers importer that advise fp16 on a GPU without bf16.
+constexpr std::string_view fp16_rules[] = {"transformers/bf16-unsupported", "transformers/bf16-emulated"};
+
+/// Writes the advice of these rules again, because the Transformers importer does not know how TRL loads the model.
+/// GradScaler refuses trained weights in other formats than fp32.
 void correct_fp16_advice(ImportContext& context, const Facts& facts) {
-    if (facts.is_cast || low_format(facts) == 'F') return;
+    transformers::Facts wide = transformers::facts(context);
+    if (facts.is_cast || !wide.bf16 || context.device().kind == DeviceProfile::Kind::cpu) return;
+    wide.loaded = 'F';
+    std::string advice = casts_adapters(facts) ? std::string() : transformers::without_bf16(context, wide);
+    if (!advice.empty() && low_format(facts) != 'F') advice += fmt::format(" with {}", load_fp32(context));
     for (Finding& finding : context.findings()) {
-        if (finding.instead != "bf16: false with fp16: true") continue;
-        if (casts_adapters(facts))
-            finding.instead.clear();
-        else
-            finding.instead += fmt::format(" with {}", load_fp32(context));
+        if (std::find(std::begin(fp16_rules), std::end(fp16_rules), finding.rule) != std::end(fp16_rules))
+            finding.instead = advice;
     }
 }
 
@@ -325,11 +329,8 @@ void set_weights(ImportContext& context, const Facts& facts) {
     const std::string trains = facts.has_adapter ? "only adapters are trained" : why;
     for (const std::string_view field : {"grad", "accum", "reduce"})
         context.infer(field, letter(facts.trained), trains);
-    // bitsandbytes has 8-bit moments, which the Transformers importer has set, and 32-bit moments over any weights.
-    if (context.text("optim").ends_with("32bit"))
-        context.infer("opt_state", letter('F'),
-                      fmt::format("from optim: moments of {} are fp32", context.text("optim")));
-    else if (context.resolved().word("opt_state") != "int8")
+    // The Transformers importer has set the format of moments that do not follow the weights.
+    if (follows_weights(find_optimiser(context, "transformers", transformers::optimiser_name(context))))
         context.infer("opt_state", letter(facts.trained), trains);
     if (facts.autocast == 'F' && context.resolved().word("compute") != "T")
         context.infer("compute", letter(facts.loaded), why);
