@@ -71,6 +71,12 @@ TEST_CASE("llm-foundry's low master weights leave no fp32 copy, and replace the 
         config(fmt::format("fsdp_config: {{mixed_precision: {{reduce_dtype: fp32}}}}, {}", low_weights)));
     CHECK(map.field("reduce") == "F");
     CHECK_FALSE(map.has("I composer/mixed-precision-unread"));
+    const Imported param(
+        config(fmt::format("fsdp_config: {{mixed_precision: {{param_dtype: fp32}}}}, {}", low_weights)));
+    const configs::Finding* unread = find_rule(param.result(), "composer/mixed-precision-unread", 'I');
+    REQUIRE(unread != nullptr);
+    CHECK(unread->key == "fsdp_config.mixed_precision.param_dtype");
+    CHECK(find_rule(found.result(), "composer/mixed-precision-unread")->key == "fsdp_config.mixed_precision");
 }
 
 TEST_CASE("amp_fp8 of Composer changes only layers of Transformer Engine", "[import][composer]") {
@@ -81,6 +87,16 @@ TEST_CASE("amp_fp8 of Composer changes only layers of Transformer Engine", "[imp
     CHECK(with.part("fp8", "history") == "16");
     CHECK(with.part("fp8", "algorithm") == "max");
     CHECK(with.field("embed") == "B");
+    const auto block = [&](const char* type) {
+        return Imported(
+            config(fmt::format("precision: amp_fp8, fsdp_config: {{mixed_precision: DEFAULT}}, model: {{ffn_config: "
+                               "{{ffn_type: {}}}}}",
+                               type)),
+            h100);
+    };
+    CHECK(block("te_ln_mlp").field("fp8") == "te_delayed");
+    CHECK(block("gated").field("fp8") == "none");
+    CHECK(block("gated").has("W composer/fp8-without-layers"));
     const Imported without(config("precision: amp_fp8, fsdp_config: {mixed_precision: DEFAULT}"), h100);
     CHECK(without.field("fp8") == "none");
     CHECK(without.has("W composer/fp8-without-layers"));
@@ -95,6 +111,9 @@ TEST_CASE("Composer refuses, warns about and ignores these settings", "[import][
                           "algorithms: {gradient_clipping: {clipping_type: adaptive, "
                           "clipping_threshold: 0.1}}"),
                       value = config("algorithms: {gradient_clipping: {clipping_type: value, clipping_threshold: 1}}"),
+                      value_fsdp = config(
+                          "fsdp_config: {}, algorithms: {gradient_clipping: {clipping_type: value, "
+                          "clipping_threshold: 1}}"),
                       norm = config("algorithms: {gradient_clipping: {clipping_type: norm, clipping_threshold: 1}}"),
                       scaled = config("precision: amp_fp16, model: {master_weights_dtype: float16}"),
                       unknown = config("learning_rat: 1"), amp = config("precision: amp_bf16"),
@@ -107,15 +126,25 @@ TEST_CASE("Composer refuses, warns about and ignores these settings", "[import][
                     {fp8.c_str(), "", "h100", "composer/fp8-without-autocast", 'W', true, "fp32 around fp8"},
                     {adaptive.c_str(), "", "a100", "composer/adaptive-clip-with-fsdp", 'E', true, "ValueError"},
                     {adaptive_ddp.c_str(), "", "a100", "composer/adaptive-clip-with-fsdp", 'E', false, "DDP has it"},
-                    {value.c_str(), "", "a100", "composer/clip-by-value", 'W', true, "element by element"},
-                    {norm.c_str(), "", "a100", "composer/clip-by-value", 'W', false, "by norm"},
+                    {value.c_str(), "", "a100", "composer/other-clip", 'W', true, "element by element"},
+                    {value_fsdp.c_str(), "", "a100", "composer/other-clip", 'W', true, "by the largest element"},
+                    {adaptive_ddp.c_str(), "", "a100", "composer/other-clip", 'W', true, "unit by unit"},
+                    {adaptive.c_str(), "", "a100", "composer/other-clip", 'W', false, "refused"},
+                    {norm.c_str(), "", "a100", "composer/other-clip", 'W', false, "by norm"},
                     {scaled.c_str(), "", "a100", "composer/low-weights-under-scaler", 'E', true, "fp16 gradients"},
                     {unknown.c_str(), "", "a100", "composer/unknown-key", 'U', true, "no field of TrainConfig"},
                     {amp.c_str(), "", "v100", "composer/bf16-emulated", 'W', true, "no bf16 units"}});
     CHECK(Imported(unknown).result().refused());
     CHECK_FALSE(Imported(bare).result().refused());
     CHECK(Imported(norm).part("clip", "max") == "1");
-    CHECK(Imported(value).field("clip") == "none");
+    for (const std::string& other : {value, value_fsdp, adaptive_ddp}) {
+        CAPTURE(other);
+        const Imported found(other);
+        CHECK(found.field("clip") == "none");
+        const configs::Finding* finding = find_rule(found.result(), "composer/other-clip");
+        REQUIRE(finding != nullptr);
+        CHECK_FALSE(finding->not_emulated.empty());
+    }
 }
 
 TEST_CASE("variables of llm-foundry are replaced as OmegaConf replaces them", "[import][composer]") {

@@ -80,10 +80,10 @@ constexpr std::string_view inert_keys =
     "fsdp_config.load_planner fsdp_config.process_group fsdp_config.save_planner fsdp_config.sharded_ckpt_prefix_dir "
     "fsdp_config.sharding_strategy fsdp_config.state_dict_type fsdp_config.sync_module_states "
     "fsdp_config.use_orig_params fsdp_config.verbose fsdp_config.min_params fsdp_config.flatten_parameters "
-    "fsdp_config.load_fsdp_monolith_rank0_only fsdp_config.state_dict_type fsdp_config.activation_checkpointing_target "
-    "fsdp_config.device_mesh";
+    "fsdp_config.load_fsdp_monolith_rank0_only fsdp_config.activation_checkpointing_target fsdp_config.device_mesh";
 
 constexpr std::string_view mixed_key = "fsdp_config.mixed_precision";
+constexpr std::string_view param_key = "fsdp_config.mixed_precision.param_dtype";
 
 struct Facts {
     std::string precision;
@@ -146,7 +146,7 @@ Facts facts_of(const ImportContext& context) {
         if (!is_map) facts.reduce = facts.buffer = 0;
     }
     facts.has_te_layers = context.text("model.fc_type") == "te" || context.text("model.fc_type.name") == "te" ||
-                          context.text("model.ffn_config.ffn_type").find("te") != std::string::npos;
+                          context.text("model.ffn_config.ffn_type").starts_with("te_");
     return facts;
 }
 
@@ -226,14 +226,18 @@ Found fp8_without_autocast(const Context&, const Facts& f) {
         "weights",
         {}};
 }
-Found value_is_norm(const Context& c, const Facts& f) {
-    if (c.text("algorithms.gradient_clipping.clipping_type") != "value") return {};
-    if (f.fsdp)
-        return FindingText{
-            "with FSDP, clipping by value clips the largest element of the gradient as a norm, and "
-            "multiplies the whole gradient",
-            "clipping_type: norm"};
-    FindingText text = not_emulated("clipping of each element is not emulated: the policy does not clip");
+/// Returns how a `clipping_type` other than norm clips. With FSDP, Composer clips by value with the norm Linf.
+std::string_view clip_way(std::string_view type, bool fsdp) {
+    if (type == "adaptive") return "clipping by the ratio of the norms of gradient and weights, unit by unit,";
+    return fsdp ? "clipping by the largest element of the whole gradient" : "clipping of each element";
+}
+
+/// The row adaptive-clip-with-fsdp reports adaptive clipping with FSDP, which Composer refuses.
+Found other_clip(const Context& c, const Facts& f) {
+    const std::string type = c.text("algorithms.gradient_clipping.clipping_type");
+    if (type != "value" && (type != "adaptive" || f.fsdp)) return {};
+    FindingText text =
+        not_emulated(fmt::format("{} is not emulated: the policy does not clip", clip_way(type, f.fsdp)));
     text.instead = "clipping_type: norm";
     return text;
 }
@@ -248,12 +252,15 @@ Found two_formats(const Context&, const Facts& f) {
                                    format_word(f.param), format_word(f.low)),
                        f.low == 'H' ? "param_dtype: float16" : "param_dtype: bfloat16"};
 }
-Found unused_map(const Context& c, const Facts& f) {
-    if (f.master == 'F' || !c.has(mixed_key) || f.mixed.empty()) return {};
+/// llm-foundry replaces a word of mixed_precision by a map without formats. In a map, it replaces only param_dtype.
+Found unread_formats(const Context& c, const Facts& f) {
+    const bool is_word = !f.mixed.empty();
+    if (f.master == 'F' || !c.has(is_word ? mixed_key : param_key)) return {};
     return FindingText{
-        "`mixed_precision` has no effect, because llm-foundry replaces it if `master_weights_dtype` is "
-        "set",
-        {}};
+        fmt::format("`{}` has no effect, because llm-foundry replaces it if `master_weights_dtype` is set",
+                    is_word ? "mixed_precision" : "param_dtype"),
+        {},
+        is_word ? std::size_t{0} : std::size_t{2}};
 }
 Found compiled(const Context& c, const Facts&) {
     if (!c.has("compile_config")) return {};
@@ -270,12 +277,12 @@ const FindingRow<Facts> findings[] = {
     {"no-master", warning, {"model.master_weights_dtype"}, no_master},
     {"fp8-without-layers", warning, {"precision", "model.fc_type", "model.ffn_config.ffn_type"}, fp8_without_layers},
     {"fp8-without-autocast", warning, {"precision", "fsdp_config.mixed_precision"}, fp8_without_autocast},
-    {"clip-by-value", warning, {"algorithms.gradient_clipping.clipping_type", "fsdp_config"}, value_is_norm},
+    {"other-clip", warning, {"algorithms.gradient_clipping.clipping_type", "fsdp_config"}, other_clip},
     {"bf16-emulated", warning, {"precision"}, bf16_emulated},
     {"torch-compile", warning, {"compile_config"}, compiled},
     {"buffers-cast", warning, {"fsdp_config.mixed_precision", "precision"}, low_buffers},
     {"two-formats", contradiction, {"fsdp_config.mixed_precision", "precision"}, two_formats},
-    {"mixed-precision-unread", inert, {"fsdp_config.mixed_precision", "model.master_weights_dtype"}, unused_map},
+    {"mixed-precision-unread", inert, {mixed_key, "model.master_weights_dtype", param_key}, unread_formats},
 };
 
 void set_fsdp(ImportContext& context, const Facts& facts) {
