@@ -100,6 +100,9 @@ TEST_CASE("each finding about a GPT-NeoX config is reported in the cases that th
         {"\"te_fp8_mha\": false", "E gpt-neox/fp8-attention", false},
         {"\"te_fp8_format\": \"hybrid\"", "I gpt-neox/fp8-unread", true},
         {"\"te_mha\": true", "I gpt-neox/fp8-unread", false},
+        {"\"attention_softmax_in_fp32\": true", "N gpt-neox/unexpressed-option", true},
+        {"\"apply-query-key-layer-scaling\": true", "N gpt-neox/unexpressed-option", true},
+        {"\"attention_softmax_in_fp32\": false", "N gpt-neox/unexpressed-option", false},
         {"\"no_such_key\": 1", "U gpt-neox/unknown-key", true},
         {"\"num-attention-heads\": 4, \"steps_per_print\": 10", "U gpt-neox/unknown-key", false},
     };
@@ -115,6 +118,12 @@ TEST_CASE("each finding about a GPT-NeoX config is reported in the cases that th
     CHECK(adam.part("optimizer", "eps") == "1e-06");
     CHECK(adam.field("micro_batches") == "4");
     CHECK(neox("\"precision\": \"bfloat16\"").has("E gpt-neox/bf16-without-zero"));
+    const Imported scaled = neox("\"fp16\": {\"enabled\": true}, \"apply_query_key_layer_scaling\": true");
+    const Finding* unexpressed = test::find_rule(scaled.result(), "gpt-neox/unexpressed-option");
+    REQUIRE(unexpressed != nullptr);
+    CHECK(unexpressed->not_emulated ==
+          "apply_query_key_layer_scaling is not emulated: the policy computes as without it");
+    CHECK(unexpressed->key == "apply_query_key_layer_scaling");
     CHECK_FALSE(neox("\"precision\": \"fp16\"").has("E gpt-neox/bf16-without-zero"));
 }
 

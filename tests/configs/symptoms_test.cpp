@@ -147,6 +147,7 @@ constexpr Exception exceptions[] = {
     {"axolotl/quantised-training", "describes a limit of macheps"},
     {"axolotl/ray-workers", "names a setting of the launcher"},
     {"deepspeed/old-section", "names the former place of a key"},
+    {"gpt-neox/unexpressed-option", "describes a limit of macheps"},
     {"kohya/deepspeed-unread", "describes a limit of macheps"},
     {"kohya/diffusion-model", "describes a limit of macheps"},
     {"lightning/clip-by-value", "describes a limit of macheps"},

@@ -5,6 +5,7 @@
 #include "experiments/configs/deepspeed/deepspeed.hpp"
 #include "experiments/configs/finding_row.hpp"
 #include "experiments/configs/frameworks.hpp"
+#include "experiments/configs/policy_text/not_emulated.hpp"
 #include "experiments/configs/policy_text/scaler_field.hpp"
 #include "experiments/configs/policy_text/storage_recipe.hpp"
 
@@ -166,6 +167,12 @@ Found fp8_unread(const Context& context, const Facts&) {
     return {};
 }
 
+/// Keys that change a format or a rounding which the policy does not change.
+const std::initializer_list<std::string_view> unexpressed_keys = {"attention_softmax_in_fp32",
+                                                                  "apply_query_key_layer_scaling"};
+
+Found unexpressed(const Context& context, const Facts&) { return flags_not_emulated(context, unexpressed_keys); }
+
 const FindingRow<Facts> finding_rows[] = {
     {"precision-conflict", error, {"precision", "fp16.enabled", "bf16.enabled"}, conflict},
     {"fp16-and-bf16", error, {"bf16.enabled", "fp16.enabled"}, both_sections},
@@ -180,6 +187,7 @@ const FindingRow<Facts> finding_rows[] = {
      inert,
      {"te_fp8_format", "te_fp8_wgrad", "te_fp8_amax_history_len", "te_fp8_amax_compute_algo", "te_fp8_margin"},
      fp8_unread},
+    {"unexpressed-option", note, unexpressed_keys, unexpressed},
 };
 
 /// Rules of the DeepSpeed importer whose findings are removed here, because this importer reports the same.

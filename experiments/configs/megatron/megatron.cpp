@@ -218,16 +218,12 @@ Found ignored_dtypes(const ImportContext& context, const Facts&) {
                        "--use-precision-aware-optimizer"};
 }
 
-/// Reports options that change a format or a rounding which the policy does not change.
+/// Options that change a format or a rounding which the policy does not change.
+const std::initializer_list<std::string_view> unexpressed_options = {
+    "fp32-residual-connection", "attention-softmax-in-fp32", "apply-query-key-layer-scaling", "fp8-param-gather"};
+
 Found unexpressed(const ImportContext& context, const Facts&) {
-    std::vector<std::string> options;
-    for (const std::string_view key : {"fp32-residual-connection", "attention-softmax-in-fp32",
-                                       "apply-query-key-layer-scaling", "fp8-param-gather"}) {
-        if (context.flag(key)) options.push_back(fmt::format("--{}", key));
-    }
-    if (options.empty()) return {};
-    return not_emulated(fmt::format("{} {} not emulated: the policy computes as without {}", fmt::join(options, ", "),
-                                    options.size() == 1 ? "is" : "are", options.size() == 1 ? "it" : "them"));
+    return flags_not_emulated(context, unexpressed_options, "--");
 }
 
 /// Reports second moments in another format than the first moments, because the import has one format for both.
@@ -309,10 +305,7 @@ const FindingRow<Facts> finding_rows[] = {
     {"first-last-with-delayed", error, {"first-last-layers-bf16", "fp8-recipe"}, delayed_ends},
     {"emulated-bf16", warning, {"bf16"}, no_bf16},
     {"long-overflow-cascade", warning, {"initial-loss-scale", "fp16"}, long_start},
-    {"unexpressed-option",
-     note,
-     {"fp32-residual-connection", "attention-softmax-in-fp32", "apply-query-key-layer-scaling", "fp8-param-gather"},
-     unexpressed},
+    {"unexpressed-option", note, unexpressed_options, unexpressed},
     {"second-moments", note, {"exp-avg-sq-dtype", "exp-avg-dtype", "use-precision-aware-optimizer"}, second_moments},
     {"unread-optimizer-dtype",
      warning,

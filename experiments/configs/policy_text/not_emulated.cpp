@@ -2,14 +2,34 @@
 #include "experiments/configs/policy_text/not_emulated.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <utility>
+#include <vector>
 
 namespace macheps::configs {
 
 FindingText not_emulated(std::string statement) {
     FindingText text{.message = statement, .instead = {}};
     text.not_emulated = std::move(statement);
+    return text;
+}
+
+std::optional<FindingText> flags_not_emulated(const ImportContext& context,
+                                              std::initializer_list<std::string_view> keys, std::string_view mark) {
+    std::vector<std::string> flags;
+    std::size_t first = 0;
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+        const std::string_view key = keys.begin()[i];
+        if (!context.flag(key)) continue;
+        if (flags.empty()) first = i;
+        flags.push_back(fmt::format("{}{}", mark, key));
+    }
+    if (flags.empty()) return {};
+    FindingText text =
+        not_emulated(fmt::format("{} {} not emulated: the policy computes as without {}", fmt::join(flags, ", "),
+                                 flags.size() == 1 ? "is" : "are", flags.size() == 1 ? "it" : "them"));
+    text.key = first;
     return text;
 }
 
