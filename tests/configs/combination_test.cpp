@@ -116,7 +116,10 @@ TEST_CASE("modules that are trained whole next to adapters keep the format in wh
     CHECK(find_rule(bf16, "axolotl/whole-modules", 'N') != nullptr);
     for (const Finding& one : bf16.findings)
         CHECK_FALSE((one.rule == "axolotl/inert-key" && one.key == "lora_modules_to_save"));
-    for (const char* safe : {"bf16: false", "bf16: true\nfsdp: [full_shard]\nfsdp_config: {fsdp_version: 2}",
+    // FSDP 1 trains fp32 shards. Axolotl's own function for FSDP 2 leaves the shards as they are loaded.
+    const ImportResult two = import_of("axolotl", lora + "bf16: true\nfsdp_config: {fsdp_version: 2}");
+    CHECK(find_rule(two, "axolotl/no-master", 'W') != nullptr);
+    for (const char* safe : {"bf16: false", "bf16: true\nfsdp: [full_shard]\nfsdp_config: {fsdp_version: 1}",
                              "bf16: true\ndeepspeed: {zero_optimization: {stage: 2}}"}) {
         CAPTURE(safe);
         const ImportResult result = import_of("axolotl", lora + safe);

@@ -341,6 +341,19 @@ TEST_CASE("Axolotl's own function for FSDP 2 leaves the shards in the loaded for
     }
     CHECK(two.has("W axolotl/fsdp-no-master"));
     CHECK_FALSE(two.has("N axolotl/fsdp-upcast"));
+    CHECK_FALSE(two.has("W axolotl/no-master"));  // fsdp-no-master says it
+    const std::string sharded = "fsdp_config: {state_dict_type: FULL_STATE_DICT}\n";
+    CHECK(axolotl(sharded + "fp16: true\nfsdp_version: 2").has("E axolotl/unscale-low-gradients"));
+    CHECK_FALSE(axolotl(sharded + "fp16: true\nfsdp_version: 1").has("E axolotl/unscale-low-gradients"));
+    const std::string adapters = sharded + "fp16: true\nfsdp_version: 2\nadapter: lora\n";
+    CHECK_FALSE(axolotl(adapters).has("E axolotl/unscale-low-gradients"));
+    CHECK(axolotl(adapters + "peft_autocast_adapter_dtype: false").has("E axolotl/unscale-low-gradients"));
+    const auto advice = [&](const char* version) {
+        const Imported config = axolotl(sharded + "bf16: true\nfsdp_version: " + version, {.device = "v100"});
+        return test::find_rule(config.result(), "axolotl/bf16-emulated")->instead;
+    };
+    CHECK(advice("1") == "bf16: false with fp16: true");
+    CHECK(advice("2") == "bf16: false");  // fp16 would leave the shards in fp16
     const Imported one = axolotl("bf16: true\nfsdp_version: 1\nfsdp_config: {state_dict_type: FULL_STATE_DICT}");
     CHECK(one.field("store") == "F");
     CHECK(one.field("opt_state") == "F");

@@ -151,8 +151,12 @@ Found tf32_device(const Context& c, const Facts&) {
             c.device().name),
         "tf32: auto"};
 }
-/// Describes the weights that are trained in the low-precision format in which they are loaded. DeepSpeed keeps fp32
-/// weights, and so does FSDP under autocast. The description is then empty, and `key` is meaningless.
+/// Returns whether trained weights are fp32 under autocast although they are loaded in a low-precision format. FSDP 2
+/// keeps no fp32 weights, because Axolotl's own function leaves the shards as they are loaded.
+bool keeps_masters(const Facts& f) { return f.deepspeed || (f.fsdp && f.fsdp_version == 1); }
+
+/// Describes the weights that are trained in the low-precision format in which they are loaded. If there are none, the
+/// description is empty, and `key` is meaningless.
 struct LowTrained {
     std::string what{};
     /// The key that decides this, as an index in the keys of the rows unscale-low-gradients and no-master: 0 the
@@ -160,7 +164,7 @@ struct LowTrained {
     std::size_t key = 0;
 };
 LowTrained low_trained(const Context& c, const Facts& f) {
-    if (f.loaded == 'F' || f.deepspeed || (f.fsdp && f.autocast != 'F')) return {};
+    if (f.loaded == 'F' || f.deepspeed || (keeps_masters(f) && f.autocast != 'F')) return {};
     const std::string_view format = format_word(f.loaded);
     if (is_full_finetune(f)) return {fmt::format("full fine-tuning loads the weights in {}", format), 0};
     if (f.adapters != 'F' && peft_is_before_autocast(c)) return {peft_adapter_reason(c, f.adapters), 1};
@@ -215,10 +219,10 @@ Found bfloat16(const Context& c, const Facts&) {
 
 // Findings about settings that work, but not as intended.
 
-/// Returns settings without bf16. Without an adapter or sharding, fp16 is not among them, because the weights would be
-/// loaded in fp16, and GradScaler refuses their gradients.
+/// Returns settings without bf16. If weights would be trained in fp16, fp16 is not among them, because GradScaler
+/// refuses their gradients.
 std::string without_bf16(const Context& c, const Facts& f) {
-    const bool has_fp16 = c.device().fp16 && !(is_full_finetune(f) && !f.deepspeed && !f.fsdp);
+    const bool has_fp16 = c.device().fp16 && (!is_full_finetune(f) || keeps_masters(f));
     std::string settings = "bf16: false";
     if (c.flag("bfloat16")) settings += " with bfloat16: false";
     if (has_fp16 || c.flag("fp16")) settings += has_fp16 ? " with fp16: true" : " with fp16: false";
@@ -262,7 +266,9 @@ Found not_used(const Context& c, const Facts& f) {
 }
 Found no_master(const Context& c, const Facts& f) {
     const LowTrained low = low_trained(c, f);
-    if (f.loaded != 'B' || low.what.empty()) return {};
+    // The row fsdp-no-master reports full fine-tuning with FSDP 2.
+    const bool is_reported = f.fsdp && f.autocast != 'F' && is_full_finetune(f);
+    if (f.loaded != 'B' || low.what.empty() || is_reported) return {};
     const std::string bytes =
         low.key == 3 ? " (8 bytes per parameter of these modules, and 2 more for the frozen copy)" : "";
     return FindingText{
