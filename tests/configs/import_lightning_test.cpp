@@ -206,6 +206,19 @@ TEST_CASE("LitGPT chooses precision by the device, and shards the model on sever
     CHECK(Imported(pretrains).field("opt_kernel") == "fused");
 }
 
+TEST_CASE("each strategy of Lightning divides the gradients in its own way", "[import][lightning]") {
+    const auto [strategy, precision, predivide] = GENERATE(table<const char*, const char*, const char*>({
+        {"ddp", "bf16-mixed", "prescale"},
+        {"fsdp", "bf16-mixed", "split"},
+        {"{class_path: ModelParallelStrategy}", "bf16-mixed", "average"},
+        {"{class_path: ModelParallelStrategy}", "bf16-true", "average"},
+        {"{class_path: ModelParallelStrategy}", "16-true", "split"},
+    }));
+    CAPTURE(strategy, precision);
+    CHECK(Imported(trainer(fmt::format("strategy: {}, precision: {}", strategy, precision))).field("predivide") ==
+          predivide);
+}
+
 TEST_CASE("configs of other frameworks with a section `trainer` are not configs of Lightning", "[import][lightning]") {
     for (const char* text : {"{trainer: {precision: bf16}, exp_manager: {}, model: {}}",
                              "{actor_rollout_ref: {}, trainer: {nnodes: 1, precision: bf16}}"}) {

@@ -2,6 +2,7 @@
 // FSDP as Accelerate configures it. Sources: accelerate/utils/dataclasses.py (set_mixed_precision of
 // FullyShardedDataParallelPlugin), accelerator.py (prepare_model).
 #include "experiments/configs/accelerate/fsdp.hpp"
+#include "experiments/configs/policy_text/reduce_text.hpp"
 #include "experiments/configs/policy_text/scaler_field.hpp"
 #include "experiments/configs/policy_text/storage_recipe.hpp"
 
@@ -35,8 +36,7 @@ void set_accelerate_fsdp(ImportContext& context, const AccelerateFsdp& fsdp, std
     context.infer("reduce", letter(low), why);
     // FSDP 2 has no dtype option for buffers, so buffers keep the format in which they were loaded.
     context.infer("buffers", letter(version == 1 ? low : 'F'), why);
-    context.infer("predivide", {.value = std::string(version == 2 && low == 'B' ? "average" : "split"), .parts = {}},
-                  why);
+    context.infer("predivide", fsdp_average(context.resolved(), version), why);
     if (low == 'H')
         context.infer("scaler", torch_scaler_field({.sharded = version == 1}), why);
     else

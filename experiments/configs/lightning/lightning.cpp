@@ -5,6 +5,8 @@
 #include "experiments/configs/lightning/lightning.hpp"
 #include "core/text/nearest_name.hpp"
 #include "experiments/configs/frameworks.hpp"
+#include "experiments/configs/optimisers/optimisers.hpp"
+#include "experiments/configs/policy_text/reduce_text.hpp"
 #include "experiments/configs/policy_text/scaler_field.hpp"
 #include "experiments/configs/policy_text/storage_recipe.hpp"
 
@@ -167,7 +169,12 @@ void set_formats(ImportContext& context, const Facts& facts) {
     if (facts.on_cpu && facts.mode == Mode::mixed)
         context.infer("oplist", word_field("torch-cpu"), "from accelerator: autocast of a CPU");
     if (facts.is_by_device) context.by_device("compute", letter(facts.low));
-    context.infer("predivide", word_field(is_fsdp ? "split" : "prescale"), is_fsdp ? "FSDP 1" : "DDP");
+    if (is_fsdp)
+        context.infer("predivide", fsdp_average(context.resolved(), 1), "FSDP 1");
+    else if (facts.strategy == Strategy::model_parallel)
+        context.infer("predivide", fsdp_average(context.resolved(), 2), "FSDP 2");
+    else
+        context.infer("predivide", word_field("prescale"), "DDP");
     const bool has_scaler = facts.mode == Mode::mixed && facts.low == 'H';
     context.set("scaler",
                 has_scaler ? torch_scaler_field({.sharded = is_fsdp, .is_fused = facts.fused && !facts.clips})

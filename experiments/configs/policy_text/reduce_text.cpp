@@ -48,6 +48,10 @@ std::string_view bucket_of(const ResolvedConfig& config) {
 
 }  // namespace
 
+FieldValue fsdp_average(const ResolvedConfig& config, int version) {
+    return word_field(version == 2 && config.word("reduce") != "H" ? "average" : "split");
+}
+
 std::string reduce_text(const ResolvedConfig& config) {
     std::string lines;
     // Gradients are sent in their own format unless a field says otherwise.

@@ -7,6 +7,7 @@
 #include "experiments/configs/finding_row.hpp"
 #include "experiments/configs/frameworks.hpp"
 #include "experiments/configs/policy_text/not_emulated.hpp"
+#include "experiments/configs/policy_text/reduce_text.hpp"
 #include "experiments/configs/policy_text/scaler_field.hpp"
 #include "experiments/configs/policy_text/storage_recipe.hpp"
 
@@ -309,8 +310,7 @@ void set_fsdp(ImportContext& context, const Facts& facts) {
         context.set("logits", letter('F'), "fsdp.output_dtype");
     if (context.flag("fsdp.keep_low_precision_grads"))
         context.set("grad", letter(low), "fsdp.keep_low_precision_grads");
-    const bool averages = facts.version == 2 && context.resolved().word("reduce") != "H";
-    context.infer("predivide", word_field(averages ? "average" : "split"), fmt::format("FSDP {}", facts.version));
+    context.infer("predivide", fsdp_average(context.resolved(), facts.version), fmt::format("FSDP {}", facts.version));
 }
 
 void resolve(ImportContext& context) {

@@ -5,6 +5,8 @@
 // workers/config/engine.py, trainer/config of 0.5.0 to 0.9.1.
 #include "core/text/nearest_name.hpp"
 #include "experiments/configs/frameworks.hpp"
+#include "experiments/configs/optimisers/optimisers.hpp"
+#include "experiments/configs/policy_text/reduce_text.hpp"
 #include "experiments/configs/hydra/hydra.hpp"
 #include "experiments/configs/policy_text/scaler_field.hpp"
 #include "experiments/configs/policy_text/storage_recipe.hpp"
@@ -286,8 +288,7 @@ void set_weights(ImportContext& context, const Facts& facts) {
         context.set("buffers", letter(facts.buffer), facts.buffer_key);
     else
         context.infer("buffers", letter('F'), "FSDP 2 does not cast buffers");
-    const bool averages = facts.version == 2 && facts.reduce != 'H';
-    context.infer("predivide", word_field(averages ? "average" : "split"), fmt::format("FSDP {}", facts.version));
+    context.infer("predivide", fsdp_average(context.resolved(), facts.version), fmt::format("FSDP {}", facts.version));
     context.set("scaler",
                 facts.has_scaler ? torch_scaler_field({.growth_interval = 400, .sharded = true}) : no_scaler_field(),
                 from);
