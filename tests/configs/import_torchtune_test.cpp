@@ -121,5 +121,8 @@ TEST_CASE("each finding about a torchtune config is reported in the cases that t
         CHECK(config.has(row.finding) == row.fires);
     }
 }
+    const Imported quantised =
+        tune("quantizer: {_component_: torchtune.training.quantization.Int4WeightOnlyQATQuantizer}");
+    CHECK_FALSE(test::find_rule(quantised.result(), "torchtune/quantizer-unread")->not_emulated.empty());
 
 }  // namespace import_torchtune_test

@@ -108,6 +108,8 @@ TEST_CASE("each finding about a verl config is reported in the cases that this t
     }
     // The worker trains by default. The fault of the history is one of the engine.
     const std::string by_engine = ", trainer: {use_legacy_worker_impl: disable}";
+    const Imported quantised = ppo("qat: {enable: true, mode: w4a16}", "0.9");
+    CHECK_FALSE(test::find_rule(quantised.result(), "verl/qat-unread")->not_emulated.empty());
     CHECK(ppo(fp16_parameters, "0.7.1", by_engine).has("E verl/verl-param-dtype"));
     CHECK_FALSE(ppo(fp16_parameters, "0.7.1", by_engine).has("W verl/param-dtype-ignored"));
     CHECK_FALSE(ppo(fp16_parameters, "0.7.1").has("E verl/verl-param-dtype"));

@@ -138,10 +138,8 @@ Found compiled(const Context& context, const Facts&) {
 }
 Found quantised_training(const Context& context, const Facts&) {
     if (!context.has("quantizer")) return {};
-    return FindingText{
-        "the quantizer of a recipe for quantisation-aware training is not imported: the fields describe "
-        "training without it",
-        {}};
+    return not_emulated(
+        "the quantizer of a recipe for quantisation-aware training is not emulated: the policy trains without it");
 }
 
 const FindingRow<Facts> finding_rows[] = {

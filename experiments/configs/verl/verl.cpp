@@ -248,11 +248,10 @@ void report_rollout(Context& context, const Facts& facts) {
 void report_unread(Context& context) {
     constexpr std::string_view qat = "actor_rollout_ref.actor.fsdp_config.qat.enable";
     if (context.flag(qat)) {
-        context.report(
-            warning, "qat-unread", {qat},
-            "quantisation-aware training rounds the weights of linear layers in the forward pass: the fields "
-            "describe training without it",
-            "false");
+        const std::string statement =
+            "quantisation-aware training, which rounds the weights of linear layers in the forward pass, is not "
+            "emulated: the policy trains without it";
+        context.report(warning, "qat-unread", {qat}, statement, "false").not_emulated = statement;
     }
     if (context.has("defaults")) {
         context.report(note, "defaults-unread", {"defaults"},
