@@ -27,6 +27,8 @@ TEST_CASE("kohya keeps frozen parts in the format of mixed precision, and traine
          "store=B compute=B adapter=B grad=B opt_state=B scaler=none"},
         {network("mixed_precision: bf16, fp8_base: true"),
          "store=fp8 compute=B adapter=F grad=F opt_state=F scaler=none"},
+        {network("mixed_precision: bf16, fp8_scaled: true"),
+         "store=fp8 compute=B adapter=F grad=F opt_state=F scaler=none"},
         {network("learning_rate: 1.0e-4"), "store=F compute=F adapter=F grad=F opt_state=F scaler=none"},
         {whole("mixed_precision: fp16"), "store=F compute=H adapter=none grad=F opt_state=F scaler=torch"},
         {whole("mixed_precision: fp16, full_fp16: true"),
@@ -58,7 +60,10 @@ TEST_CASE("kohya refuses, warns about and explains these settings", "[import][ko
                       eight = whole("mixed_precision: fp16, full_fp16: true, optimizer_type: AdamW8bit"),
                       lion = whole("mixed_precision: fp16, full_fp16: true, use_lion_optimizer: true"),
                       frozen = network("mixed_precision: fp16"), mixed = whole("mixed_precision: fp16"),
-                      fp8_alone = network("fp8_base: true"), fp8_whole = whole("mixed_precision: fp16, fp8_base: true"),
+                      fp8_alone = network("fp8_base: true"), unet_alone = network("fp8_base_unet: true"),
+                      scaled_alone = network("fp8_scaled: true"),
+                      scaled_whole = whole("mixed_precision: fp16, fp8_scaled: true"),
+                      fp8_whole = whole("mixed_precision: fp16, fp8_base: true"),
                       both = whole("mixed_precision: fp16, full_fp16: true, full_bf16: true"),
                       sdxl = "{pretrained_model_name_or_path: sdxl-base, network_module: n, mixed_precision: fp16}",
                       sdxl_wide =
@@ -89,6 +94,8 @@ TEST_CASE("kohya refuses, warns about and explains these settings", "[import][ko
                     {brain_alone.c_str(), "", "a100", "kohya/full-bf16-without-mixed", 'E', true, "an assert"},
                     {brain.c_str(), "", "a100", "kohya/full-bf16-scripts", 'N', true, "two scripts do not read it"},
                     {fp8_alone.c_str(), "", "a100", "kohya/fp8-base-without-mixed", 'E', true, "an assert"},
+                    {unet_alone.c_str(), "", "a100", "kohya/fp8-base-without-mixed", 'E', true, "the same assert"},
+                    {scaled_alone.c_str(), "", "a100", "kohya/fp8-base-without-mixed", 'E', false, "no assert"},
                     {fp8_whole.c_str(), "", "a100", "kohya/fp8-base-unread", 'I', true, "no network"},
                     {both.c_str(), "", "a100", "kohya/full-fp16-and-bf16", 'C', true, "full_fp16 is tested first"},
                     {both.c_str(), "", "a100", "kohya/full-bf16-without-mixed", 'E', false, "not reached"},
@@ -104,6 +111,11 @@ TEST_CASE("kohya refuses, warns about and explains these settings", "[import][ko
     CHECK(Imported(brain_alone).field("grad") == "F");
     CHECK(find_rule(Imported(brain).result(), "kohya/no-master")->key == "full_bf16");
     CHECK(find_rule(Imported(half).result(), "kohya/no-master")->key == "full_fp16");
+    const Imported unet(unet_alone), scaled(scaled_whole);
+    const configs::Finding* asserts = find_rule(unet.result(), "kohya/fp8-base-without-mixed");
+    CHECK(asserts->key == "fp8_base_unet");
+    CHECK(asserts->message.starts_with("fp8_base_unet needs mixed precision"));
+    CHECK(find_rule(scaled.result(), "kohya/fp8-base-unread")->key == "fp8_scaled");
 }
 
 TEST_CASE("for FLUX, kohya reports fp16 itself and neither the VAE of SDXL nor rotary buffers", "[import][kohya]") {
@@ -123,6 +135,14 @@ TEST_CASE("for FLUX, kohya reports fp16 itself and neither the VAE of SDXL nor r
     for (const char* rule : {"kohya/half-vae", "kohya/low-buffers", "kohya/unknown-precision-key", "kohya/unknown-key"})
         CHECK(find_rule(result, rule) == nullptr);
     CHECK(fields_of(result, {"store", "norm", "embed", "compute"}) == "store=fp8 norm=fp8 embed=H compute=H");
+}
+
+TEST_CASE("fp8_base of kohya casts all frozen weights, and fp8_scaled only those of the blocks", "[import][kohya]") {
+    const std::vector<std::string_view> fields{"store", "norm", "embed", "lm_head", "eval"};
+    const Imported base(network("mixed_precision: fp16, fp8_base: true"), {.checkpoint = "bf16"}),
+        scaled(network("mixed_precision: fp16, fp8_base: true, fp8_scaled: true"), {.checkpoint = "bf16"});
+    CHECK(fields_of(base.result(), fields) == "store=fp8 norm=fp8 embed=H lm_head=fp8 eval=fp8");
+    CHECK(fields_of(scaled.result(), fields) == "store=fp8 norm=B embed=B lm_head=B eval=fp8");
 }
 
 TEST_CASE("kohya reads Adam's eps from a list or a text of optimizer_args", "[import][kohya]") {

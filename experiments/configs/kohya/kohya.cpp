@@ -62,7 +62,8 @@ bool is_set(const ImportContext& context, std::string_view path) { return !conte
 
 /// Returns the key that keeps the frozen model in e4m3, or an empty text.
 std::string_view fp8_key(const ImportContext& context) {
-    for (const std::string_view key : {"fp8_base", "fp8_base_unet", "fp8_scaled"}) {
+    // The script for HunyuanImage ignores the other keys if fp8_scaled is on.
+    for (const std::string_view key : {"fp8_scaled", "fp8_base", "fp8_base_unet"}) {
         if (context.flag(key)) return key;
     }
     return {};
@@ -115,10 +116,15 @@ Found full_bf16_alone(const Context&, const Facts& f) {
     return FindingText{"the scripts assert that mixed_precision is bf16 if full_bf16 is on",
                        "mixed_precision = \"bf16\""};
 }
+/// Returns the index of the key that keeps the frozen model in e4m3, in the rows whose keys begin with these keys.
+std::size_t index_of_fp8(const Facts& f) { return f.fp8_key == "fp8_base" ? 0 : f.fp8_key == "fp8_base_unet" ? 1 : 2; }
+
+/// The script that reads fp8_scaled has no such assertion for it.
 Found fp8_without_mixing(const Context&, const Facts& f) {
-    if (!f.fp8_base || f.low != 'F') return {};
-    return FindingText{"fp8_base needs mixed precision: the scripts assert that it is fp16 or bf16",
-                       "mixed_precision = \"bf16\""};
+    if (!f.fp8_base || f.fp8_key == "fp8_scaled" || f.low != 'F') return {};
+    return FindingText{
+        fmt::format("{} needs mixed precision: the scripts assert that mixed_precision is fp16 or bf16", f.fp8_key),
+        "mixed_precision = \"bf16\"", index_of_fp8(f)};
 }
 Found no_master(const Context&, const Facts& f) {
     if (f.trained == 'F') return {};
@@ -157,7 +163,7 @@ Found both_full(const Context& c, const Facts& f) {
 }
 Found fp8_unread(const Context&, const Facts& f) {
     if (f.is_network || f.fp8_key.empty()) return {};
-    return FindingText{fmt::format("only the scripts that train a network read {}", f.fp8_key), {}};
+    return FindingText{fmt::format("only the scripts that train a network read {}", f.fp8_key), {}, index_of_fp8(f)};
 }
 Found patched_scaler(const Context&, const Facts& f) {
     if (f.trained != 'H') return {};
@@ -217,9 +223,16 @@ void set_formats(ImportContext& context, const Facts& facts) {
     context.set("store", letter(facts.low), "mixed_precision");
     if (!facts.fp8_base) return;
     context.set("store", word_field("fp8"), facts.fp8_key);
+    context.set("eval", word_field("fp8"), facts.fp8_key);
+    if (facts.fp8_key == "fp8_scaled") {
+        const std::string why = fmt::format("from the {} checkpoint: fp8_scaled quantises only linear layers of blocks",
+                                            context.checkpoint_dtype());
+        for (const std::string_view field : {"norm", "embed", "lm_head"})
+            context.infer(field, letter(dtype_letter(context.checkpoint_dtype())), why);
+        return;
+    }
     // The scripts cast all weights, except the embeddings of text encoders.
-    for (const std::string_view field : {"norm", "lm_head", "eval"})
-        context.set(field, word_field("fp8"), facts.fp8_key);
+    for (const std::string_view field : {"norm", "lm_head"}) context.set(field, word_field("fp8"), facts.fp8_key);
 }
 
 void set_update(ImportContext& context, const Facts& facts) {
