@@ -58,8 +58,9 @@ TEST_CASE("the moments of torchtune's optimisers have the format of the weights,
         {"torch.optim.AdamW, fused: true", "B", "fused"},
         {"bitsandbytes.optim.PagedAdamW", "F", "fused"},
         {"bitsandbytes.optim.PagedAdamW8bit", "int8", "fused"},
-        {"torchao.optim.AdamW8bit", "int8", "single"},
-        {"torchao.prototype.low_bit_optim.AdamW4bit", "int4", "single"},
+        {"torchao.optim.AdamW8bit", "int8", "fused"},
+        {"torchao.prototype.low_bit_optim.AdamW4bit", "int4", "fused"},
+        {"torchao.optim.AdamWFp8", "fp8", "fused"},
     };
     for (const auto& row : rows) {
         CAPTURE(row.optimizer);
@@ -120,9 +121,9 @@ TEST_CASE("each finding about a torchtune config is reported in the cases that t
         CAPTURE(config.findings("EUWCN"));
         CHECK(config.has(row.finding) == row.fires);
     }
-}
     const Imported quantised =
         tune("quantizer: {_component_: torchtune.training.quantization.Int4WeightOnlyQATQuantizer}");
     CHECK_FALSE(test::find_rule(quantised.result(), "torchtune/quantizer-unread")->not_emulated.empty());
+}
 
 }  // namespace import_torchtune_test

@@ -64,6 +64,8 @@ TEST_CASE("verl's formats follow the version and the code that trains the actor"
     const Imported narrow(
         "{actor_rollout_ref: {actor: {optim: {optimizer: AdamW8bit, optimizer_impl: torchao.optim}}}}");
     CHECK(narrow.field("opt_state") == "int8");
+    CHECK(narrow.field("opt_kernel") == "fused");
+    CHECK(ppo("", "0.9").field("opt_kernel") == "single");
     CHECK(ppo("mixed_precision: {buffer_dtype: bf16}", "0.9", "", "fsdp2").field("buffers") == "F");
 }
 
@@ -106,10 +108,10 @@ TEST_CASE("each finding about a verl config is reported in the cases that this t
         CAPTURE(config.findings("EUWCN"));
         CHECK(config.has(row.finding) == row.fires);
     }
-    // The worker trains by default. The fault of the history is one of the engine.
-    const std::string by_engine = ", trainer: {use_legacy_worker_impl: disable}";
     const Imported quantised = ppo("qat: {enable: true, mode: w4a16}", "0.9");
     CHECK_FALSE(test::find_rule(quantised.result(), "verl/qat-unread")->not_emulated.empty());
+    // The worker trains by default. The fault of the history is one of the engine.
+    const std::string by_engine = ", trainer: {use_legacy_worker_impl: disable}";
     CHECK(ppo(fp16_parameters, "0.7.1", by_engine).has("E verl/verl-param-dtype"));
     CHECK_FALSE(ppo(fp16_parameters, "0.7.1", by_engine).has("W verl/param-dtype-ignored"));
     CHECK_FALSE(ppo(fp16_parameters, "0.7.1").has("E verl/verl-param-dtype"));

@@ -238,14 +238,10 @@ void set_formats(ImportContext& context, const Facts& facts) {
 void set_update(ImportContext& context, const Facts& facts) {
     context.set("scaler", facts.low == 'H' ? torch_scaler_field({}) : no_scaler_field(), "mixed_precision");
     context.set("clip", clip_field("torch", context.number("max_grad_norm").value_or(0)), "max_grad_norm");
-    const bool is_8bit = facts.optimizer.ends_with("8bit"), is_paged = facts.optimizer.starts_with("paged");
     context.infer("optimizer", {.value = algorithm_of(facts.optimizer), .parts = {{"eps", adam_eps(context)}}},
                   "optimizer_type and optimizer_args");
-    context.set("opt_kernel", word_field(is_8bit || is_paged ? "fused" : "single"), "optimizer_type");
-    if (is_8bit)
-        context.set("opt_state", word_field("int8"), "optimizer_type");
-    else if (is_paged)
-        context.set("opt_state", letter('F'), "optimizer_type");
+    context.set("opt_kernel", word_field("single"), "optimizer_type");
+    set_class_moments(context, facts.optimizer, "optimizer_type");
     context.set("ckpt", {.value = context.flag("gradient_checkpointing"), .parts = {}}, "gradient_checkpointing");
     context.infer("predivide", word_field("prescale"), "DDP divides each gradient when it copies it into its bucket");
     context.infer("fp8", word_field("none"), "no matmul is in fp8: fp8_base only stores frozen weights");

@@ -177,6 +177,11 @@ std::string_view state_word(Moments moments) {
     return {};
 }
 
+void set_moments(ImportContext& context, Moments moments, std::string_view key) {
+    if (const std::string_view word = state_word(moments); !word.empty())
+        context.set("opt_state", word_field(std::string(word)), key);
+}
+
 }  // namespace
 
 std::span<const OptimiserRow> optimisers() { return optimiser_rows; }
@@ -194,6 +199,18 @@ std::string algorithm_of(std::string_view class_name) {
         if (name.ends_with(width)) name.resize(name.size() - width.size());
     }
     return name;
+}
+
+Moments moments_of_class(std::string_view class_name) {
+    constexpr std::pair<std::string_view, Moments> widths[] = {
+        {"32bit", Moments::fp32}, {"8bit", Moments::int8}, {"4bit", Moments::int4}, {"fp8", Moments::fp8}};
+    const std::string name = lowered(class_name);
+    for (const auto& [width, moments] : widths) {
+        if (name.ends_with(width)) return moments;
+    }
+    const bool is_bitsandbytes =
+        name.starts_with("bitsandbytes.") || name.substr(name.rfind('.') + 1).starts_with("paged");
+    return is_bitsandbytes ? Moments::fp32 : Moments::of_weights;
 }
 
 double moments_of(const ResolvedConfig& config) {
@@ -241,8 +258,14 @@ std::string fp16_eps_is_small(double eps) {
 
 void set_optimiser(ImportContext& context, const OptimiserRow& row, std::string_view key) {
     context.set("opt_kernel", word_field(row.rounds_once ? "fused" : "single"), key);
-    if (const std::string_view word = state_word(row.moments); !word.empty())
-        context.set("opt_state", word_field(std::string(word)), key);
+    set_moments(context, row.moments, key);
+}
+
+void set_class_moments(ImportContext& context, std::string_view class_name, std::string_view key) {
+    const Moments moments = moments_of_class(class_name);
+    if (moments == Moments::of_weights) return;
+    context.set("opt_kernel", word_field("fused"), key);
+    set_moments(context, moments, key);
 }
 
 void keep_under_deepspeed(ImportContext& context, const OptimiserRow* row, std::string_view key) {

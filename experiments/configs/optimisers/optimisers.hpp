@@ -36,6 +36,9 @@ const OptimiserKind* find_optimiser_kind(std::string_view word);
 /// Returns the algorithm of a class of torch, bitsandbytes or torchao, in lower case: without its module, `Paged` and
 /// the width of the moments. The algorithm of "bitsandbytes.optim.PagedAdamW8bit" is "adamw".
 std::string algorithm_of(std::string_view class_name);
+/// Returns the format of the moments of such a class, from the width at the end of its name. Classes of bitsandbytes
+/// without a width in their names have fp32 moments. Names that begin with `Paged` belong to bitsandbytes.
+Moments moments_of_class(std::string_view class_name);
 /// Returns whether the optimiser keeps its moments in the format of the weights. This is so without a row.
 inline bool follows_weights(const OptimiserRow* row) { return row == nullptr || row->moments == Moments::of_weights; }
 /// Returns the number of moments of each weight, from the fields `optimizer` and `opt_state`.
@@ -58,6 +61,9 @@ inline constexpr double fp16_safe_eps = 1e-4;
 /// Sets `opt_kernel`, and sets `opt_state` if the optimiser does not keep its moments in the format of the weights.
 /// `key` is the key that names the optimiser.
 void set_optimiser(ImportContext& context, const OptimiserRow& row, std::string_view key);
+/// Sets `opt_kernel` and `opt_state` for a class that does not keep its moments in the format of the weights. The steps
+/// of such classes compute in fp32 and round only their results. For other classes, the function sets nothing.
+void set_class_moments(ImportContext& context, std::string_view class_name, std::string_view key);
 /// Sets the kernel and quantised moments again after DeepSpeed's importer has set them, if the DeepSpeed section names no
 /// optimiser of its own. The engine then wraps the optimiser of the row. DeepSpeed decides the format of other moments.
 void keep_under_deepspeed(ImportContext& context, const OptimiserRow* row, std::string_view key);

@@ -5,6 +5,7 @@
 #include "core/text/nearest_name.hpp"
 #include "experiments/configs/finding_row.hpp"
 #include "experiments/configs/frameworks.hpp"
+#include "experiments/configs/optimisers/optimisers.hpp"
 #include "experiments/configs/policy_text/not_emulated.hpp"
 #include "experiments/configs/policy_text/scaler_field.hpp"
 #include "experiments/configs/policy_text/storage_recipe.hpp"
@@ -68,12 +69,6 @@ Facts facts_of(const ImportContext& context) {
     facts.in_backward = context.flag("optimizer_in_bwd");
     return facts;
 }
-
-bool has_8bit_moments(const Facts& facts) { return lowered(facts.optimizer).find("8bit") != std::string::npos; }
-bool has_4bit_moments(const Facts& facts) { return lowered(facts.optimizer).find("4bit") != std::string::npos; }
-/// Returns whether the optimiser is one of bitsandbytes, whose moments are fp32 or 8 bits wide, whatever the format of
-/// the weights.
-bool is_bitsandbytes(const Facts& facts) { return facts.optimizer.starts_with("bitsandbytes."); }
 
 using Found = std::optional<FindingText>;
 using Context = ImportContext;
@@ -156,15 +151,8 @@ const FindingRow<Facts> finding_rows[] = {
 };
 
 void set_update(ImportContext& context, const Facts& facts) {
-    if (has_8bit_moments(facts))
-        context.set("opt_state", word_field("int8"), "optimizer._component_");
-    else if (has_4bit_moments(facts))
-        context.set("opt_state", word_field("int4"), "optimizer._component_");
-    else if (is_bitsandbytes(facts))
-        context.set("opt_state", letter('F'), "optimizer._component_");
-    const bool is_fused = context.flag("optimizer.fused") || is_bitsandbytes(facts);
-    context.set("opt_kernel", word_field(is_fused ? "fused" : "single"),
-                is_bitsandbytes(facts) ? "optimizer._component_" : "optimizer.fused");
+    context.set("opt_kernel", word_field(context.flag("optimizer.fused") ? "fused" : "single"), "optimizer.fused");
+    set_class_moments(context, facts.optimizer, "optimizer._component_");
     // The text 'inf' has no number: the recipe computes the norm for its log and clips nothing.
     const std::optional<double> max_norm =
         context.text("clip_grad_norm") == "inf" ? std::nullopt : context.number("clip_grad_norm");

@@ -3,11 +3,10 @@
 // (section actor_rollout_ref), a config of verl's SFT trainer (section engine), or a file of the engine alone. Sources:
 // verl/workers/fsdp_workers.py, workers/actor/dp_actor.py, workers/engine/fsdp/transformer_impl.py,
 // workers/config/engine.py, trainer/config of 0.5.0 to 0.9.1.
-#include "core/text/nearest_name.hpp"
 #include "experiments/configs/frameworks.hpp"
+#include "experiments/configs/hydra/hydra.hpp"
 #include "experiments/configs/optimisers/optimisers.hpp"
 #include "experiments/configs/policy_text/reduce_text.hpp"
-#include "experiments/configs/hydra/hydra.hpp"
 #include "experiments/configs/policy_text/scaler_field.hpp"
 #include "experiments/configs/policy_text/storage_recipe.hpp"
 
@@ -297,9 +296,8 @@ void set_update(ImportContext& context, const Facts& facts) {
     context.set("clip",
                 clip_field(facts.version == 1 ? "fsdp1" : "torch", context.number(facts.place.clip).value_or(1)),
                 facts.place.clip);
-    if (lowered(context.text(facts.place.optimizer)).find("8bit") != std::string::npos)
-        context.set("opt_state", word_field("int8"), facts.place.optimizer);
     context.infer("opt_kernel", word_field("single"), "torch.optim.AdamW without `fused`");
+    set_class_moments(context, context.text(facts.place.optimizer), facts.place.optimizer);
     context.set("ckpt", {.value = context.flag(facts.place.checkpointing), .parts = {}}, facts.place.checkpointing);
     const bool has_adapter = context.number(facts.place.lora_rank).value_or(0) > 0;
     context.set("adapter", has_adapter ? letter(facts.model) : word_field("none"), facts.place.lora_rank);
