@@ -206,6 +206,52 @@ TEST_CASE("LitGPT chooses precision by the device, and shards the model on sever
     CHECK(Imported(pretrains).field("opt_kernel") == "fused");
 }
 
+TEST_CASE("LitGPT's pretrain always asks for a fused optimiser on a GPU, which Fabric cannot clip in fp16",
+          "[import][lightning]") {
+    const std::string mixed = "model_name: pythia-14m\nprecision: 16-mixed\n",
+                      clips = mixed + "train: {global_batch_size: 8, max_norm: 1.0}\n";
+    const auto fault = [](const std::string& text, const char* device = "a100") {
+        return find_rule(import_text(text, {.device = device}), "lightning/fused-clip") != nullptr;
+    };
+    CHECK(fault(clips));
+    CHECK(fault(clips + "optimizer: torch.optim.Adam\n"));
+    CHECK(fault(clips + "optimizer: {class_path: torch.optim.SGD, init_args: {fused: false}}\n"));
+    CHECK_FALSE(fault(clips + "optimizer: bitsandbytes.optim.AdamW8bit\n"));
+    CHECK_FALSE(fault(clips + "optimizer: {class_path: torch.optim.RMSprop}\n"));
+    CHECK_FALSE(fault(clips, "cpu"));
+    CHECK_FALSE(fault(clips + "checkpoint_dir: c\n"));
+    const configs::ImportResult result = import_text(clips, {.device = "a100"});
+    const configs::Finding* found = find_rule(result, "lightning/fused-clip", 'E');
+    REQUIRE(found != nullptr);
+    CHECK(found->key == "precision");
+    CHECK(found->place.line == 2);
+    CHECK(found->instead == "precision: bf16-mixed");
+    CHECK(std::count(found->keys.begin(), found->keys.end(), "train.max_norm") == 1);
+    const configs::ImportResult old = import_text(clips, {.device = "v100"});
+    CHECK(find_rule(old, "lightning/fused-clip")->instead == "precision: 32-true");
+
+    // No default of a key decides the kernel, because LitGPT's pretrain does not read such a key.
+    const Imported plain("model_name: pythia-14m\nprecision: bf16-mixed\n"), tunes(litgpt);
+    CHECK(plain.field("opt_kernel") == "fused");
+    CHECK(plain.result().resolved.find("opt_kernel")->origin == configs::Origin::inferred);
+    CHECK(tunes.field("opt_kernel") == "single");
+    CHECK(tunes.result().resolved.find("opt_kernel")->origin == configs::Origin::inferred);
+    const Imported asks(std::string(litgpt) + "optimizer: {class_path: torch.optim.AdamW, init_args: {fused: true}}\n");
+    CHECK(asks.field("opt_kernel") == "fused");
+    CHECK(asks.result().resolved.find("opt_kernel")->origin == configs::Origin::file);
+}
+
+TEST_CASE("LitGPT trains on all devices if devices is auto or -1, and pretrain does so by default",
+          "[import][lightning]") {
+    const std::string tunes = std::string(litgpt) + "precision: bf16-mixed\n",
+                      pretrains = "model_name: pythia-14m\nprecision: bf16-mixed\n";
+    CHECK(Imported(tunes + "devices: auto\n").field("reduce") == "B");
+    CHECK(Imported(tunes + "devices: -1\n").field("reduce") == "B");
+    CHECK(Imported(tunes).field("reduce") == "F");
+    CHECK(Imported(pretrains).field("reduce") == "B");
+    CHECK(Imported(pretrains + "devices: 1\n").field("reduce") == "F");
+}
+
 TEST_CASE("each strategy of Lightning divides the gradients in its own way", "[import][lightning]") {
     const auto [strategy, precision, predivide] = GENERATE(table<const char*, const char*, const char*>({
         {"ddp", "bf16-mixed", "prescale"},
@@ -217,6 +263,20 @@ TEST_CASE("each strategy of Lightning divides the gradients in its own way", "[i
     CAPTURE(strategy, precision);
     CHECK(Imported(trainer(fmt::format("strategy: {}, precision: {}", strategy, precision))).field("predivide") ==
           predivide);
+}
+
+TEST_CASE("Lightning's optimisers of bitsandbytes and torchao keep their own moments", "[import][lightning]") {
+    const auto [optimizer, opt_state, kernel] = GENERATE(table<const char*, const char*, const char*>({
+        {"torch.optim.AdamW", "B", "single"},
+        {"bitsandbytes.optim.AdamW8bit", "int8", "fused"},
+        {"bitsandbytes.optim.AdamW", "F", "fused"},
+        {"torchao.optim.AdamW4bit", "int4", "fused"},
+    }));
+    CAPTURE(optimizer);
+    const std::string config = trainer("precision: bf16-true");
+    const Imported found(config.substr(0, config.size() - 1) + ", optimizer: {class_path: " + optimizer + "}}");
+    CHECK(found.field("opt_state") == opt_state);
+    CHECK(found.field("opt_kernel") == kernel);
 }
 
 TEST_CASE("configs of other frameworks with a section `trainer` are not configs of Lightning", "[import][lightning]") {

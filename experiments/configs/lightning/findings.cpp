@@ -59,8 +59,13 @@ Found fsdp_clip(const Context&, const Facts& f) {
     return FindingText{"with FSDP, Trainer cannot clip by norm: it raises MisconfigurationException in the first step",
                        "remove gradient_clip_val, and call clip_grad_norm_ of the sharded model in the program"};
 }
-Found fused_clip(const Context&, const Facts& f) {
+Found fused_clip(const Context& c, const Facts& f) {
     if (!f.fused || !f.clips || f.precision != "16-mixed" || f.on_cpu || f.strategy == Strategy::deepspeed) return {};
+    if (f.is_litgpt)
+        return FindingText{
+            "LitGPT's pretrain creates a fused optimiser, which divides by the loss scale itself, so Fabric refuses to "
+            "clip gradients and raises NotImplementedError; pretrain always clips",
+            c.device().bf16 ? "precision: bf16-mixed" : "precision: 32-true", 3};
     return FindingText{
         "a fused optimiser divides by the loss scale itself, so Lightning refuses to clip gradients and "
         "raises RuntimeError",
@@ -116,12 +121,12 @@ Found fp16_without_scaler(const Context&, const Facts& f) {
         "16-mixed");
 }
 Found about_eps(const Context& c, const Facts& f, std::string (*effect)(double)) {
-    const std::string optimizer = c.text("optimizer.class_path");
-    const bool may_be_adam = optimizer.empty() || optimizer.find("Adam") != std::string::npos;
-    if (!f.updates_low() || f.low != 'H' || !may_be_adam) return {};
+    const bool may_be_adam = f.optimizer.empty() || f.optimizer.find("Adam") != std::string::npos;
+    const bool computes_low = f.updates_low() && f.low == 'H' && moments_of_class(f.optimizer) == Moments::of_weights;
+    if (!computes_low || !may_be_adam) return {};
     std::string text = effect(c.number("optimizer.init_args.eps").value_or(0));
     if (text.empty()) return {};
-    if (optimizer.empty()) text = "if the optimiser is Adam: " + text;
+    if (f.optimizer.empty()) text = "if the optimiser is Adam: " + text;
     return about_precision(f, std::move(text),
                            fmt::format("16-mixed, or, if {} must stay, an eps of {}", f.precision, fp16_safe_eps));
 }
@@ -197,7 +202,11 @@ const FindingRow<Facts> finding_rows[] = {
     {"strategy-precision", error, {"trainer.precision", "precision", "trainer.strategy", "devices"}, strategy_refuses},
     {"fsdp-on-cpu", error, {"trainer.strategy", "trainer.accelerator"}, fsdp_on_cpu},
     {"fsdp-clip-by-norm", error, {"trainer.gradient_clip_val", "trainer.strategy"}, fsdp_clip},
-    {"fused-clip", error, {"optimizer.init_args.fused", "trainer.gradient_clip_val", "trainer.precision"}, fused_clip},
+    {"fused-clip",
+     error,
+     {"optimizer.init_args.fused", "trainer.gradient_clip_val", "trainer.precision", "precision", "train.max_norm",
+      "optimizer"},
+     fused_clip},
     {"deepspeed-clip-by-value",
      error,
      {"trainer.gradient_clip_algorithm", "trainer.strategy"},

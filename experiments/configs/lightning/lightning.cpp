@@ -84,19 +84,39 @@ std::optional<Strategy> strategy_of(std::string_view name) {
     return {};
 }
 
-/// Returns whether LitGPT trains on several devices. A list names the devices, and any text counts as several.
-bool has_several_devices(const ImportContext& context) {
+/// Returns whether LitGPT trains on several devices. A list names the devices. `auto` and -1 are all GPUs of the
+/// machine, which count as several. Without a GPU they are one device. They are the default of pretrain.
+bool has_several_devices(const ImportContext& context, bool pretrains) {
     if (context.number("num_nodes").value_or(1) > 1) return true;
+    const bool has_gpus = context.device().is_cuda_like();
     const files::ConfigValue* devices = context.value("devices");
-    if (devices == nullptr || devices->is_null()) return false;
+    if (devices == nullptr || devices->is_null()) return pretrains && has_gpus;
     if (devices->is_list()) return devices->items.size() > 1;
-    return files::written_number(*devices).value_or(2) > 1;
+    constexpr double all = -1;
+    const double count = files::written_number(*devices).value_or(all);
+    return count == all ? has_gpus : count > 1;
+}
+
+/// Returns the name of the optimiser's class. LitGPT also accepts the name alone, and its default is AdamW.
+std::string optimizer_of(const ImportContext& context, bool is_litgpt) {
+    const files::ConfigValue* value = context.value("optimizer");
+    if (value != nullptr && value->is_text()) return value->written;
+    const std::string name = context.text("optimizer.class_path");
+    return name.empty() && is_litgpt ? "torch.optim.AdamW" : name;
+}
+
+/// Returns whether a class of torch can divide by the loss scale in a fused kernel. LitGPT passes the argument `fused`
+/// only to classes that have it, which those of other libraries have not.
+bool has_fused_kernel(std::string_view optimizer) {
+    if (optimizer.starts_with("torch.optim.")) optimizer.remove_prefix(std::string_view("torch.optim.").size());
+    return optimizer == "Adam" || optimizer == "AdamW" || optimizer == "SGD";
 }
 
 void read_litgpt(const ImportContext& context, Facts& facts) {
     facts.pretrains = !context.has("checkpoint_dir");
     facts.has_lora = context.has("lora_r");
-    if (has_several_devices(context)) facts.strategy = facts.has_lora ? Strategy::model_parallel : Strategy::fsdp;
+    if (has_several_devices(context, facts.pretrains))
+        facts.strategy = facts.has_lora ? Strategy::model_parallel : Strategy::fsdp;
     const std::string quantize = context.text("quantize");
     for (const std::string_view format : {"nf4", "fp4", "int8"}) {
         if (quantize.find(format) != std::string::npos) facts.quantised = format;
@@ -129,7 +149,9 @@ Facts facts(const ImportContext& context) {
     facts.clips = clip_value(context, facts) > 0;
     facts.clips_by_value =
         facts.clips && !facts.is_litgpt && lowered(context.text("trainer.gradient_clip_algorithm")) == "value";
-    facts.fused = context.flag("optimizer.init_args.fused") || (facts.pretrains && !facts.on_cpu);
+    facts.optimizer = optimizer_of(context, facts.is_litgpt);
+    facts.fused = facts.pretrains ? context.device().is_cuda_like() && has_fused_kernel(facts.optimizer)
+                                  : context.flag("optimizer.init_args.fused");
     facts.gathers_low = facts.strategy == Strategy::fsdp && facts.mode == Mode::mixed && context.since("2.6.0");
     facts.makes_low_parameters = facts.gathers_low && !context.since("2.6.4");
     facts.keeps_fp32 =
@@ -214,9 +236,16 @@ void set_update(ImportContext& context, const Facts& facts) {
     const std::string_view clip_key = facts.is_litgpt ? "train.max_norm" : "trainer.gradient_clip_val";
     const std::string formula = facts.strategy == Strategy::fsdp ? "fsdp1" : "torch";
     context.set("clip", clip_field(formula, facts.clips_by_value ? 0 : clip_value(context, facts)), clip_key);
-    context.set("opt_kernel", word_field(facts.fused ? "fused" : "single"), "optimizer.init_args.fused");
-    if (context.text("optimizer.class_path").find("8bit") != std::string::npos)
-        context.set("opt_state", word_field("int8"), "optimizer.class_path");
+    constexpr std::string_view fused_key = "optimizer.init_args.fused";
+    const FieldValue kernel = word_field(facts.fused ? "fused" : "single");
+    if (facts.pretrains)
+        context.infer("opt_kernel", kernel, "LitGPT's pretrain asks for a fused kernel on a GPU, if the class has one");
+    else if (facts.is_litgpt && !context.has(fused_key))
+        context.infer("opt_kernel", kernel, "LitGPT's finetune commands do not ask for a fused optimiser");
+    else
+        context.set("opt_kernel", kernel, fused_key);
+    set_class_moments(context, facts.optimizer,
+                      context.has("optimizer.class_path") ? "optimizer.class_path" : "optimizer");
 }
 
 void fill(files::ConfigValue& section, std::string_view path, std::string_view written, const files::ConfigPlace& at) {

@@ -46,6 +46,7 @@ struct Facts {
     bool knows_strategy = true;
     bool on_cpu = false;
     bool clips = false, clips_by_value = false;
+    std::string optimizer;  ///< name of the class; may be empty, also if the program chooses the optimiser
     bool fused = false;     ///< the optimiser has the argument fused=True
     std::string quantised;  ///< LitGPT: format of the frozen base, such as nf4; empty if it is not quantised
     bool has_lora = false;
