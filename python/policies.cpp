@@ -2,6 +2,7 @@
 // Python bindings that load policies, import framework configs as policies, and return the results as JSON.
 #include "core/field_error.hpp"
 #include "core/text/json.hpp"
+#include "experiments/configs/finding_json.hpp"
 #include "experiments/configs/framework.hpp"
 #include "experiments/configs/import.hpp"
 #include "experiments/configs/memory/tensors.hpp"
@@ -45,17 +46,6 @@ Json json_of(const Policy& policy) {
 
 /// Returns a preset, or the policy of a .toml file, as JSON.
 std::string load(const std::string& name) { return json_of(load_policy(name)).dump(-1, Json::BadUtf8::is_replaced); }
-
-Json finding_json(const Finding& one) {
-    return {{"code", std::string(1, static_cast<char>(one.code))},
-            {"severity", to_string(severity(one))},
-            {"file", one.place.file},
-            {"line", one.place.line},
-            {"key", one.key},
-            {"rule", one.rule},
-            {"message", one.message},
-            {"instead", one.instead}};
-}
 
 /// Imports a framework's config. Returns the closest policy and the findings as JSON. `versions` are versions by the
 /// names of packages, `requirements` is the path of a requirements file, and `despite` lists faults of the history.
@@ -133,6 +123,7 @@ void add_policies(nb::module_& m) {
     m.def("load_policy", &load, nb::arg("name"));
     m.def("import_config", &import, nb::arg("files"), nb::arg("framework"), nb::arg("device"), nb::arg("versions"),
           nb::arg("requirements"), nb::arg("despite"));
+    m.def("is_config_name", &is_config_name, nb::arg("path"));
     m.def("explain", &explain, nb::arg("text"), nb::arg("origin"), nb::arg("model"), nb::arg("size"));
 }
 

@@ -217,11 +217,17 @@ class KeyCheck {
         const Framework& framework = context_.framework();
         const bool is_late = !since.empty() && version_ < parse_version(since);
         const bool is_of_other_version = is_late || !until.empty();
-        const std::string instead = is_of_other_version ? "remove it" : remedy(path);
-        if (!is_of_other_version && instead == framework.unknown_remedy && names_precision(leaf_of(path)))
-            return unknown_precision(entry, path);
-        if (!is_of_other_version && context_.options().has_script_options) return script_option(entry, path);
+        std::string instead = is_of_other_version ? "remove it" : remedy(path);
+        const bool may_affect_precision =
+            !is_of_other_version && instead == framework.unknown_remedy && names_precision(leaf_of(path));
         const bool refuses = framework.refuses_unknown != nullptr && framework.refuses_unknown(context_, path);
+        const bool is_of_script = !is_of_other_version && context_.options().has_script_options;
+        // A refusal of the framework is certain, whatever the key may mean. A script may add options of its own.
+        if (!is_of_other_version && (!refuses || is_of_script)) {
+            if (may_affect_precision) return unknown_precision(entry, path);
+            if (is_of_script) return script_option(entry, path);
+        }
+        if (may_affect_precision) instead = "check its name, which suggests that it may affect precision";
         // Without a list of all keys of this version, the key may exist.
         if (!is_of_other_version && !refuses && !has_list()) return not_in_tables(entry, path, instead);
         std::string message = fmt::format("{} {} does not know `{}`", framework.title, to_string(version_), path);
@@ -253,8 +259,8 @@ class KeyCheck {
     void unknown_precision(const files::ConfigValue::Entry& entry, const std::string& path) {
         report(
             FindingCode::warning, "unknown-precision-key", entry, path,
-            fmt::format("`{}` is not in macheps's tables for {} {}, and its name says that it decides precision: its "
-                        "effect is not part of the result",
+            fmt::format("`{}` is not in macheps's tables for {} {}, and its name suggests that it may affect precision: "
+                        "its effect is not part of the result",
                         path, context_.framework().title, to_string(version_)),
             {});
     }

@@ -87,29 +87,30 @@ ImportContext::ImportContext(const Framework& framework, files::ConfigValue root
     if (device == nullptr) throw Error({.what = fmt::format("'{}' is not a device profile", options.device)});
     device_ = *device;
     // Since torch 2.3, is_bf16_supported() counts emulation. Before that, it required compute capability 8.0.
-    const bool counts_emulation = assumed_version("torch") >= parse_version("2.3");
+    const bool counts_emulation = *assumed_version("torch") >= parse_version("2.3");
     if (device_.kind == DeviceProfile::Kind::cuda && !device_.bf16 && !counts_emulation)
         device_.torch_says_bf16 = false;
     if (framework.ignores_sections) drop_sections(root_);
 }
 
 FrameworkVersion ImportContext::version(std::string_view framework) const {
-    if (std::find(asked_versions_.begin(), asked_versions_.end(), framework) == asked_versions_.end())
-        asked_versions_.emplace_back(framework);
-    return assumed_version(framework);
+    if (const std::optional<FrameworkVersion> known = known_version(framework)) return *known;
+    throw Error({.what = fmt::format("'{}' is not a known framework", framework)});
 }
 
-FrameworkVersion ImportContext::assumed_version(std::string_view framework) const {
-    if (const std::optional<FrameworkVersion> given = given_version(framework)) return *given;
-    for (const Framework* owner : {framework_, shared_by_}) {
-        if (owner == nullptr) continue;
-        const std::size_t sign = owner->runs_with.find('=');
-        if (sign != std::string_view::npos && owner->runs_with.substr(0, sign) == framework)
-            return parse_version(owner->runs_with.substr(sign + 1));
-    }
-    const Framework* row = find_framework(framework);
-    if (row == nullptr) throw Error({.what = fmt::format("'{}' is not a known framework", framework)});
-    return parse_version(row->newest);
+std::optional<FrameworkVersion> ImportContext::known_version(std::string_view package) const {
+    const std::optional<FrameworkVersion> known = assumed_version(package);
+    if (known && std::find(asked_versions_.begin(), asked_versions_.end(), package) == asked_versions_.end())
+        asked_versions_.emplace_back(package);
+    return known;
+}
+
+std::optional<FrameworkVersion> ImportContext::assumed_version(std::string_view package) const {
+    if (const std::optional<FrameworkVersion> given = given_version(package)) return given;
+    const auto& limits = options_->limits;
+    if (const auto limit = limits.find(package); limit != limits.end()) return limit->second;
+    const Framework* row = find_framework(package);
+    return row == nullptr ? std::nullopt : std::optional(parse_version(row->newest));
 }
 
 std::optional<FrameworkVersion> version_in(const ImportOptions& options, std::string_view package) {
@@ -435,7 +436,8 @@ void ImportContext::report_assumed() {
     }
     for (const std::string& name : asked_versions_) {
         if (given_version(name)) continue;
-        std::string text = fmt::format("{} {}", find_framework(name)->title, to_string(version(name)));
+        const Framework* row = find_framework(name);
+        std::string text = fmt::format("{} {}", row == nullptr ? name : row->title, to_string(version(name)));
         const auto& inexact = options_->requirements.inexact;
         if (const auto said = inexact.find(name); said != inexact.end())
             text += fmt::format(" (the requirements say '{}', which is not one version)", said->second);
@@ -452,17 +454,18 @@ void ImportContext::report_assumed() {
 
 void ImportContext::report_unknown_versions() {
     for (const std::string& name : asked_versions_) {
-        const Framework& row = *find_framework(name);
+        const Framework* row = find_framework(name);
+        if (row == nullptr) continue;
         const FrameworkVersion used = version(name);
-        const bool is_older = used < parse_version(row.oldest);
-        if (!is_older && used <= parse_version(row.newest)) continue;
+        const bool is_older = used < parse_version(row->oldest);
+        if (!is_older && used <= parse_version(row->newest)) continue;
         report(
             FindingCode::warning, "unknown-version", {},
             fmt::format("{} {} is {} than {}, the {} release that macheps knows: what it computes is taken from that "
                         "release, and its own faults are not known",
-                        row.title, to_string(used), is_older ? "older" : "newer", is_older ? row.oldest : row.newest,
+                        row->title, to_string(used), is_older ? "older" : "newer", is_older ? row->oldest : row->newest,
                         is_older ? "oldest" : "newest"),
-            fmt::format("a version from {} to {}", row.oldest, row.newest))
+            fmt::format("a version from {} to {}", row->oldest, row->newest))
             .rule = fmt::format("{}/unknown-version", name);
     }
 }

@@ -67,7 +67,7 @@ struct IncludedFile {
 /// The newest release of another package that a framework accepts, according to the requirements of its own package.
 struct PackageLimit {
     std::string_view since;    ///< first release of the framework with this limit; "" means the oldest
-    std::string_view package;  ///< name of a framework: "transformers"
+    std::string_view package;  ///< "transformers", "peft"
     std::string_view newest;   ///< "" means that there is no limit any more
 };
 
@@ -88,8 +88,6 @@ struct Framework {
     /// Returns the default of a key of a framework that shares the root, if this framework changes the default. For
     /// example, TRL turns bf16 on. May be null.
     std::optional<std::string_view> (*changed_default)(const ImportContext&, std::string_view path) = nullptr;
-    /// Version of another framework that this framework runs with unless the user names one: "deepspeed=0.16.5".
-    std::string_view runs_with{};
     /// Whether the framework reads the keys of every section as if they were at the root.
     bool ignores_sections = false;
     /// Kind of model that the framework trains, such as `llama`. Empty if the framework trains any kind of model.
@@ -141,8 +139,11 @@ class ImportContext {
     /// Returns the version of this framework, or of a framework that it calls ("transformers" for llamafactory).
     FrameworkVersion version() const { return version(framework_->name); }
     FrameworkVersion version(std::string_view framework) const;
-    /// Returns the same version as version(). The call does not make report_assumed() name it.
-    FrameworkVersion assumed_version(std::string_view framework) const;
+    /// Returns the version of a package, or nothing if it is unknown: the user gave none, no limit of the config's
+    /// framework names it, and it is not a framework. The call does not make report_assumed() name the version.
+    std::optional<FrameworkVersion> assumed_version(std::string_view package) const;
+    /// Returns the same version as assumed_version(). The call makes report_assumed() name the version if it is known.
+    std::optional<FrameworkVersion> known_version(std::string_view package) const;
     /// Returns the version of a package that the user named, in an option or in a requirements file.
     std::optional<FrameworkVersion> given_version(std::string_view package) const;
     /// Returns whether the version is at least `first`.
@@ -269,7 +270,7 @@ class ImportContext {
 /// Returns 'F', 'H' or 'B' for the name of a dtype ("bfloat16", "torch.float16", "half"), or 0 for any other text.
 char dtype_letter(std::string_view name);
 
-/// Returns whether the name of a key says that it decides precision: whether it contains a word such as dtype, fp16,
+/// Returns whether the name of a key suggests that it may affect precision: whether it contains a word such as dtype, fp16,
 /// half or scale.
 bool names_precision(std::string_view key);
 

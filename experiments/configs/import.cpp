@@ -18,6 +18,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <tuple>
 
 namespace macheps::configs {
@@ -49,8 +50,8 @@ void require_name(std::string_view name, const std::vector<std::string_view>& na
 /// Returns the names of frameworks, and of packages whose releases have known faults.
 std::vector<std::string_view> names_of_packages() {
     std::vector<std::string_view> names = names_of_rows(frameworks());
-    for (const FaultRow* row : fault_rows()) {
-        if (std::find(names.begin(), names.end(), row->package) == names.end()) names.push_back(row->package);
+    for (const std::string_view package : fault_packages()) {
+        if (std::find(names.begin(), names.end(), package) == names.end()) names.push_back(package);
     }
     return names;
 }
@@ -165,17 +166,14 @@ bool ImportResult::refused() const {
 
 namespace {
 
-/// Adds the versions that the framework's own package allows, for packages whose version the user did not give.
-void assume_versions(const Framework& framework, ImportOptions& options) {
+/// Sets the limits of other packages in the release of the framework that the config runs with.
+void set_limits(const Framework& framework, ImportOptions& options) {
     const FrameworkVersion version = version_in(options, framework.name).value_or(parse_version(framework.newest));
-    std::map<std::string, FrameworkVersion, std::less<>> assumed;
     for (const PackageLimit& limit : framework.limits) {
         if (!limit.since.empty() && version < parse_version(limit.since)) continue;
-        assumed.erase(std::string(limit.package));
-        if (!limit.newest.empty()) assumed.emplace(limit.package, parse_version(limit.newest));
+        options.limits.erase(std::string(limit.package));
+        if (!limit.newest.empty()) options.limits.emplace(limit.package, parse_version(limit.newest));
     }
-    std::erase_if(assumed, [&](const auto& one) { return version_in(options, one.first).has_value(); });
-    options.versions.merge(assumed);
 }
 
 }  // namespace
@@ -191,7 +189,7 @@ ImportResult import_config(std::span<const std::string> files_and_overrides, con
         options.versions.insert_or_assign(std::string(framework.name), unnamed->second);
         options.versions.erase(unnamed);
     }
-    assume_versions(framework, options);
+    set_limits(framework, options);
 
     require_known_values(framework, files.config);
     apply_launcher(framework, files.config, options);
@@ -202,8 +200,8 @@ ImportResult import_config(std::span<const std::string> files_and_overrides, con
     report_training_command(context, files.config);
     report_named(context, files);
     report_checkpoint_range(context);
-    report_traps(context);
     set_step_fields(context);
+    report_traps(context);
     context.report_device();
     ImportResult result;
     result.policy = policy_text(context);
@@ -223,7 +221,12 @@ ImportResult import_config(std::span<const std::string> files_and_overrides, con
     return result;
 }
 
-bool is_config_file(const std::string& path) {
+bool is_config_name(const std::string& path) {
+    const std::string ending = std::filesystem::path(path).extension().string();
+    const auto has_ending = [&](const auto& endings) {
+        return std::find(endings.begin(), endings.end(), ending) != endings.end();
+    };
+    if (!has_ending(doubtful_endings)) return has_ending(config_endings);
     try {
         return looks_like_config(files::read_config_file(path));
     } catch (const Error&) {

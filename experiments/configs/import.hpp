@@ -8,6 +8,7 @@
 #include "experiments/configs/resolved.hpp"
 #include "experiments/configs/versions.hpp"
 
+#include <array>
 #include <map>
 #include <optional>
 #include <span>
@@ -25,6 +26,9 @@ struct ImportOptions {
     /// Versions of frameworks and of packages in the history of faults, by name. They win over `requirements`. The
     /// default is the newest known version.
     std::map<std::string, FrameworkVersion, std::less<>> versions;
+    /// Versions that the config's framework allows other packages to have. They apply to a package whose version the user
+    /// did not give. Set by the import.
+    std::map<std::string, FrameworkVersion, std::less<>> limits{};
     Requirements requirements{};         ///< from --requirements: the packages that the config runs with
     std::vector<std::string> despite{};  ///< ids of faults of the history that are warnings, and no errors
     std::string device = "a100";
@@ -70,8 +74,11 @@ struct ImportResult {
 /// findings.
 ImportResult import_config(std::span<const std::string> files_and_overrides, const ImportOptions& options);
 
-/// Returns whether a file can be read as a config and is one of a training framework, even of one that is refused. For
-/// ambiguous names: a `.toml` file may also be a policy, and a `.py` file a program.
-bool is_config_file(const std::string& path);
+/// Endings of the names of configs: ".json". A file with one of `doubtful_endings` is a config only if its keys are those
+/// of a framework, even of one that is refused. Otherwise, a `.toml` file is a policy, and a `.py` file a program.
+inline constexpr std::array<std::string_view, 6> config_endings{".args", ".conf", ".json", ".sh", ".yaml", ".yml"};
+inline constexpr std::array<std::string_view, 2> doubtful_endings{".py", ".toml"};
+/// Returns whether a path names a config. Reads the file if its ending is doubtful.
+bool is_config_name(const std::string& path);
 
 }  // namespace macheps::configs

@@ -2,6 +2,7 @@
 #include "experiments/configs/requirements.hpp"
 #include "core/error.hpp"
 #include "core/host/read_file.hpp"
+#include "core/text/trimmed.hpp"
 
 #include <fmt/format.h>
 
@@ -27,13 +28,6 @@ constexpr std::array other_names{OtherName{"llama-factory", "llamafactory"},
                                  OtherName{"mosaicml", "composer"},
                                  OtherName{"transformer-engine-torch", "transformer-engine"}};
 
-std::string_view trimmed(std::string_view text) {
-    constexpr std::string_view blanks = " \t\r";
-    const std::size_t first = text.find_first_not_of(blanks);
-    if (first == std::string_view::npos) return {};
-    return text.substr(first, text.find_last_not_of(blanks) - first + 1);
-}
-
 /// Returns the lines of the text. A backslash at the end of a line joins it with the next.
 std::vector<std::string> lines_of(std::string_view text) {
     std::vector<std::string> lines;
@@ -53,13 +47,27 @@ std::vector<std::string> lines_of(std::string_view text) {
     return lines;
 }
 
+constexpr std::string_view several_versions = "several versions";
+
+/// Adds one version of a package. Files may have several, each for another platform or version of Python.
+void add_version(Requirements& found, const std::string& name, FrameworkVersion version) {
+    const auto [at, is_first] = found.versions.emplace(name, version);
+    if (!is_first && at->second != version) found.inexact.insert_or_assign(name, std::string(several_versions));
+}
+
+void add_inexact(Requirements& found, const std::string& name, std::string_view text) {
+    const auto at = found.inexact.find(name);
+    if (at == found.inexact.end() || at->second != several_versions)
+        found.inexact.insert_or_assign(name, std::string(text));
+}
+
 void add(Requirements& found, std::string_view distribution, std::string_view version) {
     const std::string name = package_of_distribution(distribution);
     const bool is_number = !version.empty() && std::isdigit(static_cast<unsigned char>(version.front())) != 0;
     if (is_number)
-        found.versions.insert_or_assign(name, parse_version(version));
+        add_version(found, name, parse_version(version));
     else
-        found.inexact.insert_or_assign(name, std::string(version));
+        add_inexact(found, name, version);
 }
 
 /// Returns the text between the quotes of a line such as `name = "torch"`, if the line sets this key.
@@ -137,9 +145,10 @@ bool read_line(std::string_view line, Requirements& found) {
     return true;
 }
 
-/// Returns the path in `-r FILE` or `--requirement FILE`.
+/// Returns the path in a line such as `-r FILE`. A file of constraints (`-c FILE`) says which version of a package is
+/// installed if one is.
 std::optional<std::string> included_file(std::string_view line) {
-    for (const std::string_view option : {"-r", "--requirement"}) {
+    for (const std::string_view option : {"-r", "--requirement", "-c", "--constraint"}) {
         if (!line.starts_with(option)) continue;
         const std::string_view rest = line.substr(option.size());
         if (rest.starts_with(' ') || rest.starts_with('=')) return std::string(trimmed(rest.substr(1)));
@@ -150,8 +159,8 @@ std::optional<std::string> included_file(std::string_view line) {
 Requirements read_file_at(const std::string& path, int depth);
 
 void merge(Requirements& into, const Requirements& more) {
-    for (const auto& [name, version] : more.versions) into.versions.insert_or_assign(name, version);
-    for (const auto& [name, text] : more.inexact) into.inexact.insert_or_assign(name, text);
+    for (const auto& [name, version] : more.versions) add_version(into, name, version);
+    for (const auto& [name, text] : more.inexact) add_inexact(into, name, text);
 }
 
 Requirements read_lines(const std::vector<std::string>& lines, const std::string& path, int depth) {
@@ -184,8 +193,6 @@ Requirements read_file_at(const std::string& path, int depth) {
     const std::vector<std::string> lines = lines_of(read_file(path, size_limit));
     const bool is_lock = std::find(lines.begin(), lines.end(), "[[package]]") != lines.end();
     Requirements found = is_lock ? read_lock(lines) : read_lines(lines, path, depth);
-    // A package with an exact version somewhere is not inexact.
-    for (const auto& [name, version] : found.versions) found.inexact.erase(name);
     return found;
 }
 
@@ -204,6 +211,15 @@ std::string package_of_distribution(std::string_view distribution) {
     return name;
 }
 
-Requirements read_requirements(const std::string& path) { return read_file_at(path, 0); }
+Requirements read_requirements(const std::string& path) {
+    Requirements found = read_file_at(path, 0);
+    // A package with one exact version somewhere is not inexact.
+    std::erase_if(found.versions, [&](const auto& one) {
+        const auto text = found.inexact.find(one.first);
+        return text != found.inexact.end() && text->second == several_versions;
+    });
+    std::erase_if(found.inexact, [&](const auto& one) { return found.versions.contains(one.first); });
+    return found;
+}
 
 }  // namespace macheps::configs

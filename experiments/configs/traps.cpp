@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/configs/traps.hpp"
 #include "experiments/configs/history/history.hpp"
+#include "experiments/configs/optimisers/optimisers.hpp"
 #include "experiments/configs/policy_text/scaler_field.hpp"
+#include "experiments/configs/policy_text/step_fields.hpp"
 #include "experiments/configs/policy_text/storage_recipe.hpp"
 
 #include <fmt/format.h>
@@ -24,29 +26,34 @@ char low_format(const ImportContext& context, std::string_view field) {
     return word == "H" || word == "B" ? word.front() : '\0';
 }
 
-using Found = std::optional<std::string>;
+struct Trap {
+    std::string message;
+    std::string instead{}, key{};  ///< empty if the fields do not show which key to change
+};
+using Found = std::optional<Trap>;
 
 Found low_reduce(const ImportContext& context) {
     const char format = low_format(context, "reduce");
     if (format == 0) return {};
-    return fmt::format("if several ranks train, their gradients are summed in {}, although fp32 is usually recommended",
-                       format_word(format));
+    return Trap{fmt::format(
+        "if several ranks train, their gradients are summed in {}, although fp32 is usually recommended",
+        format_word(format))};
 }
 
 Found low_buffers(const ImportContext& context) {
     const char format = low_format(context, "buffers");
     if (format == 0) return {};
-    return fmt::format(
+    return Trap{fmt::format(
         "buffers are {}: the frequencies of rotary embeddings are rounded, and the angles of distant "
         "positions are wrong",
-        format_word(format));
+        format_word(format))};
 }
 
 Found low_masters(const ImportContext& context) {
     const char format = low_format(context, "master");
     if (format == 0) return {};
-    return fmt::format("the master weights are {}: an update below half an ulp of its weight is lost",
-                       format_word(format));
+    return Trap{fmt::format("the master weights are {}: an update below half an ulp of its weight is lost",
+                            format_word(format))};
 }
 
 /// Weights of a frozen base are not updated, so they need no master weights. Frozen weights also have no gradients: if
@@ -56,8 +63,9 @@ Found no_master(const ImportContext& context) {
     const std::string_view adapter = context.resolved().word("adapter");
     const bool is_frozen = (!adapter.empty() && adapter != "none") || context.resolved().word("grad") == "F";
     if (format == 0 || is_frozen || context.resolved().word("master") != "none") return {};
-    return fmt::format("the optimiser updates {} weights, and without fp32 master weights small updates are lost",
-                       format_word(format));
+    return Trap{
+        fmt::format("the optimiser updates {} weights, and without fp32 master weights small updates are lost",
+                    format_word(format))};
 }
 
 /// The scaler of FSDP 1 accepts fp16 gradients, but not bf16 gradients. On a CPU, GradScaler also accepts bf16
@@ -68,24 +76,47 @@ Found low_gradients(const ImportContext& context) {
     if (format == 0 || (scaler != "torch" && (scaler != "torch-sharded" || format == 'H'))) return {};
     const bool is_on_cpu = context.resolved().word("oplist") == "torch-cpu";
     if (format == 'B' && is_on_cpu) return {};
-    return format == 'H' ? "GradScaler refuses fp16 gradients: \"Attempting to unscale FP16 gradients\""
-                         : "GradScaler cannot unscale bf16 gradients on CUDA: \"not implemented for 'BFloat16'\"";
+    return Trap{format == 'H' ? "GradScaler refuses fp16 gradients: \"Attempting to unscale FP16 gradients\""
+                              : "GradScaler cannot unscale bf16 gradients on CUDA: \"not implemented for 'BFloat16'\""};
 }
 
-/// A scaler with a dynamic scale has a growth interval.
-Found large_initial_scale(const ImportContext& context) {
-    const ResolvedField* scaler = context.resolved().find("scaler");
-    if (scaler == nullptr) return {};
-    const auto number = [&](std::string_view name) {
-        const auto& parts = scaler->value.parts;
-        const auto part = std::find_if(parts.begin(), parts.end(), [&](const auto& one) { return one.first == name; });
-        const double* value = part == parts.end() ? nullptr : std::get_if<double>(&part->second);
-        return value == nullptr ? 0 : *value;
-    };
-    const double power = std::log2(number("init_scale"));
-    if (!(number("growth_interval") > 0) || !(power > large_scale_power)) return {};
-    return large_scale_text(power);
+/// Returns a parameter of a field, or nothing if the field has no such number.
+std::optional<double> part_of(const ImportContext& context, std::string_view field, std::string_view name) {
+    const ResolvedField* found = context.resolved().find(field);
+    if (found == nullptr) return {};
+    for (const auto& [part, value] : found->value.parts) {
+        const double* number = std::get_if<double>(&value);
+        if (part == name && number != nullptr) return *number;
+    }
+    return {};
 }
+
+/// A scaler with a dynamic scale has a growth interval. With a backoff factor outside (0, 1), the scale does not fall
+/// step by step.
+Found large_initial_scale(const ImportContext& context) {
+    const double power = std::log2(part_of(context, "scaler", "init_scale").value_or(0));
+    const double backoff = part_of(context, "scaler", "backoff_factor").value_or(0.5);
+    const bool falls = part_of(context, "scaler", "growth_interval").value_or(0) > 0 && backoff > 0 && backoff < 1;
+    if (!falls || !(power > large_scale_power)) return {};
+    return Trap{large_scale_text(power, backoff)};
+}
+
+/// Adam's eps is added in fp16 if the kernel rounds every operation and the moments are in fp16.
+Found low_eps(const ImportContext& context, std::string (*effect)(double)) {
+    const ResolvedConfig& fields = context.resolved();
+    const std::string_view kind = fields.word("optimizer"), master = fields.word("master");
+    if (fields.word("opt_state") != "H" || fields.word("opt_kernel") == "fused") return {};
+    if ((!master.empty() && master != "none") || (!kind.empty() && kind != "adamw" && kind != "adam")) return {};
+    constexpr double usual_eps = 1e-8;  // the default of every framework here
+    std::string message = effect(part_of(context, "optimizer", "eps").value_or(usual_eps));
+    if (message.empty()) return {};
+    const std::string key = eps_key(context), instead = "fp32 master weights and moments";
+    if (key.empty()) return Trap{std::move(message), instead};
+    return Trap{std::move(message),
+                fmt::format("{}: {}, or {}", key.substr(key.rfind('.') + 1), fp16_safe_eps, instead), key};
+}
+Found eps_is_zero(const ImportContext& context) { return low_eps(context, fp16_eps_is_zero); }
+Found eps_is_small(const ImportContext& context) { return low_eps(context, fp16_eps_is_small); }
 
 struct TrapRow {
     std::string_view rule;
@@ -116,6 +147,9 @@ const TrapRow traps[] = {
      FindingCode::warning,
      large_initial_scale,
      {"large-initial-scale", "initial-scale-trap", "long-overflow-cascade"}},
+    // The importers of kohya's scripts and of Lightning read the eps of more optimisers and have rules of their own.
+    {"eps-is-zero", FindingCode::warning, eps_is_zero, {"eps-is-zero"}, {"kohya", "lightning"}},
+    {"eps-is-small", FindingCode::warning, eps_is_small, {"eps-is-small"}, {"kohya", "lightning"}},
 };
 
 bool contains(std::initializer_list<std::string_view> words, std::string_view word) {
@@ -146,7 +180,12 @@ void report_traps(ImportContext& context) {
     if (!context.maybe_flag("do_train").value_or(true)) return;
     for (const TrapRow& trap : traps) {
         if (contains(trap.without_it, context.framework().name) || is_reported(context, trap)) continue;
-        if (Found message = trap.said(context)) context.report(trap.code, trap.rule, {}, std::move(*message));
+        Found found = trap.said(context);
+        if (!found) continue;
+        if (found->key.empty())
+            context.report(trap.code, trap.rule, {}, std::move(found->message), std::move(found->instead));
+        else
+            context.report(trap.code, trap.rule, {found->key}, std::move(found->message), std::move(found->instead));
     }
 }
 

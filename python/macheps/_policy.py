@@ -127,7 +127,8 @@ def policy(
     ----------
     name_or_config : str, path or mapping
         A preset (``"amp-bf16"``), a policy file (``"mine.toml"``), a framework's config file (``"ds_config.json"``;
-        .json, .yaml, .yml or .args), or a config as a dict.
+        .json, .yaml, .yml, .args, .conf, a .sh script, or a .toml or .py file with a framework's keys), or a config as
+        a dict.
     framework : str
         Framework of the config. By default, it is recognised from the keys of the config.
     device : str
@@ -154,7 +155,7 @@ def policy(
                 json.dump(name_or_config, file)
             return _config(path, "config", framework, device, versions, requirements, despite)
     name = os.fspath(name_or_config)
-    if os.path.splitext(name)[1] in (".json", ".yaml", ".yml", ".args"):
+    if _core.is_config_name(name):
         return _config(name, name, framework, device, versions, requirements, despite)
     made = json.loads(_core.load_policy(name))
     origin = f"preset {name}" if name in policies() else name

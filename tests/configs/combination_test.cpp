@@ -180,6 +180,8 @@ TEST_CASE("an eps of Adam that fp16 rounds to zero is reported if the step is co
         const ImportResult result = import_of(one.framework, one.text, one.checkpoint);
         CHECK((find_rule(result, std::string(one.framework) + "/eps-is-zero", 'W') != nullptr) == one.warns);
     }
+    const char* evaluates = "do_train: false\noptim: adamw_torch\nadam_epsilon: 1.0e-8";
+    CHECK(find_rule(import_of("transformers", evaluates, "fp16"), "transformers/eps-is-zero") == nullptr);
     const ImportResult result = import_of("transformers", "optim: adamw_torch\nadam_epsilon: 1.0e-8", "fp16");
     CHECK(find_rule(result, "transformers/eps-is-zero")->instead ==
           "adam_epsilon: 0.0001, or fp32 master weights and moments");

@@ -324,4 +324,25 @@ TEST_CASE("the default version of a package is the newest that LLaMA-Factory acc
     CHECK(import_config(files, options).resolved.find("opt_kernel")->from == "default of transformers 4.52.4");
 }
 
+TEST_CASE("versions that a framework allows are assumed and not given", "[import][llamafactory]") {
+    const auto message = [](std::string_view framework, std::string_view text, const std::string& versions) {
+        const ImportResult result =
+            test::import_text(text, {.framework = std::string(framework), .versions = versions});
+        const Finding* found = test::find_rule(result, fmt::format("{}/assumed", framework));
+        return found == nullptr ? std::string("none") : found->message;
+    };
+    const auto names = [](const std::string& text, std::string_view part) {
+        return text.find(part) != std::string::npos;
+    };
+    const char* full = "model_name_or_path: a\nstage: sft\ndo_train: true\nbf16: true\nfinetuning_type: full";
+    CHECK(names(message("llamafactory", full, ""), "Transformers 5.6"));
+    CHECK_FALSE(names(message("llamafactory", full, "transformers=5.6.0"), "Transformers"));
+    const char* lora = "base_model: a\nadapter: lora\nbf16: true\nload_in_4bit: false\nmicro_batch_size: 1";
+    CHECK(names(message("axolotl", lora, "axolotl=0.4.1"), "peft 0.11.1"));
+    CHECK_FALSE(names(message("axolotl", lora, "axolotl=0.4.1,peft=0.11.1"), "peft"));
+    CHECK_FALSE(names(message("axolotl", lora, "axolotl=0.9.0"), "peft"));
+    const char* neox = R"({"fp16": {"enabled": true}, "precision": "fp16", "train_micro_batch_size_per_gpu": 1})";
+    CHECK(names(message("gpt-neox", neox, ""), "DeepSpeed 0.16.5"));
+}
+
 }  // namespace import_llamafactory_test

@@ -186,6 +186,8 @@ constexpr Threshold thresholds[] = {
     {"history/deepspeed.cpp", "4.49", "deepspeed=0.18.3,transformers=4.48.3", "deepspeed=0.18.3,transformers=4.49.0",
      "transformers", h100, "fp32", "gradient_accumulation_steps: 4\ndeepspeed: {zero_optimization: {stage: 1}}",
      Of::since, "ds-scale-wrt-gas-ignored"},
+    {"history/deepspeed_scaler.cpp", "0.18.8", "deepspeed=0.18.7", "deepspeed=0.18.8", "deepspeed", h100, "fp32",
+     R"({"fp16": {"enabled": true, "loss_scale": -1}})", Of::before, "ds-scale-validation"},
     {"history/predicates.cpp", "4.46.0", "axolotl=0.5.0,transformers=4.45.2", "axolotl=0.5.0,transformers=4.46.0",
      "axolotl", h100, "fp32", "base_model: m\ngradient_accumulation_steps: 4", Of::since, "axo-ga"},
     {"history/predicates.cpp", "5", "accelerate=1.13.0,transformers=4.57.6", "accelerate=1.13.0,transformers=5.0.0",

@@ -198,7 +198,7 @@ TEST_CASE("a framework is recognised only if it knows most of the keys", "[impor
     CHECK(contains(outcome_of("c.py", "print(1)\n", {.framework = "nanogpt"}), "a Python program"));
 }
 
-TEST_CASE("an unknown key whose name says that it decides precision is never called removable", "[import]") {
+TEST_CASE("an unknown key whose name suggests that it may affect precision is never called removable", "[import]") {
     for (const char* key : {"dtype", "weight_dtype", "param_precision", "use_fp16", "bf16x3", "half_weights",
                             "float_mode", "quantize", "use_amp", "loss_scale_x", "grad-scale"}) {
         CAPTURE(key);
@@ -211,26 +211,38 @@ TEST_CASE("an unknown key whose name says that it decides precision is never cal
     for (const char* framework : {"transformers", "accelerate", "torch", "deepspeed", "axolotl", "llamafactory"}) {
         CAPTURE(framework);
         const ImportResult result = test::import_text("my_special_qdtype: x\nzzz_other: 1\n", {.framework = framework});
-        const auto rule = fmt::format("{}/unknown-precision-key", framework);
-        const Finding* found = test::find_rule(result, rule, 'W');
-        REQUIRE(found != nullptr);
-        CHECK(found->key == "my_special_qdtype");
-        CHECK(found->instead.empty());
+        const auto is_about = [](const char* key) { return [key](const Finding& one) { return one.key == key; }; };
+        const auto found = std::find_if(result.findings.begin(), result.findings.end(), is_about("my_special_qdtype"));
+        REQUIRE(found != result.findings.end());
+        CHECK(contains(found->message + found->instead, "suggests that it may affect precision"));
+        CHECK_FALSE(contains(found->instead, "remove it"));
+        // A refusal by the framework is certain, whatever the name suggests.
+        CHECK(found->rule == fmt::format("{}/unknown-{}key", framework, found->framework_refuses ? "" : "precision-"));
         const Finding* other = test::find_rule(result, fmt::format("{}/unknown-key", framework), 'U');
         REQUIRE(other != nullptr);
+        CHECK(other->framework_refuses == found->framework_refuses);
         // The lists of keys of PyTorch are not complete, so the key may exist.
         CHECK(contains(other->message, "which do not list every key") == (std::string_view(framework) == "torch"));
     }
 }
 
+TEST_CASE("an unknown key that the framework refuses is an error, whatever its name suggests", "[import]") {
+    const ImportResult result =
+        test::import_text(R"({"bf16": {"enabled": true, "my_dtype": "x"}})", {.framework = "deepspeed"});
+    const Finding* found = test::find_rule(result, "deepspeed/unknown-key");
+    REQUIRE(found != nullptr);
+    CHECK(found->framework_refuses);
+    CHECK(test::find_rule(result, "deepspeed/unknown-precision-key") == nullptr);
+}
+
 TEST_CASE("a policy is not a config, and a config in TOML is one", "[import]") {
     const ConfigFolder folder;
-    CHECK(is_config_file(folder.write("a.toml", "[zero_optimization]\nstage = 1\n")));
-    CHECK(is_config_file(folder.write("b.toml", "[model]\nflavor = \"8B\"\n")));
-    CHECK_FALSE(is_config_file(folder.write("c.toml", "extends = \"bf16-mixed\"\n[optimizer]\neps = 1e-6\n")));
-    CHECK_FALSE(is_config_file(folder.write("d.toml", "not TOML")));
-    CHECK(is_config_file(folder.write("e.py", "dtype = 'float16'\nblock_size = 4\n")));
-    CHECK_FALSE(is_config_file(folder.write("f.toml", "[tool.black]\nline-length = 100\n")));
+    CHECK(is_config_name(folder.write("a.toml", "[zero_optimization]\nstage = 1\n")));
+    CHECK(is_config_name(folder.write("b.toml", "[model]\nflavor = \"8B\"\n")));
+    CHECK_FALSE(is_config_name(folder.write("c.toml", "extends = \"bf16-mixed\"\n[optimizer]\neps = 1e-6\n")));
+    CHECK_FALSE(is_config_name(folder.write("d.toml", "not TOML")));
+    CHECK(is_config_name(folder.write("e.py", "dtype = 'float16'\nblock_size = 4\n")));
+    CHECK_FALSE(is_config_name(folder.write("f.toml", "[tool.black]\nline-length = 100\n")));
 }
 
 TEST_CASE("ModelArguments of a script decide the format of the loaded weights", "[import][transformers]") {

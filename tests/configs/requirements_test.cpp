@@ -70,6 +70,27 @@ TEST_CASE("lock files of uv and of Poetry give the version of each package", "[i
     CHECK(found.versions.size() == 2);
 }
 
+TEST_CASE("a package with several versions has no exact version", "[import]") {
+    const Requirements found = read(
+        "torch==2.9.1 ; sys_platform == 'linux'\ntorch==2.2.2 ; sys_platform == 'darwin'\ntorch==2.9.1\n"
+        "peft==0.18.1\npeft==0.18.1 ; python_version > '3.9'\n");
+    CHECK(version(found, "torch") == "none");
+    CHECK(inexact(found, "torch") == "several versions");
+    CHECK(version(found, "peft") == "0.18.1");
+    const Requirements lock = read(
+        "[[package]]\nname = \"torch\"\nversion = \"2.9.1\"\n[[package]]\nname = \"torch\"\nversion = \"2.8.0\"\n");
+    CHECK(version(lock, "torch") == "none");
+    CHECK(inexact(lock, "torch") == "several versions");
+}
+
+TEST_CASE("a file of constraints gives the versions of packages", "[import]") {
+    const ConfigFolder folder;
+    folder.write("pins.txt", "torch==2.9.1\n");
+    const Requirements found = read_requirements(folder.write("all.txt", "-c pins.txt\ntorch>=2\n"));
+    CHECK(version(found, "torch") == "2.9.1");
+    CHECK(inexact(found, "torch") == "none");
+}
+
 TEST_CASE("a requirements file includes others", "[import]") {
     const ConfigFolder folder;
     folder.write("base.txt", "torch==2.9.1\npeft>=0.12\n");

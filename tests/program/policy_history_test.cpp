@@ -37,6 +37,21 @@ TEST_CASE("policy history lists faults, and describes one of them", "[program][h
     CHECK(contains(wrong.err, "did you mean 'ds-z2-last-micro-batch'"));
 }
 
+TEST_CASE("policy history of a package leaves out the faults that the named version does not have",
+          "[program][history]") {
+    write("old.txt", "deepspeed==0.18.2\n");
+    write("new.txt", "deepspeed==0.19.8\n");
+    const Outcome old = run("policy history deepspeed --requirements old.txt");
+    CHECK(old.code == 0);
+    CHECK_FALSE(contains(old.out, "ds-z0-fp16-unscaled"));
+    CHECK(contains(run("policy history deepspeed --requirements new.txt").out, "ds-z0-fp16-unscaled"));
+    CHECK(contains(run("policy history deepspeed --framework-version 0.19.8").out, "ds-z0-fp16-unscaled"));
+    CHECK(contains(run("policy history --requirements new.txt").out, "ds-z0-fp16-unscaled"));
+    const Outcome both = run("policy history ds-z0-fp16-unscaled --diff 0.18.2:0.19.8");
+    CHECK(both.code == 2);
+    CHECK(contains(both.err, "deepspeed"));
+}
+
 TEST_CASE("policy history of a config depends on the versions that requirements name", "[program][history]") {
     write("z0.json", fp16_without_zero);
     write("old.txt", "deepspeed==0.18.2\n");

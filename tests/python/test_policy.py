@@ -38,6 +38,21 @@ def test_a_config_of_a_framework(tmp_path):
     assert "deepspeed" in given._repr_html_() or "<table" in given._repr_html_()
 
 
+def test_configs_of_every_form(tmp_path, program):
+    forms = {
+        "run.sh": "deepspeed train.py --deepspeed_config ds.json --bf16\n",
+        "titan.toml": "[model]\nname = 'llama3'\nflavor = '8B'\n[training]\nlocal_batch_size = 1\nseq_len = 128\n",
+    }
+    (tmp_path / "ds.json").write_text(json.dumps({"train_micro_batch_size_per_gpu": 4, "bf16": {"enabled": True}}))
+    for name, text in forms.items():
+        path = tmp_path / name
+        path.write_text(text)
+        made = subprocess.run([program, "policy", "import", path, "--json"], capture_output=True, text=True)
+        theirs = json.loads(made.stdout)
+        ours = me.policy(path)
+        assert ours.framework == theirs["framework"] and ours.findings == theirs["findings"]
+
+
 @pytest.mark.parametrize("bad", ["amp-bf17", "nowhere.toml", "nowhere.json", {}, {"what": 1}])
 def test_what_is_no_policy(bad):
     with pytest.raises(me.Error) as caught:

@@ -16,7 +16,6 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
-#include <set>
 
 namespace macheps::cmd::policies {
 
@@ -144,6 +143,15 @@ Rows faults_in(const ImportResult& result) {
     return rows;
 }
 
+/// Returns the options in which a version without a name belongs to `package`.
+ImportOptions with_owner(ImportOptions options, std::string_view package) {
+    const auto unnamed = options.versions.find("");
+    if (unnamed == options.versions.end() || package.empty()) return options;
+    options.versions.insert_or_assign(std::string(package), unnamed->second);
+    options.versions.erase(unnamed);
+    return options;
+}
+
 /// Returns the options with the versions of one side of --diff. `package` is the owner of a version without a name.
 ImportOptions with_versions(ImportOptions options, const std::string& side, std::string_view package) {
     std::error_code failed;
@@ -152,11 +160,7 @@ ImportOptions with_versions(ImportOptions options, const std::string& side, std:
         return options;
     }
     read_versions(side, options);
-    const auto unnamed = options.versions.find("");
-    if (unnamed == options.versions.end() || package.empty()) return options;
-    options.versions.insert_or_assign(std::string(package), unnamed->second);
-    options.versions.erase(unnamed);
-    return options;
+    return with_owner(std::move(options), package);
 }
 
 /// Returns the rows of `package` (all rows if empty) whose package has a version in the options with the fault.
@@ -205,17 +209,8 @@ Exit print_difference(const HistoryArguments& a, const ImportOptions& options, s
     return Exit::ok;
 }
 
-/// Returns the packages of the history, in its order.
-std::vector<std::string_view> packages() {
-    std::vector<std::string_view> names;
-    for (const FaultRow* row : fault_rows()) {
-        if (std::find(names.begin(), names.end(), row->package) == names.end()) names.push_back(row->package);
-    }
-    return names;
-}
-
 bool is_package(std::string_view word) {
-    const std::vector<std::string_view> names = packages();
+    const std::vector<std::string_view> names = fault_packages();
     return find_framework(word) != nullptr || std::find(names.begin(), names.end(), word) != names.end();
 }
 
@@ -224,7 +219,7 @@ void require_files(const std::vector<std::string>& words) {
     std::error_code failed;
     for (const std::string& word : words) {
         if (std::filesystem::exists(word, failed) || word.find('=') != std::string::npos) continue;
-        std::vector<std::string_view> names = packages();
+        std::vector<std::string_view> names = fault_packages();
         for (const FaultRow* row : fault_rows()) names.push_back(row->id);
         const std::string nearest = nearest_name(word, names);
         throw Error({.what = fmt::format("'{}' is no file, no package of the history and no id of a fault", word),
@@ -241,13 +236,16 @@ Exit run_history(const HistoryArguments& a, const Command& verb) {
     if (a.what.empty() || is_word) {
         const std::string word = is_word ? a.what.front() : a.import.framework;
         if (const FaultRow* row = find_fault(word)) {
+            if (!a.diff.empty()) {
+                throw FieldError("diff", fmt::format("{} is one fault: its releases are in its description", row->id),
+                                 fmt::format("leave --diff out, or write {} instead", row->package));
+            }
             print_rows(a, {row});
             return Exit::ok;
         }
         if (!a.diff.empty()) return print_difference(a, options, word, false);
         const bool has_versions = !options.versions.empty() || !options.requirements.versions.empty();
-        print_rows(a, has_versions ? faults_of_versions(word, with_versions(options, a.import.versions, word))
-                                   : rows_of(word));
+        print_rows(a, has_versions ? faults_of_versions(word, with_owner(options, word)) : rows_of(word));
         return Exit::ok;
     }
     require_files(a.what);

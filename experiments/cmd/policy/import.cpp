@@ -6,6 +6,7 @@
 #include "experiments/cmd/frame/eprint.hpp"
 #include "experiments/cmd/frame/print.hpp"
 #include "experiments/cmd/policy/import_output.hpp"
+#include "experiments/configs/finding_json.hpp"
 #include "experiments/configs/framework.hpp"
 #include "experiments/files/config/environment.hpp"
 
@@ -64,7 +65,8 @@ Findings:
 
 JSON:
   {"framework", "version", "resolved": {FIELD: {"value", "from"}}, "policy", "findings": [{"code",
-  "severity", "file", "line", "column", "key", "keys", "rule", "message", "instead"}, ...]}
+  "severity", "file", "line", "column", "key", "keys", "rule", "fault", "message", "instead",
+  "not_emulated"}, ...]}
   Formats are F fp32, T tf32, H fp16, B bf16.
   With --each, an array of {"file", "code", "framework", "error", "findings"}.
 
@@ -72,12 +74,6 @@ Exit codes:
   0  no finding is an error
   1  a finding is an error
   3  a file is not a config)";
-
-/// A file whose name has one of these endings is a config.
-const std::set<std::string> config_endings{".args", ".conf", ".json", ".sh", ".yaml", ".yml"};
-/// A file with one of these endings is a config if its keys are those of a framework. Otherwise, a `.toml` file is a
-/// policy, and a `.py` file a program.
-const std::set<std::string> doubtful_endings{".py", ".toml"};
 
 struct ImportArguments {
     std::vector<std::string> files;
@@ -372,11 +368,6 @@ ImportOptions ImportChoice::options(const Command& verb) const {
     options.despite = despite;
     if (!environment.empty()) options.environment = read_environment_file(environment);
     return options;
-}
-
-bool is_config_name(const std::string& name) {
-    const std::string ending = fs::path(name).extension().string();
-    return config_endings.contains(ending) || (doubtful_endings.contains(ending) && is_config_file(name));
 }
 
 std::optional<ImportResult> load_config(const std::string& name, const ImportOptions& options) {

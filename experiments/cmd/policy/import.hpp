@@ -29,11 +29,7 @@ struct ImportChoice {
 /// stored under "" and belongs to the config's own framework.
 void read_versions(const std::string& text, configs::ImportOptions& options);
 
-/// Returns whether the name has the ending of a config. A file whose ending may also be that of a policy or a program
-/// (.toml, .py) is read, and is a config if its keys are those of a framework.
-bool is_config_name(const std::string& name);
-
-/// Loads a preset, a policy (.toml) or a config (is_config_name). A config becomes the policy that comes closest
+/// Loads a preset, a policy (.toml) or a config (configs::is_config_name). A config becomes the policy that comes closest
 /// to it. Throws Error (check_failed) for a config that its framework refuses.
 policy::Policy load_policy_or_config(const std::string& name, const configs::ImportOptions& options);
 /// Returns the imported config, or nothing for a preset or a policy. Throws as load_policy_or_config does.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/host/version.hpp"
 #include "experiments/cmd/policy/import_output.hpp"
+#include "experiments/configs/finding_json.hpp"
 #include "experiments/configs/framework.hpp"
 #include "reports/ci/sarif.hpp"
 
@@ -35,19 +36,6 @@ Json field_json(const FieldValue& value) {
     Json json{{"kind", scalar_json(value.value)}};
     for (const auto& [name, part] : value.parts) json[name] = scalar_json(part);
     return json;
-}
-
-Json finding_json(const Finding& one) {
-    return {{"code", std::string(1, static_cast<char>(one.code))},
-            {"severity", to_string(severity(one))},
-            {"file", one.place.file},
-            {"line", one.place.line},
-            {"column", one.place.column},
-            {"key", one.key},
-            {"keys", one.keys},
-            {"rule", one.rule},
-            {"message", one.message},
-            {"instead", one.instead}};
 }
 
 Json import_json(const ImportResult& result) {

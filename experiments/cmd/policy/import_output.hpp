@@ -18,7 +18,6 @@ std::string finding_lines(std::span<const configs::Finding> findings);
 std::string finding_counts(std::span<const configs::Finding> findings);
 
 Json import_json(const configs::ImportResult& result);
-Json finding_json(const configs::Finding& finding);
 Json field_json(const configs::FieldValue& value);
 
 /// Returns one document for the findings of any number of configs.

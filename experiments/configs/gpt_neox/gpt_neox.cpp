@@ -247,7 +247,7 @@ extern const Framework framework{
     .oldest = "2",
     .keys = rows,
     .shares_root_with = "deepspeed",
-    .runs_with = "deepspeed=0.16.5",
+    .limits = {{"", "deepspeed", "0.16.5"}},
     .marks =
         "pipe_parallel_size pipe-parallel-size num_layers+train_micro_batch_size_per_gpu "
         "num-layers+train_micro_batch_size_per_gpu num_layers+zero_optimization num-layers+zero_optimization "

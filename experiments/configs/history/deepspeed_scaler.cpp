@@ -23,7 +23,7 @@ bool is_wrong_scale(const files::ConfigValue* value) {
 bool has_unchecked_scale(const Context& c) {
     const deepspeed::Facts f = deepspeed::facts(c);
     if (!f.fp16) return false;
-    if (is_wrong_scale(c.value("fp16.loss_scale"))) return true;
+    if (!c.since("deepspeed", "0.18.8") && is_wrong_scale(c.value("fp16.loss_scale"))) return true;
     return f.dynamic &&
            (c.number("fp16.loss_scale_window").value_or(1000) <= 0 || c.number("fp16.min_loss_scale").value_or(1) <= 0);
 }

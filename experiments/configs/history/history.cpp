@@ -25,25 +25,20 @@ std::string with_version(std::string_view sentence, const FrameworkVersion& vers
 }
 
 /// Returns the version with which the config runs, if this version has the fault. If the version of a framework is
-/// unknown, the newest known one is assumed. If the version of another package is unknown, all repaired faults are
-/// assumed to be repaired.
+/// unknown, the newest known or allowed one is assumed. If the version of another package is unknown, all repaired
+/// faults are assumed to be repaired.
 std::optional<FrameworkVersion> version_with_fault(const ImportContext& context, const FaultRow& row) {
-    FrameworkVersion version;
-    if (const std::optional<FrameworkVersion> given = context.given_version(row.package))
-        version = *given;
-    else if (find_framework(row.package) != nullptr)
-        version = context.assumed_version(row.package);
-    else if (row.first_good.empty())
-        version = parse_version(row.newest_seen);
-    else
-        return {};
-    return has_fault(row, version) ? std::optional(version) : std::nullopt;
+    std::optional<FrameworkVersion> version = context.assumed_version(row.package);
+    if (!version && row.first_good.empty()) version = parse_version(row.newest_seen);
+    return version && has_fault(row, *version) ? version : std::nullopt;
 }
 
 /// Returns a condition that the config leaves open, or an empty text.
 std::string_view open_condition(const ImportContext& context, const FaultRow& row) {
     return row.asks == nullptr ? row.question : row.asks(context);
 }
+
+std::string not_emulated_text(const FaultRow& row) { return fmt::format("the fault {} is not emulated", row.id); }
 
 /// Reports the fault of a row. If a finding already reports the same fact, the more severe of the two is kept. Such a
 /// finding comes from a rule of the importer, or from an importer to which a part of the config was delegated.
@@ -62,7 +57,10 @@ void report_fault(ImportContext& context, const FaultRow& row, const FrameworkVe
     const auto suffices = [&](const Finding& one) { return reports_same(one) && severity(one) <= severity(fault); };
     if (const auto own = std::find_if(findings.begin(), findings.end(), suffices); own != findings.end()) {
         own->fault = row.id;
-        if (is_accepted && own->code == FindingCode::error) own->code = FindingCode::warning;
+        if (is_accepted && own->code == FindingCode::error) {
+            own->code = FindingCode::warning;
+            if (own->not_emulated.empty()) own->not_emulated = not_emulated_text(row);
+        }
         return;
     }
     const auto same = std::find_if(findings.begin(), findings.end(), reports_same);
@@ -78,9 +76,8 @@ void report_fault(ImportContext& context, const FaultRow& row, const FrameworkVe
         finding.place = replaced->place;
     }
     finding.fault = row.id;
-    if (find_framework(row.package) != nullptr) context.version(row.package);  // names the version if it is assumed
-    if (is_certain && fault.code != FindingCode::note)
-        finding.not_emulated = fmt::format("the fault {} is not emulated", row.id);
+    context.known_version(row.package);  // report_assumed() names the version
+    if (is_certain && fault.code != FindingCode::note) finding.not_emulated = not_emulated_text(row);
 }
 
 }  // namespace
@@ -96,6 +93,14 @@ std::vector<const FaultRow*> fault_rows() {
         for (const FaultRow& row : table()) rows.push_back(&row);
     }
     return rows;
+}
+
+std::vector<std::string_view> fault_packages() {
+    std::vector<std::string_view> names;
+    for (const FaultRow* row : fault_rows()) {
+        if (std::find(names.begin(), names.end(), row->package) == names.end()) names.push_back(row->package);
+    }
+    return names;
 }
 
 const FaultRow* find_fault(std::string_view id) {

@@ -66,6 +66,8 @@ struct FaultRow {
 
 /// All rows, ordered by package.
 std::vector<const FaultRow*> fault_rows();
+/// Returns the packages of the rows, in their order.
+std::vector<std::string_view> fault_packages();
 /// Returns nullptr if there is no such row.
 const FaultRow* find_fault(std::string_view id);
 

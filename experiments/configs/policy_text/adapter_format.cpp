@@ -16,14 +16,14 @@ namespace {
 bool takes_format_of(const ImportContext& context, const AdaptedLayer& layer) {
     if (layer.quantised.empty()) return true;
     if (layer.quantised != "nf4" && layer.quantised != "fp4") return false;
-    const std::optional<FrameworkVersion> version = context.given_version("peft");
+    const std::optional<FrameworkVersion> version = context.known_version("peft");
     return !version || *version >= parse_version("0.19.0");
 }
 
 }  // namespace
 
 bool peft_is_before_autocast(const ImportContext& context) {
-    const std::optional<FrameworkVersion> version = context.given_version("peft");
+    const std::optional<FrameworkVersion> version = context.known_version("peft");
     return version && *version < parse_version("0.12.0");
 }
 
@@ -37,7 +37,7 @@ std::string peft_adapter_reason(const ImportContext& context, char format) {
     if (format == 'F') return "PEFT keeps adapters in fp32";
     return peft_is_before_autocast(context)
                ? fmt::format("PEFT {} gives adapters the format of their layers, {}",
-                             to_string(*context.given_version("peft")), format_word(format))
+                             to_string(*context.known_version("peft")), format_word(format))
                : fmt::format("PEFT gives adapters the format of their layers, {}", format_word(format));
 }
 

@@ -35,12 +35,12 @@ inline FieldValue static_scaler_field(double scale, bool skips) {
 
 /// A dynamic scale that starts above 2^large_scale_power needs many skipped steps until it fits.
 inline constexpr double large_scale_power = 20;
-/// Describes what happens if a dynamic scale starts at 2^power.
-inline std::string large_scale_text(double power) {
+/// Describes what happens if a dynamic scale starts at 2^power. A skipped step multiplies it by `backoff`.
+inline std::string large_scale_text(double power, double backoff = 0.5) {
     return fmt::format(
         "the loss scale starts at 2^{:.4g}: a gradient above {:.2g} overflows fp16 after scaling, so about {:.0f} "
         "steps are skipped until the scale is 2^16, which is the usual start",
-        power, 65504 / std::exp2(power), power - 16);
+        power, 65504 / std::exp2(power), std::ceil((power - 16) / -std::log2(backoff)));
 }
 
 /// Returns the value of the field `clip`: "none" if `max` is 0 or less, otherwise the formula and the maximum norm.

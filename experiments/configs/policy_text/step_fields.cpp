@@ -61,6 +61,7 @@ constexpr StepKey step_keys[] = {
     {"lightning", "beta2", "optimizer.init_args.betas", {}, 1},
     {"lightning", "eps", "optimizer.init_args.eps"},
     {"lightning", "weight_decay", "optimizer.init_args.weight_decay"},
+    {"lightning", "momentum", "optimizer.init_args.momentum", 0.0},
     {"lightning", "micro_batches", "trainer.accumulate_grad_batches"},
     {"composer", "kind", "optimizer.name"},
     {"composer", "lr", "optimizer.lr"},
@@ -68,6 +69,7 @@ constexpr StepKey step_keys[] = {
     {"composer", "beta2", "optimizer.betas", {}, 1},
     {"composer", "eps", "optimizer.eps"},
     {"composer", "weight_decay", "optimizer.weight_decay"},
+    {"composer", "momentum", "optimizer.momentum", 0.0},
     {"torchtitan", "kind", "optimizer.name"},
     {"torchtitan", "lr", "optimizer.lr"},
     {"torchtitan", "beta1", "optimizer.beta1", 0.9},
@@ -145,6 +147,16 @@ std::optional<double> number_at(const ImportContext& context, const std::string&
     return number && std::isfinite(*number) ? number : std::nullopt;
 }
 
+/// Returns the path of the key at the root and inside the section of DeepSpeed, if the owner reads it there.
+std::vector<std::string> paths_of(const Owner& owner, const StepKey& key) {
+    std::vector<std::string> paths;
+    if (key.framework == owner.keys_of) paths.emplace_back(key.path);
+    if (key.framework == "deepspeed" && owner.deepspeed_at != "-")
+        paths.push_back(owner.deepspeed_at.empty() ? std::string(key.path)
+                                                   : fmt::format("{}.{}", owner.deepspeed_at, key.path));
+    return paths;
+}
+
 /// Constants of a step: those of SGD, and those of every other optimiser.
 constexpr std::string_view sgd_parts[] = {"lr", "momentum", "weight_decay"};
 constexpr std::string_view adam_parts[] = {"lr", "beta1", "beta2", "eps", "weight_decay"};
@@ -152,9 +164,6 @@ constexpr std::string_view adam_parts[] = {"lr", "beta1", "beta2", "eps", "weigh
 class StepFields {
   public:
     StepFields(ImportContext& context, const Owner& owner) : context_(context), owner_(owner) {}
-
-    /// Returns the path of the key that sets Adam's eps, or an empty text if the config does not set it.
-    const std::string& eps_key() const { return eps_key_; }
 
     void run() {
         read("", owner_.keys_of);
@@ -168,7 +177,8 @@ class StepFields {
             if (const auto found = numbers_.find(part); found != numbers_.end())
                 parts.emplace_back(part, found->second);
         }
-        if (kind_ == "sgd" && numbers_["momentum"] == 0)
+        const auto momentum = numbers_.find("momentum");
+        if (kind_ == "sgd" && momentum != numbers_.end() && momentum->second == 0)
             context_.infer("opt_state", {.value = std::string("none"), .parts = {}}, "SGD without momentum");
         parts.emplace_back("rate_waits", owner_.rate_waits && !hides_skips());
         context_.infer("optimizer", {.value = kind_.empty() ? "adamw" : kind_, .parts = std::move(parts)},
@@ -195,7 +205,6 @@ class StepFields {
             }
             std::optional<double> number = key.path.empty() ? std::nullopt : number_at(context_, path, key.index);
             if (number) take(path);
-            if (number && key.part == "eps") eps_key_ = path;
             if (number && key.part == "micro_batches") micro_from_ = context_.from(path);
             if (!number && !numbers_.contains(key.part)) number = key.standard;
             if (number) numbers_.insert_or_assign(key.part, *number);
@@ -272,45 +281,26 @@ class StepFields {
     ImportContext& context_;
     const Owner& owner_;
     std::map<std::string_view, double> numbers_;
-    std::string kind_, from_, micro_from_, eps_key_;
+    std::string kind_, from_, micro_from_;
     std::vector<std::string> taken_;
 };
-
-/// Reports an eps of Adam that is too small for fp16. It is added in fp16 if the kernel rounds every operation and the
-/// moments are in fp16.
-void report_low_eps(ImportContext& context, const std::string& key) {
-    for (const std::string_view importer : {"kohya", "lightning"}) {
-        if (context.framework().name == importer) return;  // it reports eps itself
-    }
-    const ResolvedConfig& fields = context.resolved();
-    const std::string_view kind = fields.word("optimizer"), master = fields.word("master");
-    if (fields.word("opt_state") != "H" || fields.word("opt_kernel") == "fused") return;
-    if ((!master.empty() && master != "none") || (!kind.empty() && kind != "adamw" && kind != "adam")) return;
-    double eps = 1e-8;  // the default of every framework here
-    if (const ResolvedField* optimiser = fields.find("optimizer")) {
-        for (const auto& [part, value] : optimiser->value.parts) {
-            if (part == "eps") eps = std::get<double>(value);
-        }
-    }
-    const std::string zero = fp16_eps_is_zero(eps), small = fp16_eps_is_small(eps);
-    if (zero.empty() && small.empty()) return;
-    const std::string instead = "fp32 master weights and moments";
-    Finding& finding = context.report(
-        FindingCode::warning, zero.empty() ? "eps-is-small" : "eps-is-zero", {key}, zero + small,
-        key.empty() ? instead : fmt::format("{}: {}, or {}", key.substr(key.rfind('.') + 1), fp16_safe_eps, instead));
-    if (key.empty()) finding.key.clear(), finding.keys.clear();
-}
 
 }  // namespace
 
 void set_step_fields(ImportContext& context) {
-    std::string eps_key;
-    if (const Owner* owner = owner_of(context.framework().name)) {
-        StepFields fields(context, *owner);
-        fields.run();
-        eps_key = fields.eps_key();
+    if (const Owner* owner = owner_of(context.framework().name)) StepFields(context, *owner).run();
+}
+
+std::string eps_key(const ImportContext& context) {
+    const Owner* owner = owner_of(context.framework().name);
+    std::string found;
+    for (const StepKey& key : step_keys) {
+        if (owner == nullptr || key.part != "eps") continue;
+        for (const std::string& path : paths_of(*owner, key)) {
+            if (number_at(context, path, key.index)) found = path;
+        }
     }
-    report_low_eps(context, eps_key);
+    return found;
 }
 
 }  // namespace macheps::configs

@@ -12,4 +12,7 @@ namespace macheps::configs {
 /// itself (learning rates and schedules, steps, sizes, models) are reported as inert.
 void set_step_fields(ImportContext& context);
 
+/// Returns the path of the key that sets Adam's eps, or an empty text if the config does not set it.
+std::string eps_key(const ImportContext& context);
+
 }  // namespace macheps::configs

@@ -2,21 +2,11 @@
 #include "experiments/files/config/environment.hpp"
 #include "core/error.hpp"
 #include "core/host/read_file.hpp"
+#include "core/text/trimmed.hpp"
 
 #include <fmt/format.h>
 
 namespace macheps::files {
-
-namespace {
-
-std::string_view trimmed(std::string_view text) {
-    constexpr std::string_view blanks = " \t\r";
-    const std::size_t first = text.find_first_not_of(blanks);
-    if (first == std::string_view::npos) return {};
-    return text.substr(first, text.find_last_not_of(blanks) - first + 1);
-}
-
-}  // namespace
 
 Environment parse_environment(std::string_view text, const std::string& name) {
     Environment variables;
