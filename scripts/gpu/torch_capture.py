@@ -635,6 +635,7 @@ def attention(c):
         return c.run("attention", f"{backend}/{format}/{heads}x{length}x{width}/{'causal' if causal else 'full'}/{kind}",
                      facts, call, sample)
 
+    yield from attention_gradients(c)
     for length in (128, 200):
         for causal in (False, True):
             for format in ("bf16", "fp16", "fp32"):
@@ -643,6 +644,34 @@ def attention(c):
                         continue
                     for kind in ("plain",) if causal else ("plain", "wide"):
                         yield lambda: item(backend, format, 2, length, 64, causal, kind)
+
+
+def attention_gradients(c):
+    """Records every output of attention and of its backward pass, for short sequences."""
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    def item(backend, format, heads, length, width, causal):
+        seed = operands.seed_of(f"attention/{format}/{heads}x{length}x{width}/plain")
+        streams = {"q": 0, "k": 1, "v": 2, "upstream": 3}
+        facts = {"op": "attention_backward", "backend": backend, "format": format, "heads": heads, "length": length,
+                 "width": width, "causal": causal, "class": "plain", "seed": seed, "streams": streams}
+
+        def call():
+            given = {name: c.operand(format, "plain", seed, stream, heads * length, width).view(1, heads, length, width)
+                     for name, stream in streams.items()}
+            upstream = given.pop("upstream")
+            with sdpa_kernel([getattr(SDPBackend, backend)]):
+                return with_gradients(lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=causal), given, upstream)
+
+        return c.run("attention", f"{backend}/{format}/{heads}x{length}x{width}/{'causal' if causal else 'full'}/gradients",
+                     facts, call)
+
+    for format in ("bf16", "fp16", "fp32"):
+        for backend in ("FLASH_ATTENTION", "EFFICIENT_ATTENTION", "CUDNN_ATTENTION", "MATH"):
+            if format == "fp32" and backend in ("FLASH_ATTENTION", "CUDNN_ATTENTION"):
+                continue
+            for causal in (False, True):
+                yield lambda: item(backend, format, 2, 64, 64, causal)
 
 
 def optimisers(c):
