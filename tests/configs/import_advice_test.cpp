@@ -2,10 +2,10 @@
 // Tests the advice of findings. If the text "instead" is a setting (`bf16: true`, `"stage": 1 with "x": 2`,
 // `--hysteresis 2`), the test applies it and imports the config again.
 #include "core/error.hpp"
+#include "experiments/configs/remedy/settings.hpp"
 #include "tests/configs/import_case.hpp"
 
 #include <map>
-#include <regex>
 #include <set>
 
 namespace import_advice_test {
@@ -17,52 +17,6 @@ using namespace macheps::configs;
 namespace {
 
 namespace fs = std::filesystem;
-
-struct Setting {
-    std::string key, value;
-};
-
-/// Returns the settings that an advice begins with, or nothing if it begins with something else. Words that follow,
-/// such as ", to keep fp32", and alternatives are ignored. With `has_options`, a setting may also be an option of a
-/// program.
-std::vector<Setting> settings_of(std::string rest, bool has_options) {
-    static const std::regex yaml(R"re(^"?([\w.]+)"?: ("[^"]*"|\[[^\]]*\]|[\w.+-]+)(?![\w{]))re");
-    static const std::regex option(R"re(^--([\w-]+)(?: ([\w.+-]+))?(?=$|,| or | --))re");
-    static const std::regex section(R"re(^"?(\w+)"?: \{"?(\w+)"?: ("[^"]*"|[\w.+-]+)\})re");
-    std::vector<Setting> settings;
-    for (;;) {
-        std::smatch found;
-        if (std::regex_search(rest, found, section))
-            settings.push_back({fmt::format("{}.{}", found[1].str(), found[2].str()), found[3]});
-        else if (std::regex_search(rest, found, yaml))
-            settings.push_back({found[1], found[2]});
-        else if (has_options && std::regex_search(rest, found, option))
-            settings.push_back({found[1], found[2].matched ? found[2].str() : "true"});
-        else
-            return {};
-        rest = found.suffix();
-        if (rest.starts_with(" with "))
-            rest.erase(0, 6);
-        else if (rest.starts_with(" --"))
-            rest.erase(0, 1);
-        else
-            return settings;
-    }
-}
-
-/// Returns the path of the key that an advice names: one of the keys of the finding, or a key next to the first of
-/// them.
-std::string path_of(const Finding& finding, const std::string& name) {
-    for (const std::string& key : finding.keys) {
-        if (key == name || key.ends_with("." + name)) return key;
-    }
-    // A setting with its section belongs to the config of DeepSpeed, which may be a part of this config.
-    if (name.find('.') != std::string::npos && finding.key.substr(0, finding.key.find('.')) == "deepspeed")
-        return "deepspeed." + name;
-    const std::size_t dot = finding.key.rfind('.');
-    const bool is_nested = dot != std::string::npos && name.find('.') == std::string::npos;
-    return is_nested ? finding.key.substr(0, dot + 1) + name : name;
-}
 
 using Errors = std::set<std::string>;
 
@@ -105,10 +59,13 @@ int follow(const Sample& sample) {
             finding.place.file != sample.file || finding.key.find("config_file.") != std::string::npos;
         if (is_elsewhere || finding.code == FindingCode::defaulted || finding.instead == "num_processes: N") continue;
         std::vector<std::string> input{sample.file};
-        for (const Setting& setting : settings_of(finding.instead, finding.rule.starts_with("megatron/"))) {
-            input.push_back(path_of(finding, setting.key) + "=" + setting.value);
+        const std::vector<Setting> named = settings_in(finding.instead, finding.rule.starts_with("megatron/"));
+        const std::vector<Setting> settings = settings_of(finding);
+        REQUIRE(named.size() == settings.size());
+        for (std::size_t i = 0; i < settings.size(); ++i) {
+            input.push_back(settings[i].text());
             CAPTURE(sample.file, finding.rule, finding.instead, finding.key);
-            CHECK(names_section(sample.file, setting.key, path_of(finding, setting.key)));
+            CHECK(names_section(sample.file, named[i].path, settings[i].path));
         }
         if (input.size() == 1) continue;
         ++followed;
@@ -238,7 +195,7 @@ constexpr Text texts[] = {
 TEST_CASE("an advice that is a setting is found in its text", "[import][advice]") {
     const auto shown = [](const char* text) {
         std::string all;
-        for (const Setting& setting : settings_of(text, true)) all += setting.key + "=" + setting.value + " ";
+        for (const Setting& setting : settings_in(text, true)) all += setting.text() + " ";
         return all;
     };
     CHECK(shown("bf16: true") == "bf16=true ");

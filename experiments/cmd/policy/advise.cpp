@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/cmd/policy/advise.hpp"
 #include "core/error.hpp"
+#include "core/text/shown.hpp"
 #include "experiments/cmd/frame/json.hpp"
 #include "experiments/cmd/frame/print.hpp"
 #include "experiments/cmd/policy/import.hpp"
@@ -9,6 +10,7 @@
 #include "experiments/configs/finding_json.hpp"
 #include "experiments/configs/memory/advise.hpp"
 #include "experiments/configs/memory/memory_recipe.hpp"
+#include "experiments/configs/remedy/remedies.hpp"
 #include "experiments/training/model/config.hpp"
 
 #include <fmt/format.h>
@@ -39,18 +41,22 @@ Examples:
   macheps policy advise --device-profile h100 --goal pretrain --params 7e9
   macheps policy advise --device-profile t4 --goal lora
   macheps policy advise --device-profile h100 --sides 4096,11008,50257   sides for tensor cores
-  macheps policy advise --device-profile a100 --have hf_args.yaml        how a config differs
+  macheps policy advise --device-profile a100 --have hf_args.yaml        how a config differs, and a patch
   macheps policy advise --device-profile a100 --toml > mine.toml         only the policy, for train)";
 
 constexpr const char* advise_notes =
     R"(The first recommendation is the best; the others are alternatives. In brackets: the source (quoted
 in docs/systems.md).
 
+With --have and a config, the settings that end its findings are listed. Each was tried: the config
+was imported with it. The patch writes them into the file (`patch -p0`). It is left out if a setting
+cannot be written there, such as an option of a command.
+
 JSON:
   {"device", "goal", "params", "advice": [{"name", "policy", "when", "reasons": [{"text",
   "source"}], "watch": [...], "bytes_per_parameter"}], "dimensions": [{"formats", "multiple_of",
   "text", "source", "unfit"}], "have": null or {"name", "disagreements": [{"what", "have",
-  "advised", "why", "source"}], "findings"}}
+  "advised", "why", "source"}], "findings", "remedies": [{"rule", "settings"}], "patch"}}
 
 Exit codes:
   0  --have does not differ, or is not given
@@ -67,6 +73,7 @@ struct AdviseArguments {
 struct Had {
     std::vector<Disagreement> disagreements;
     std::vector<Finding> findings;  ///< errors, warnings and contradictions of a config
+    Remedies remedies;              ///< settings that end them
     bool is_refused = false;
 
     bool disagrees() const { return is_refused || !disagreements.empty(); }
@@ -82,10 +89,8 @@ Had compare(const AdviseArguments& a, const std::string& advised) {
         options.device_is_default = false;
         result = import_config({&a.have, 1}, options);
         had.is_refused = result.refused();
-        for (const Finding& one : result.findings) {
-            if (severity(one) != FindingSeverity::note || one.code == FindingCode::contradiction)
-                had.findings.push_back(one);
-        }
+        std::copy_if(result.findings.begin(), result.findings.end(), std::back_inserter(had.findings), is_grave);
+        had.remedies = find_remedies({&a.have, 1}, options);
         policy = parse_policy(result.policy, a.have);
     } else {
         policy = load_policy(a.have);
@@ -143,7 +148,17 @@ Json had_json(const std::string& name, const Had& had) {
                         {"source", each.source}});
     }
     for (const Finding& one : had.findings) findings.push_back(finding_json(one));
-    return {{"name", name}, {"disagreements", list}, {"findings", findings}};
+    Json remedies = Json::array();
+    for (const Remedy& each : had.remedies.remedies) {
+        Json settings = Json::array();
+        for (const Setting& setting : each.settings) settings.push_back(setting.text());
+        remedies.push_back({{"rule", each.finding.rule}, {"settings", settings}});
+    }
+    return {{"name", name},
+            {"disagreements", list},
+            {"findings", findings},
+            {"remedies", remedies},
+            {"patch", had.remedies.patch}};
 }
 
 Json advice_json(const AdviseArguments& a, const AdviceAsked& asked, const std::vector<Advice>& all,
@@ -172,6 +187,20 @@ Json advice_json(const AdviseArguments& a, const AdviceAsked& asked, const std::
             {"advice", advice},
             {"dimensions", dimensions},
             {"have", had ? had_json(a.have, *had) : Json(nullptr)}};
+}
+
+/// Returns the settings that end findings, and the patch that writes them.
+std::string remedies_text(const Remedies& all) {
+    if (all.remedies.empty()) return {};
+    std::string text = "\nsettings that end findings\n";
+    for (const Remedy& each : all.remedies) {
+        std::vector<std::string> settings;
+        for (const Setting& setting : each.settings) settings.push_back(setting.text());
+        text += format_shown("  {}   ({})\n", fmt::join(settings, " "), each.finding.rule);
+    }
+    // A file with characters that a terminal would execute gets no patch here; --json has it.
+    const bool has_patch = !all.patch.empty() && printable_lines(all.patch) == all.patch;
+    return text + (has_patch ? "\npatch\n" + all.patch : "");
 }
 
 std::string advice_text(const AdviseArguments& a, const AdviceAsked& asked, const std::vector<Advice>& all,
@@ -206,7 +235,7 @@ std::string advice_text(const AdviseArguments& a, const AdviceAsked& asked, cons
             fmt::format("  {}: {}, advised {}: {} [{}]\n", each.what, each.have, each.advised, each.why, each.source);
     }
     if (!had->disagrees()) text += "  agrees in everything that was compared\n";
-    return text + finding_lines(had->findings);
+    return text + finding_lines(had->findings) + remedies_text(had->remedies);
 }
 
 Exit run_advise(const AdviseArguments& a) {

@@ -8,6 +8,7 @@
 #include "experiments/cmd/policy/import_output.hpp"
 #include "experiments/configs/finding_json.hpp"
 #include "experiments/configs/framework.hpp"
+#include "experiments/configs/remedy/remedies.hpp"
 #include "experiments/files/config/environment.hpp"
 
 #include <fmt/format.h>
@@ -79,8 +80,18 @@ struct ImportArguments {
     std::vector<std::string> files;
     ImportChoice choice;
     std::string diff_version;
-    bool toml = false, json = false, sarif = false, github = false, each = false;
+    bool toml = false, json = false, sarif = false, github = false, each = false, all = false;
 };
+
+/// Returns the command that prints a patch for the config, or an empty text if nothing is wrong with it or if it has
+/// several files.
+std::string advise_command(const ImportArguments& a, const ImportOptions& options, const ImportResult& result) {
+    if (a.files.size() != 1 || std::none_of(result.findings.begin(), result.findings.end(), is_grave)) return {};
+    const std::string device = options.device_is_default ? "" : " --device-profile " + options.device;
+    return format_shown(
+        "\n`macheps policy advise{} --have {}` prints settings that end findings, as a patch of the file\n", device,
+        a.files.front());
+}
 
 Exit exit_of(const ImportResult& result) { return result.refused() ? Exit::check_failed : Exit::ok; }
 
@@ -99,7 +110,8 @@ Exit import_one(const ImportArguments& a, const ImportOptions& options) {
     } else if (a.github) {
         print_text(import_annotations(result.findings));
     } else {
-        print_text(import_table(result));
+        print_text(import_table(result, a.all ? InertKeys::each : InertKeys::in_one_line));
+        print_text(advise_command(a, options, result));
     }
     return exit_of(result);
 }
@@ -284,6 +296,7 @@ void describe_import(Command& verb) {
         .required()
         .takes(value_kind::file);
     a->choice.add_options(verb);
+    verb.flag("--all", a->all, "List each key without an effect, with its place");
     const Option toml = verb.flag("--toml", a->toml, "Print only the policy, as TOML");
     const Option json = verb.flag("--json", a->json, "Print as JSON").excludes(toml);
     const Option sarif =

@@ -5,15 +5,22 @@
 #include "experiments/cmd/frame/json.hpp"
 #include "experiments/configs/import.hpp"
 
+#include <cstdint>
 #include <span>
 #include <string>
 
 namespace macheps::cmd::policies {
 
-/// Returns the resolved fields, then the findings, errors first.
-std::string import_table(const configs::ImportResult& result);
+/// How keys are listed that affect no format, rounding or scale.
+enum class InertKeys : std::uint8_t {
+    in_one_line,  ///< together, at most five by name
+    each,         ///< each with its place
+};
+
+/// Returns the findings, gravest first, then the resolved fields.
+std::string import_table(const configs::ImportResult& result, InertKeys inert_keys);
 /// Returns the findings alone, in the form in which the table prints them.
-std::string finding_lines(std::span<const configs::Finding> findings);
+std::string finding_lines(std::span<const configs::Finding> findings, InertKeys inert_keys = InertKeys::in_one_line);
 /// Returns the number of findings of each code: "E 1, W 2, N 3".
 std::string finding_counts(std::span<const configs::Finding> findings);
 

@@ -57,24 +57,23 @@ std::string finding_counts(std::span<const Finding> findings) {
     return counts.empty() ? "no findings" : fmt::format("{}", fmt::join(counts, ", "));
 }
 
-std::string finding_lines(std::span<const Finding> findings) {
+std::string finding_lines(std::span<const Finding> findings, InertKeys inert_keys) {
     std::string text;
     std::vector<std::string> inert;
     for (const Finding& one : findings) {
-        if (one.code == FindingCode::inert && one.rule.ends_with("/inert-key"))
+        if (inert_keys == InertKeys::in_one_line && one.rule.ends_with("/inert-key"))
             inert.push_back(one.key);
         else
             text += finding_line(one);
     }
-    // All keys that do not affect the arithmetic are listed in one line.
     if (!inert.empty())
         text += fmt::format("I {} no format, rounding or scale: {}\n",
                             inert.size() == 1 ? "1 key affects" : fmt::format("{} keys affect", inert.size()),
-                            shown_list(inert, 40));
+                            shown_list(inert, 5));
     return text;
 }
 
-std::string import_table(const ImportResult& result) {
+std::string import_table(const ImportResult& result, InertKeys inert_keys) {
     const std::vector<const ResolvedField*> fields = result.resolved.fields();
     std::size_t name = 5, value = 5;
     std::vector<std::string> values;
@@ -84,13 +83,14 @@ std::string import_table(const ImportResult& result) {
         name = std::max(name, field->name.size());
         value = std::max(value, std::min(values.back().size(), widest));
     }
-    std::string text = fmt::format("{} {}\n\n{:<{}}  {:<{}}  FROM\n", result.framework->title,
-                                   to_string(result.version), "FIELD", name, "VALUE", value);
+    std::string text =
+        fmt::format("{} {}: {}\n", result.framework->title, to_string(result.version), finding_counts(result.findings));
+    text += finding_lines(result.findings, inert_keys);
+    text += fmt::format("\n{:<{}}  {:<{}}  FROM\n", "FIELD", name, "VALUE", value);
     for (std::size_t i = 0; i < fields.size(); ++i)
         text +=
             fmt::format("{:<{}}  {:<{}}  {}\n", fields[i]->name, name, values[i], value, printable(fields[i]->from));
-    text += fmt::format("\n{}\n", finding_counts(result.findings));
-    return text + finding_lines(result.findings);
+    return text;
 }
 
 std::string import_annotations(std::span<const Finding> findings) {
