@@ -181,6 +181,8 @@ TEST_CASE("the words of a training command are expanded as a shell does", "[conf
          "{a=1 b=2}", "a here-document in a variable; a command after a condition"},
         {"if [ -d x ]; then\n  mkdir y\nelse\n  echo no\nfi\npython t.py --a 1", "{a=1}",
          "an `if` that changes no word"},
+        {"{ A=1; }\n{\n  A=2\n} && true\n[ -d x ] && { true; }\npython t.py --a $A", "{a=2}",
+         "groups that nothing decides"},
         {"cat > job.sh <<-EOF\n\ttorchrun a.py --x 1\n\tEOF\npython t.py --a 1", "{a=1}",
          "the lines of a here-document are not commands"},
         {"python t.py --a 1 \"$@\"", "{a=1}", "the arguments of the script are left out"},
@@ -259,6 +261,13 @@ TEST_CASE("scripts that cannot be read without running them are refused with the
         {"(cd x; python t.py)", "x.sh:1:1: a group in parentheses"},
         {"if [ -z \"$A\" ]; then\n B=1\nelse\n B=2\nfi\npython t.py --b $B", "x.sh:6:1: the `if` in line 1 decides"},
         {"[ -z \"$A\" ] && B=1\npython t.py --b $B", "x.sh:2:1: the test in line 1 decides"},
+        {"B=1\n[ -n \"$X\" ] && { B=2; }\npython t.py --b $B", "x.sh:3:1: the test in line 2 decides"},
+        {"B=1\n[ -n \"$X\" ] && {\n  true\n  { B=2; }\n}\npython t.py --b $B", "x.sh:6:1: the test in line 2"},
+        {"B=1\n[ -n \"$X\" ] ||\n  # why\n  B=2\npython t.py --b $B", "x.sh:5:1: the test in line 4 decides"},
+        {"B=1\n[ -n \"$X\" ] && ! B=2\npython t.py --b $B", "x.sh:3:1: the test in line 2 decides"},
+        {"B=1\nif true; then { B=2; }; fi\npython t.py --b $B", "x.sh:3:1: the `if` in line 2 decides"},
+        {"if true; then python t.py; }", "x.sh:1:28: `}` closes nothing"},
+        {"{ python t.py", "x.sh:1:1: `{` without `}`"},
         {"torchrun a.py --x 1\ntorchrun b.py --x 2", "x.sh:2:1: the file has 2 training commands, in the lines 1, 2"},
         {"echo hello", "x.sh: the file contains no command that starts a training program"},
         {"python -c 'import x'", "x.sh: the file contains no command"},
@@ -269,7 +278,7 @@ TEST_CASE("scripts that cannot be read without running them are refused with the
         {"python t.py --a ${open", "x.sh:1:17: an expansion has no '}'"},
         {"A=(1 2\npython t.py", "x.sh:1:3: an array is not closed"},
         {"cat > f <<EOF\nx\n", "x.sh:1:9: the here-document has no line 'EOF'"},
-        {"if true; then python t.py", "x.sh:1:1: an `if` without a `fi`"},
+        {"if true; then python t.py", "x.sh:1:1: `if` without `fi`"},
     };
     for (const Case& one : cases) {
         CAPTURE(one.text);

@@ -33,7 +33,7 @@ constexpr RefusedRow refused[] = {
 };
 
 /// Words of `if` and groups, which are followed by a command.
-constexpr std::string_view keywords[] = {"if", "then", "elif", "else", "fi", "!", "{", "}", "do", "done"};
+constexpr std::string_view keywords[] = {"if", "then", "elif", "else", "fi", "!", "{", "}"};
 constexpr std::string_view declarations[] = {"export", "declare", "readonly", "local", "typeset"};
 
 template <class List>
@@ -67,7 +67,11 @@ class ShellReader {
                 read_command();
             }
         }
-        if (!ifs_.empty()) refuse("an `if` without a `fi`", ifs_.back(), "add the `fi`");
+        if (!blocks_.empty()) {
+            const Block& open = blocks_.back();
+            refuse(fmt::format("`{}` without `{}`", open.opens(), open.closes()), open.place,
+                   fmt::format("add `{}`", open.closes()));
+        }
         return std::move(script_);
     }
 
@@ -89,6 +93,15 @@ class ShellReader {
     }
 
   private:
+    /// An `if` or a `{` that is not closed yet.
+    struct Block {
+        ConfigPlace place;
+        bool is_if = false;
+        std::string condition{};  ///< what decides whether its commands run; empty if nothing does
+
+        std::string_view opens() const { return is_if ? "if" : "{"; }
+        std::string_view closes() const { return is_if ? "fi" : "}"; }
+    };
     struct Redirection {
         std::string sign;
         std::vector<ArgumentWord> target;
@@ -167,14 +180,18 @@ class ShellReader {
 
     void read_separator() {
         const std::string_view rest = text_.substr(at_);
-        is_after_test_ = rest.starts_with("&&") || rest.starts_with("||");
-        step_over(is_after_test_ ? 2 : 1);
+        const bool is_test = rest.starts_with("&&") || rest.starts_with("||");
+        if (is_test)
+            is_after_test_ = true;  // lines may end between the sign and the command
+        else if (rest.front() == '|')
+            is_after_test_ = was_after_test_;  // the command before it belongs to the same pipeline
+        step_over(is_test ? 2 : 1);
     }
 
     void read_command() {
         Draft draft;
         draft.command.place = place();
-        const bool is_after_test = std::exchange(is_after_test_, false);
+        const bool is_after_test = was_after_test_ = std::exchange(is_after_test_, false);
         while (!is_end()) {
             if (skip_blanks()) continue;
             const char c = peek();
@@ -196,7 +213,8 @@ class ShellReader {
             const ConfigPlace word_place = place();
             Expansion word = read_word();
             const std::string first = is_first && word.is_plain && !word.words.empty() ? word.words.front().text : "";
-            if (is_one_of(keywords, first) && draft.assignments.empty()) return take_keyword(first, word_place);
+            if (is_one_of(keywords, first) && draft.assignments.empty())
+                return take_keyword(first, word_place, is_after_test);
             for (const RefusedRow& row : refused) {
                 if (row.word == first) refuse_command(row.what, word_place);
             }
@@ -216,11 +234,18 @@ class ShellReader {
         std::move(word.left_out.begin(), word.left_out.end(), std::back_inserter(command.left_out));
     }
 
-    void take_keyword(const std::string& word, const ConfigPlace& at) {
-        if (word == "if") ifs_.push_back(at);
-        if (word != "fi") return;
-        if (ifs_.empty()) refuse("a `fi` without an `if`", at, "remove it");
-        ifs_.pop_back();
+    void take_keyword(const std::string& word, const ConfigPlace& at, bool is_after_test) {
+        if (word == "if") {
+            blocks_.push_back({at, true, fmt::format("the `if` in line {}", at.line)});
+        } else if (word == "{") {
+            blocks_.push_back({at, false, condition(is_after_test)});
+        } else if (word == "fi" || word == "}") {
+            if (blocks_.empty() || blocks_.back().closes() != word)
+                refuse(fmt::format("`{}` closes nothing", word), at, "remove it");
+            blocks_.pop_back();
+        } else if (word == "!") {
+            is_after_test_ = is_after_test;
+        }
     }
 
     /// Skips the rest of a `[[ ... ]]`, whose grammar is not that of other commands.
@@ -233,7 +258,9 @@ class ShellReader {
 
     /// Returns what decides whether the current command runs, or an empty text.
     std::string condition(bool is_after_test) const {
-        if (!ifs_.empty()) return fmt::format("the `if` in line {}", ifs_.front().line);
+        for (const Block& block : blocks_) {
+            if (!block.condition.empty()) return block.condition;
+        }
         return is_after_test ? fmt::format("the test in line {}", line_) : std::string{};
     }
 
@@ -695,8 +722,8 @@ class ShellReader {
     int depth_;
     std::size_t at_ = 0, line_start_ = 0, here_end_ = 0;
     std::uint32_t line_ = 1;
-    bool is_after_test_ = false, is_assigned_ = false;
-    std::vector<ConfigPlace> ifs_;
+    bool is_after_test_ = false, was_after_test_ = false, is_assigned_ = false;
+    std::vector<Block> blocks_;
     ShellScript script_;
 };
 
