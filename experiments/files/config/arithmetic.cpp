@@ -119,7 +119,7 @@ class Arithmetic {
         const bool is_octal =
             word.size() > 1 && word.front() == '0' && std::isdigit(static_cast<unsigned char>(word[1]));
         const std::optional<double> number = config_text::number_of(word);
-        if (!number || is_octal) return {};
+        if (!number || is_octal || (rules_.is_shell && word.find('_') != std::string_view::npos)) return {};
         const bool is_hexadecimal = word.starts_with("0x") || word.starts_with("0X");
         const bool is_integer = is_hexadecimal || word.find_first_of(".eE") == std::string_view::npos;
         return checked({*number, is_integer});

@@ -76,20 +76,13 @@ class ShellReader {
     }
 
     /// Reads the whole text as if it were in double quotes.
-    ShellValue read_quoted_text(std::string* condition) {
+    ShellValue read_quoted_text() {
         Expansion out;
         WordBuilder word(place(), out);
         word.add_quote();
         while (!is_end()) read_quoted_part(word, out, '\0');
         word.finish();
-        *condition = out.condition;
-        ShellValue value;
-        if (!out.words.empty()) {
-            value.items = {out.words.front().text};
-            value.unknown = out.words.front().unknown;
-            value.reason = out.words.front().reason;
-        }
-        return value;
+        return joined(out);
     }
 
   private:
@@ -292,11 +285,13 @@ class ShellReader {
                 if (!variable.is_array && variable.items == std::vector<std::string>{""}) variable.items.clear();
                 variable.items.insert(variable.items.end(), one.value.items.begin(), one.value.items.end());
                 variable.is_array = true;
-            } else if (!variable.items.empty()) {
+            } else if (variable.items.empty()) {
+                variable.items = one.value.items;
+            } else {
                 variable.items.front() += one.value.items.front();
             }
             if (variable.items.size() > config_value_limit) config_text::too_many(place());
-            if (variable.items.front().size() > max_shell_word_bytes)
+            if (!variable.items.empty() && variable.items.front().size() > max_shell_word_bytes)
                 refuse("a variable is too long", place(), "shorten it");
             if (variable.condition.empty()) variable.condition = one.value.condition;
         } else if (variable.is_array && !variable.items.empty() && !one.appends && !one.value.is_array &&
@@ -345,7 +340,7 @@ class ShellReader {
         std::string& text = value.items.front();
         text.erase(text.find_last_not_of(shell_blanks) + 1);
         text.erase(0, std::min(text.find_first_not_of(shell_blanks), text.size()));
-        value.condition = decides;
+        if (!decides.empty()) value.condition = decides;
         variables_.insert_or_assign(name, std::move(value));
     }
 
@@ -371,10 +366,7 @@ class ShellReader {
     /// Expands a text as if it were in double quotes.
     ShellValue text_value(std::string_view text) {
         if (depth_ >= max_expansion_depth) refuse("expansions nest too deep", place(), "write the value out");
-        std::string decides;
-        ShellValue value = ShellReader(text, name_, variables_, depth_ + 1).read_quoted_text(&decides);
-        value.condition = std::move(decides);
-        return value;
+        return ShellReader(text, name_, variables_, depth_ + 1).read_quoted_text();
     }
 
     // --- redirections
@@ -452,22 +444,12 @@ class ShellReader {
     }
 
     ShellValue read_assigned() {
-        ShellValue value;
-        if (is_word_end()) return value;
+        if (is_word_end()) return {};
         // The value of an assignment is not split. Only an array has several words, which are joined with spaces.
         is_assigned_ = true;
         const Expansion word = read_word();
         is_assigned_ = false;
-        value.items.front().clear();
-        for (std::size_t i = 0; i < word.words.size(); ++i) {
-            const ArgumentWord& part = word.words[i];
-            value.items.front() += (i == 0 ? "" : " ") + part.text;
-            if (part.unknown.empty()) continue;
-            value.unknown = part.unknown;
-            value.reason = part.reason;
-        }
-        value.condition = word.condition;
-        return value;
+        return joined(word);
     }
 
     ShellValue read_array() {
@@ -545,7 +527,8 @@ class ShellReader {
     void read_double_quotes(WordBuilder& word, Expansion& out) {
         const ConfigPlace start = place();
         step();
-        word.add_quote();
+        // An array without items makes no word, even in quotes.
+        if (peek() == '"') word.add_quote();
         while (!is_end() && peek() != '"') read_quoted_part(word, out, '"');
         if (is_end()) refuse("a quote is not closed", start, "add a \"");
         step();
@@ -641,17 +624,18 @@ class ShellReader {
     void read_arithmetic(WordBuilder& word) {
         const std::size_t length = closing(')');
         const std::string written(text_.substr(at_, length));
-        std::string inner = written.size() >= 5 ? written.substr(3, written.size() - 5) : std::string{};
-        // `$NAME` and `${NAME}` are the same as NAME here.
-        std::erase_if(inner, [](char c) { return c == '$' || c == '{' || c == '}'; });
+        const ShellValue inner = text_value(written.size() >= 5 ? written.substr(3, written.size() - 5) : "");
+        const auto integer_of = [](std::string_view text) {
+            return evaluate_arithmetic(text, {.is_shell = true, .name = [](auto) { return std::nullopt; }});
+        };
         const auto name = [&](std::string_view one) -> std::optional<ArithmeticNumber> {
             const auto found = variables_.find(one);
-            if (found == variables_.end() || !found->second.unknown.empty() || !found->second.condition.empty())
-                return {};
-            const std::optional<double> value = config_text::number_of(found->second.items.front());
-            return value ? std::optional(ArithmeticNumber{*value, true}) : std::nullopt;
+            if (found == variables_.end() || !found->second.is_certain() || found->second.items.empty()) return {};
+            return integer_of(found->second.items.front());
         };
-        const std::optional<ArithmeticNumber> value = evaluate_arithmetic(inner, {.is_shell = true, .name = name});
+        const std::optional<ArithmeticNumber> value =
+            inner.is_certain() ? evaluate_arithmetic(inner.items.front(), {.is_shell = true, .name = name})
+                               : std::nullopt;
         if (!value) return add_unknown(word, length, "its variables are unknown here");
         word.add_text(fmt::format("{:.0f}", value->value));
         step_over(length);

@@ -18,7 +18,20 @@ ShellValue unknown_value(std::string written, std::string reason) {
 
 ShellValue joined(const ShellValue& array) {
     ShellValue value = array;
-    if (!value.items.empty()) value.items = {fmt::format("{}", fmt::join(array.items, " "))};
+    value.items = {fmt::format("{}", fmt::join(array.items, " "))};
+    return value;
+}
+
+ShellValue joined(const Expansion& expansion) {
+    ShellValue value;
+    value.condition = expansion.condition;
+    std::string& text = value.items.front();
+    for (const ArgumentWord& word : expansion.words) {
+        text += (&word == &expansion.words.front() ? "" : " ") + word.text;
+        if (word.unknown.empty()) continue;
+        value.unknown = word.unknown;
+        value.reason = word.reason;
+    }
     return value;
 }
 
@@ -56,6 +69,7 @@ void WordBuilder::add(const ShellValue& value, bool is_quoted, bool takes_all) {
         word_.reason = value.reason;
         return;
     }
+    if (is_quoted && !takes_all) add_quote();
     const std::size_t count = takes_all ? value.items.size() : std::min<std::size_t>(value.items.size(), 1);
     for (std::size_t i = 0; i < count; ++i) {
         if (i > 0) finish();
@@ -68,7 +82,6 @@ void WordBuilder::add(const ShellValue& value, bool is_quoted, bool takes_all) {
 
 void WordBuilder::finish() {
     if (!has_word_) return;
-    if (word_.text.empty() && word_.unknown.empty() && !out_.left_out.empty()) return;  // "$@" without arguments
     word_.place = place_;
     out_.words.push_back(std::exchange(word_, {}));
     has_word_ = false;

@@ -23,6 +23,8 @@ struct ShellValue {
     bool is_array = false, is_exported = false;
     std::string unknown{}, reason{};  ///< not empty if the value is unknown
     std::string condition{};          ///< what decides whether the variable has this value
+
+    bool is_certain() const { return unknown.empty() && condition.empty(); }
 };
 
 ShellValue unknown_value(std::string written, std::string reason);
@@ -51,6 +53,9 @@ struct Expansion {
     bool is_plain = true;  ///< without quotes and expansions
 };
 
+/// Returns the words as one text with spaces between them.
+ShellValue joined(const Expansion& expansion);
+
 /// Builds the words of an expansion from its parts.
 class WordBuilder {
   public:
@@ -68,7 +73,7 @@ class WordBuilder {
     ConfigPlace place_;
     Expansion& out_;
     ArgumentWord word_{};
-    bool has_word_ = false;
+    bool has_word_ = false;  // quotes and texts make a word, even if it is empty
     std::size_t bytes_ = 0;
 };
 
