@@ -135,6 +135,14 @@ std::string_view ImportContext::checkpoint_dtype() const {
 }
 
 std::string_view ImportContext::environment(std::string_view name) const {
+    for (const files::UnknownValue& one : options_->unknown_environment) {
+        if (one.path != name) continue;
+        const std::string written = one.written.empty() ? "" : fmt::format("`{}`, which is ", one.written);
+        throw Error(
+            {.what = fmt::format("the value of the variable {} is {}unknown: {}", name, written, one.reason),
+             .where = to_string(one.place),
+             .fix = fmt::format("write the value out, or pass --env with a file that has a line {}=VALUE", name)});
+    }
     const auto found = options_->environment.find(name);
     return found == options_->environment.end() ? std::string_view{} : std::string_view(found->second);
 }

@@ -130,7 +130,7 @@ std::span<const Framework* const> frameworks();
 const Framework* find_framework(std::string_view name);
 
 /// The state of the import of one config, and the functions with which a framework reads keys, sets fields and reports
-/// findings. Mistakes in the config become findings and never cause exceptions.
+/// findings. Mistakes in the config become findings and do not cause exceptions.
 class ImportContext {
   public:
     ImportContext(const Framework& framework, files::ConfigValue root, const ImportOptions& options);
@@ -156,7 +156,9 @@ class ImportContext {
     const DeviceProfile& device() const;
     std::string_view checkpoint_dtype() const;  ///< fp32, fp16 or bf16
     const ImportOptions& options() const { return *options_; }
-    std::string_view environment(std::string_view name) const;  ///< empty if the variable is not set
+    /// Returns the value of an environment variable. The value is empty if the variable is not set. Throws Error (exit
+    /// 3) if a script sets the variable to an unknown value.
+    std::string_view environment(std::string_view name) const;
 
     files::ConfigValue& root() { return root_; }
     const files::ConfigValue& root() const { return root_; }

@@ -36,7 +36,9 @@ struct ImportOptions {
     std::string checkpoint_dtype = "fp32";  ///< fp32, fp16 or bf16
     bool checkpoint_is_default = true;
     std::map<std::string, std::string, std::less<>> environment;  ///< from --env: variables that frameworks read
-    std::string policy_name{};                                    ///< empty: `imported-FRAMEWORK`
+    /// Variables that a script sets to unknown values; `path` is the name. Set by the import.
+    std::vector<files::UnknownValue> unknown_environment{};
+    std::string policy_name{};  ///< empty: `imported-FRAMEWORK`
     /// All files that the user gave. If a config names a file by a path that is valid only on another machine, the
     /// given file with the same name is read instead.
     std::vector<std::string> given_files{};

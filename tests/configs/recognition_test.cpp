@@ -304,6 +304,39 @@ TEST_CASE("the launcher's precision and files are part of the import", "[import]
     CHECK(contains(outcome_of("r.sh", "torchrun t.py no.yaml --bf16"), "reads 'no.yaml', which does not exist"));
 }
 
+TEST_CASE("a variable that the framework reads decides the precision only if its value is known", "[import]") {
+    const auto computes = [](const std::string& before, const std::string& launcher = "torchrun") {
+        const std::string line = launcher + " t.py --output_dir o --learning_rate 1";
+        const ConfigFolder folder;
+        try {
+            return test::field_of(test::import_files({folder.write("r.sh", before + line)}, {}), "compute");
+        } catch (const Error& error) {
+            return std::string(error.what());
+        }
+    };
+    CHECK(computes("export ACCELERATE_MIXED_PRECISION=bf16\n") == "B");
+    CHECK(computes("ACCELERATE_MIXED_PRECISION=bf16\n") == "F");
+    CHECK(contains(computes("export ACCELERATE_MIXED_PRECISION=$(cat x)\n"),
+                   "r.sh:2:1: the value of the variable ACCELERATE_MIXED_PRECISION is `$(cat x)`, which is unknown"));
+    CHECK(contains(computes("if [ a = b ]; then P=bf16; fi\nACCELERATE_MIXED_PRECISION=$P "),
+                   "ACCELERATE_MIXED_PRECISION is unknown: the `if` in line 1 decides it"));
+    CHECK(computes("export OTHER=$(cat x)\n") == "F");
+    // The launcher sets the variable itself: from its options or its file, or to `no`.
+    const std::string launch = "accelerate launch";
+    CHECK(computes("ACCELERATE_MIXED_PRECISION=fp16 ", launch + " --mixed_precision bf16") == "B");
+    CHECK(computes("ACCELERATE_MIXED_PRECISION=fp16 ", launch) == "F");
+    CHECK(computes("export ACCELERATE_MIXED_PRECISION=$X\n", launch + " --mixed_precision bf16") == "B");
+    CHECK(contains(computes("", launch + " --config_file no.yaml"), "this file of the launcher does not exist"));
+    // A value of the user has precedence, and a flag of the program decides before the variable.
+    const ConfigFolder folder;
+    const std::string script =
+        folder.write("r.sh", "ACCELERATE_MIXED_PRECISION=$X torchrun t.py --output_dir o --learning_rate 1");
+    ImportOptions options;
+    options.environment.emplace("ACCELERATE_MIXED_PRECISION", "bf16");
+    CHECK(test::field_of(import_config(std::vector{script}, options), "compute") == "B");
+    CHECK(test::field_of(test::import_files({script, "fp16=true"}, {}), "compute") == "H");
+}
+
 TEST_CASE("an unknown value is a note if its key decides no format, and is refused otherwise", "[import]") {
     const ImportResult rate =
         import_named("r.sh", "torchrun t.py --learning_rate $(python lr.py) --fp16 --output_dir o");

@@ -167,6 +167,10 @@ TEST_CASE("the words of a training command are expanded as a shell does", "[conf
          "texts added to arrays without items"},
         {"A=(1 2)\nread -d '' B <<EOF\nx ${A[@]} $A\nEOF\npython t.py --b \"$B\"", "{b=x 1 2 1}",
          "an array in a here-document"},
+        {"set -ex -o pipefail\nset -- --bf16 True 'a b'\npython t.py \"$@\" --b \"x$*\" --c $2 --d \"${3}\" --e "
+         "${4:-z}",
+         "{bf16=[true,a b] b=x--bf16 True a b c=true d=a b e=z}", "the arguments that `set` gives"},
+        {"set a --bf16 True\nshift\npython t.py $@ --n \"$3\"", "{bf16=true n=}", "`shift`"},
         {"CUDA_VISIBLE_DEVICES=0 srun -N 2 torchrun t.py --a 1 2>&1 | tee log.txt", "{a=1}",
          "wrappers and redirections"},
         {"set -x\necho $HOME\npython -m pip install x\naccelerate launch --multi_gpu --mixed_precision=bf16 t.py --a 1",
@@ -223,6 +227,48 @@ TEST_CASE("the parts of a training command and its places are recorded", "[confi
     CHECK(read_command_config("cat <<'EOF' >a\n$S\nEOF\npython t.py", "x.sh").written_files.at("a").text == "\n$S\n");
 }
 
+TEST_CASE("the environment of a command has the exported variables and the assignments before it", "[config]") {
+    struct Case {
+        const char *text, *environment, *why;
+    };
+    const Case cases[] = {
+        {"A=1\ndeclare B=2\nreadonly C=3\ntypeset D=4\npython t.py", "", "only `export` and -x export"},
+        {"A=1\ndeclare -x B=2\nexport C=3 D\nD=4\nexport A\nA=5\npython t.py", "A=5 B=2 C=3 D=4", "exports"},
+        {"export A=1 B=2 C=3\nexport -n A\ndeclare +x B\nunset C\npython t.py", "", "the end of an export"},
+        {"export 'A=1 2' \"B\"=3\npython t.py", "A=1 2 B=3", "names in quotes"},
+        {"set -a\nA=1\nset +a\nB=2\nset -o allexport\nC=3\npython t.py", "A=1 C=3", "`set -a`"},
+        {"export A=(1 2)\nB=1 python t.py", "B=1", "arrays are not exported"},
+        {"X=a\nX=b X+=c python t.py", "X=ac", "an assignment before a command that appends"},
+        {"export A=1\nA=2 python t.py", "A=2", "an assignment before a command"},
+        {"export A=$(cat a)\npython t.py", "A?$(cat a)", "unknown"},
+        {"A=$X python t.py", "A?$X", "unknown before the command"},
+        {"if true; then export A=1; fi\npython t.py", "A?the `if` in line 1 decides it", "conditional"},
+        {"A=1\n[ -d x ] && export A\npython t.py", "A?the test in line 2 decides it", "conditionally exported"},
+        {"export A=1\n[ -d x ] && unset A\npython t.py", "A?the test in line 2 decides it", "conditionally unset"},
+        {"if true; then P=1; fi\nA=$P python t.py", "A?the `if` in line 1 decides it", "a conditional part"},
+        {"declare -ix A=4/2\npython t.py", "A?$A", "an option changes the value"},
+        {"export A\nlet A=2+3\nprintf -v B 1\nexport B\npython t.py", "A?$A B?$B", "computed values"},
+        {"[ -d x ] && : ${A:=1}\nexport A\npython t.py", "A?the test in line 1 decides it", "a conditional default"},
+        {"A=2\n[ -d x ] && A=\nexport B=${A:-1}\npython t.py", "B?the test in line 2 decides it",
+         "a default of a conditional value"},
+    };
+    for (const Case& one : cases) {
+        CAPTURE(one.text, one.why);
+        const ConfigFile file = read_command_config(one.text, "x.sh");
+        std::string text;
+        for (const auto& [name, value] : file.command->environment)
+            text += fmt::format("{}{}={}", text.empty() ? "" : " ", name, value);
+        for (const UnknownValue& variable : file.command->unknown_environment) {
+            text += fmt::format("{}{}?{}", text.empty() ? "" : " ", variable.path,
+                                variable.written.empty() ? variable.reason : variable.written);
+        }
+        CHECK(text == one.environment);
+    }
+    CHECK(
+        command_refusal("export $(xargs < .env)\npython t.py").starts_with("x.sh:1:8: a declaration of unknown names"));
+    CHECK(command_refusal("[ -d x ] && set -a\npython t.py").starts_with("x.sh:1:13: a `set -a` that depends"));
+}
+
 TEST_CASE("a word that only a run of the script would show is unknown", "[config]") {
     struct Case {
         const char *text, *unknown;
@@ -240,6 +286,8 @@ TEST_CASE("a word that only a run of the script would show is unknown", "[config
         {"A=0.5\nB=010\nC=1_0\nD=1e3\nE=()\npython t.py --a $((A)) --b $((B)) --c $((C)) --d $((D)) --e $((E))",
          "a: $((A)); b: $((B)); c: $((C)); d: $((D)); e: $((E))"},
         {"if true; then A=1; fi\npython t.py --a $((A))", "a: $((A))"},
+        {"python t.py --a ${1:-x}", "a: ${1:-x}"},
+        {"set -- --bf16 $X\npython t.py --a 1 --b $2 --c ${@:2}", "b: $X; c: ${@:2}"},
         {"python t.py --a ${#B} --c ${D%.txt}", "a: ${#B}; c: ${D%.txt}"},
         {"python t.py --a ${A:-x' 'y} --b \"${A:-\"x\"y}\"", "a: ${A:-x' 'y}; b: ${A:-\"x\"y}"},
         {"python t.py --a {1,2} --b {1..3}", "a: {1,2}; b: {1..3}"},
@@ -281,6 +329,9 @@ TEST_CASE("scripts that cannot be read without running them are refused with the
         {"if true; then python t.py; }", "x.sh:1:28: `}` closes nothing"},
         {"{ python t.py", "x.sh:1:1: `{` without `}`"},
         {"if true; then A=1; fi\nread -d '' B <<EOF\n--b $A\nEOF\npython t.py $B", "x.sh:5:1: the `if` in line 1"},
+        {"set -- --a 1\n[ -d x ] && set -- --a 2\npython t.py \"$@\"", "x.sh:3:1: the test in line 2 decides"},
+        {"set -- --a 1\n[ -d x ] && shift\npython t.py \"$@\"", "x.sh:3:1: the test in line 2 decides"},
+        {"set -- \"$@\" --a 1\npython t.py \"$@\"", "x.sh:2:13: a word depends on `$@`"},
         {"torchrun a.py --x 1\ntorchrun b.py --x 2", "x.sh:2:1: the file has 2 training commands, in the lines 1, 2"},
         {"echo hello", "x.sh: the file contains no command that starts a training program"},
         {"python -c 'import x'", "x.sh: the file contains no command"},

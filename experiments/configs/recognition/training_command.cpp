@@ -127,6 +127,28 @@ Launcher launcher_of(const files::TrainingCommand& command) {
     return launcher;
 }
 
+/// Adds the variables of the script and of the launcher to those that the user gave, which have precedence.
+/// `accelerate launch` always replaces its own variable.
+void set_environment(const files::TrainingCommand& command, const Launcher& launcher, ImportOptions& options) {
+    constexpr std::string_view precision = "ACCELERATE_MIXED_PRECISION";
+    const bool replaces = command.launcher == "accelerate launch";
+    std::map<std::string, std::string, std::less<>> given = options.environment;
+    for (const auto& [name, value] : command.environment) {
+        if (!replaces || name != precision) options.environment.try_emplace(name, value);
+    }
+    for (const files::UnknownValue& one : command.unknown_environment) {
+        if ((!replaces || one.path != precision) && !given.contains(one.path))
+            options.unknown_environment.push_back(one);
+    }
+    if (!replaces || given.contains(precision)) return;
+    if (launcher.precision.empty() && !launcher.missing.empty()) {
+        options.unknown_environment.push_back({std::string(precision), launcher.missing,
+                                               "this file of the launcher does not exist", launcher.place_of.place});
+    } else {
+        options.environment.emplace(precision, launcher.precision.empty() ? "no" : launcher.precision);
+    }
+}
+
 bool takes_deepspeed_file(const Framework& framework) {
     const auto& keys = framework.file_keys;
     return std::any_of(keys.begin(), keys.end(), [](const FileKey& one) { return one.key == "deepspeed"; });
@@ -239,8 +261,7 @@ void apply_launcher(const Framework& framework, ConfigFile& file, ImportOptions&
     options.is_command = true;
     options.has_script_options = framework.scripts_add_options;
     const Launcher launcher = launcher_of(*file.command);
-    for (const auto& [name, value] : file.command->environment) options.environment.try_emplace(name, value);
-    if (!launcher.precision.empty()) options.environment.try_emplace("ACCELERATE_MIXED_PRECISION", launcher.precision);
+    set_environment(*file.command, launcher, options);
     if (launcher.engine_file.empty() || !takes_deepspeed_file(framework) || file.root.find("deepspeed")) return;
     ConfigValue name = launcher.place_of;
     name.kind = ConfigValue::Kind::text;

@@ -102,6 +102,7 @@ struct TrainingCommand {
     std::vector<std::string> programs;  ///< the training program: "train.py", "verl.trainer.main_ppo", "swift sft"
     std::vector<ConfigValue> positional;  ///< arguments that are neither options nor values of options
     std::map<std::string, std::string, std::less<>> environment;  ///< variables that the script sets for the command
+    std::vector<UnknownValue> unknown_environment;  ///< such variables with an unknown value; `path` is the name
     ConfigPlace place;
 };
 

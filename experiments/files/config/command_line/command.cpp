@@ -84,6 +84,7 @@ ConfigFile read_command_config(std::string_view text, const std::string& name, s
     file.command->launcher_options = std::move(picked.parts.options);
     file.command->programs = std::move(picked.parts.programs);
     file.command->environment = command.environment;
+    file.command->unknown_environment = command.unknown_environment;
     file.command->place = command.place;
     for (const std::string& written : command.left_out)
         file.unknown_values.push_back({{}, written, "it expands to the arguments of the script", command.place});

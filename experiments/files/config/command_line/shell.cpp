@@ -4,7 +4,7 @@
 #include "experiments/files/config/command_line/shell.hpp"
 #include "core/error.hpp"
 #include "experiments/files/config/arithmetic.hpp"
-#include "experiments/files/config/command_line/shell_word.hpp"
+#include "experiments/files/config/command_line/shell_variables.hpp"
 #include "experiments/files/config/text.hpp"
 
 #include <fmt/format.h>
@@ -48,11 +48,32 @@ std::size_t name_length(std::string_view text) {
     return static_cast<std::size_t>(std::find_if_not(text.begin(), text.end(), is_name_letter) - text.begin());
 }
 
-using Variables = std::map<std::string, ShellValue, std::less<>>;
+/// What `export`, `declare` and similar commands do with the variables after them.
+struct Declaration {
+    bool exports = false, unexports = false;
+    bool converts = false;  ///< an option changes the values, such as `-i`
+};
+
+Declaration declaration_of(const std::vector<ArgumentWord>& words) {
+    Declaration how;
+    const bool is_export = !words.empty() && words.front().text == "export";
+    for (const ArgumentWord& word : words) {
+        const bool adds = word.text.starts_with('-');
+        if (!adds && !word.text.starts_with('+')) continue;
+        const auto has = [&](std::string_view letters) {
+            return word.text.find_first_of(letters) != std::string::npos;
+        };
+        how.exports = how.exports || (adds && has("x"));
+        how.unexports = how.unexports || (is_export ? adds && has("n") : !adds && has("x"));
+        how.converts = how.converts || (!is_export && adds && has("ilunc"));
+    }
+    how.exports = (how.exports || is_export) && !how.unexports;
+    return how;
+}
 
 class ShellReader {
   public:
-    ShellReader(std::string_view text, const std::string& name, Variables& variables, int depth = 0)
+    ShellReader(std::string_view text, const std::string& name, ShellVariables& variables, int depth = 0)
         : text_(text), name_(name), variables_(variables), depth_(depth) {}
 
     ShellScript read() {
@@ -104,15 +125,10 @@ class ShellReader {
         std::uint32_t line = 0;  // of the line after the `<<`
         bool is_quoted = false;
     };
-    struct Assignment {
-        std::string name;
-        bool appends = false;
-        ShellValue value;
-    };
     /// A command while it is read.
     struct Draft {
         ShellCommand command{};
-        std::vector<Assignment> assignments{};
+        std::vector<ShellAssignment> assignments{};
         std::vector<Redirection> redirections{};
         std::optional<HereDocument> here{};
         bool declares = false;
@@ -185,6 +201,7 @@ class ShellReader {
         Draft draft;
         draft.command.place = place();
         const bool is_after_test = was_after_test_ = std::exchange(is_after_test_, false);
+        decides_ = condition(is_after_test);
         while (!is_end()) {
             if (skip_blanks()) continue;
             const char c = peek();
@@ -216,7 +233,7 @@ class ShellReader {
             add_words(draft, std::move(word));
         }
         draft.command.last_line = line_;
-        finish(draft, is_after_test);
+        finish(draft, decides_);
     }
 
     static void add_words(Draft& draft, Expansion word) {
@@ -257,57 +274,37 @@ class ShellReader {
         return is_after_test ? fmt::format("the test in line {}", line_) : std::string{};
     }
 
-    void finish(Draft& draft, bool is_after_test) {
-        const std::string decides = condition(is_after_test);
-        const bool sets = draft.command.words.empty() || draft.declares;
-        for (Assignment& one : draft.assignments) {
-            if (sets) {
-                assign(std::move(one), decides, draft.declares);
-            } else if (one.value.unknown.empty()) {
-                draft.command.environment.insert_or_assign(one.name, one.value.items.front());
-            }
-        }
-        if (draft.command.words.empty() || draft.declares) return export_names(draft);
+    void finish(Draft& draft, const std::string& decides) {
+        if (draft.command.words.empty() || draft.declares) return declare(draft, decides);
         run_builtin(draft, decides);
-        for (const auto& [name, value] : variables_) {
-            if (value.is_exported && value.unknown.empty() && value.condition.empty() && !value.items.empty())
-                draft.command.environment.try_emplace(name, value.items.front());
-        }
+        variables_.set_environment(draft.command, draft.assignments);
         script_.commands.push_back(std::move(draft.command));
     }
 
-    void assign(Assignment one, const std::string& decides, bool exports) {
-        ShellValue& variable = variables_[one.name];
-        const bool is_exported = variable.is_exported || exports;
-        const std::string earlier = one.appends ? variable.condition : std::string{};
-        if (one.appends && variable.unknown.empty() && one.value.unknown.empty()) {
-            if (one.value.is_array) {
-                if (!variable.is_array && variable.items == std::vector<std::string>{""}) variable.items.clear();
-                variable.items.insert(variable.items.end(), one.value.items.begin(), one.value.items.end());
-                variable.is_array = true;
-            } else if (variable.items.empty()) {
-                variable.items = one.value.items;
-            } else {
-                variable.items.front() += one.value.items.front();
+    void declare(Draft& draft, const std::string& decides) {
+        const std::vector<ArgumentWord>& words = draft.command.words;
+        const Declaration how = declaration_of(words);
+        for (std::size_t i = 1; i < words.size(); ++i) {
+            const std::string& text = words[i].text;
+            const std::size_t length = name_length(text);
+            if (text.substr(length).starts_with('=')) {  // a part of the name or the sign is in quotes
+                ShellAssignment one{.name = text.substr(0, length), .appends = false, .value = {}};
+                one.value.items = {text.substr(length + 1)};
+                one.value.unknown = words[i].unknown;
+                one.value.reason = words[i].reason;
+                one.value.condition = draft.command.conditional;
+                draft.assignments.push_back(std::move(one));
+            } else if (!words[i].unknown.empty()) {
+                refuse_command("a declaration of unknown names", words[i].place);
+            } else if (how.exports || how.unexports) {
+                variables_.export_name(text, how.exports, decides);
             }
-            if (variable.items.size() > config_value_limit) config_text::too_many(place());
-            if (!variable.items.empty() && variable.items.front().size() > max_shell_word_bytes)
-                refuse("a variable is too long", place(), "shorten it");
-            if (variable.condition.empty()) variable.condition = one.value.condition;
-        } else if (variable.is_array && !variable.items.empty() && !one.appends && !one.value.is_array &&
-                   variable.unknown.empty() && one.value.unknown.empty()) {
-            variable.items.front() = one.value.items.front();  // the first item
-        } else if (!one.appends || variable.unknown.empty()) {
-            variable = std::move(one.value);
         }
-        variable.is_exported = is_exported;
-        if (variable.condition.empty()) variable.condition = decides.empty() ? earlier : decides;
-    }
-
-    void export_names(const Draft& draft) {
-        for (std::size_t i = 1; i < draft.command.words.size(); ++i) {
-            const auto found = variables_.find(draft.command.words[i].text);
-            if (found != variables_.end()) found->second.is_exported = true;
+        for (ShellAssignment& one : draft.assignments) {
+            const std::string name = one.name;
+            if (how.converts) one.value = unknown_value("$" + name, "an option of the declaration changes it");
+            variables_.assign(std::move(one), decides, place());
+            if (how.exports || how.unexports) variables_.export_name(name, how.exports, decides);
         }
     }
 
@@ -319,20 +316,58 @@ class ShellReader {
             for (const Redirection& one : draft.redirections) {
                 if (one.sign.starts_with('>') && !one.target.empty()) write_file(one, *draft.here, decides);
             }
-        } else if (name == "read" || name == "mapfile" || name == "readarray" || name == "getopts") {
+        } else if (name == "read" || name == "mapfile" || name == "readarray" || name == "getopts" || name == "let" ||
+                   (name == "printf" && words.size() > 1 && words[1].text == "-v")) {
             std::vector<std::string> names;
             bool reads_all = false;  // `read -d '' NAME`
             for (std::size_t i = 1; i < words.size(); ++i) {
                 const std::string& word = words[i].text;
                 const std::string& before = words[i - 1].text;
                 if (word.empty() && before.starts_with('-') && before.ends_with('d')) reads_all = true;
-                if (!word.empty() && name_length(word) == word.size()) names.push_back(word);
+                const std::size_t length = name_length(word);
+                if (length > 0 && (length == word.size() || name == "let")) names.push_back(word.substr(0, length));
             }
             reads_all = reads_all && name == "read" && names.size() == 1;
             for (const std::string& one : names) read_variable(one, reads_all ? draft.here : std::nullopt, decides);
         } else if (name == "unset") {
-            for (std::size_t i = 1; i < words.size(); ++i) variables_.erase(words[i].text);
+            for (std::size_t i = 1; i < words.size(); ++i) variables_.unset(words[i].text, decides);
+        } else if (name == "shift") {
+            const double count = words.size() > 1 ? config_text::number_of(words[1].text).value_or(1) : 1;
+            variables_.shift(static_cast<std::size_t>(std::clamp(count, 0.0, 1e6)), decides);
+        } else if (name == "set") {
+            set_options(draft.command, decides);
         }
+    }
+
+    /// Applies `set -a`, and the arguments of the script that `set --` sets.
+    void set_options(const ShellCommand& command, const std::string& decides) {
+        const std::vector<ArgumentWord>& words = command.words;
+        bool sets_arguments = false;
+        std::size_t at = 1;
+        for (; at < words.size() && !sets_arguments; ++at) {
+            const std::string& word = words[at].text;
+            if (!word.starts_with('-') && !word.starts_with('+')) break;
+            sets_arguments = word == "--";
+            if (sets_arguments) continue;
+            const bool takes_name = word.ends_with('o') && at + 1 < words.size();
+            if (takes_name) ++at;
+            if (word.find('a') == std::string::npos && !(takes_name && words[at].text == "allexport")) continue;
+            if (!decides.empty()) refuse_command("a `set -a` that depends on a condition", command.place);
+            variables_.export_assigned(word.front() == '-');
+        }
+        if (!sets_arguments && at >= words.size()) return;
+        ShellValue all;
+        all.items.clear();
+        all.condition = decides.empty() ? command.conditional : decides;
+        for (; at < words.size(); ++at) {
+            all.items.push_back(words[at].text);
+            if (!words[at].unknown.empty()) all.unknown = words[at].unknown, all.reason = words[at].reason;
+        }
+        if (!command.left_out.empty()) {
+            all.unknown = command.left_out.front();
+            all.reason = "it expands to the arguments of the script";
+        }
+        variables_.set_arguments(std::move(all));
     }
 
     void read_variable(const std::string& name, const std::optional<HereDocument>& here, const std::string& decides) {
@@ -341,7 +376,7 @@ class ShellReader {
         text.erase(text.find_last_not_of(shell_blanks) + 1);
         text.erase(0, std::min(text.find_first_not_of(shell_blanks), text.size()));
         if (!decides.empty()) value.condition = decides;
-        variables_.insert_or_assign(name, std::move(value));
+        variables_.set(name, std::move(value));
     }
 
     void write_file(const Redirection& to, const HereDocument& here, const std::string& decides) {
@@ -430,7 +465,7 @@ class ShellReader {
         const std::string_view rest = text_.substr(at_);
         std::size_t sign = name_length(rest);
         if (sign == 0) return false;
-        Assignment one{
+        ShellAssignment one{
             .name = std::string(rest.substr(0, sign)), .appends = rest.substr(sign).starts_with("+="), .value = {}};
         sign += one.appends ? 1 : 0;
         if (!rest.substr(sign).starts_with('=')) return false;
@@ -629,9 +664,9 @@ class ShellReader {
             return evaluate_arithmetic(text, {.is_shell = true, .name = [](auto) { return std::nullopt; }});
         };
         const auto name = [&](std::string_view one) -> std::optional<ArithmeticNumber> {
-            const auto found = variables_.find(one);
-            if (found == variables_.end() || !found->second.is_certain() || found->second.items.empty()) return {};
-            return integer_of(found->second.items.front());
+            const ShellValue* found = variables_.find(one);
+            if (found == nullptr || !found->is_certain() || found->items.empty()) return {};
+            return integer_of(found->items.front());
         };
         const std::optional<ArithmeticNumber> value =
             inner.is_certain() ? evaluate_arithmetic(inner.items.front(), {.is_shell = true, .name = name})
@@ -644,32 +679,40 @@ class ShellReader {
     void add_parameter(WordBuilder& word, Expansion& out, std::string_view inner, const std::string& written,
                        Within within) {
         const bool is_quoted = within != Within::word;
-        if (inner == "@" || inner == "*" || inner.starts_with("@:")) {
+        const ShellValue* arguments = variables_.find("@");
+        if (arguments == nullptr && (inner == "@" || inner == "*" || inner.starts_with("@:"))) {
             out.left_out.push_back(written);
             return;
         }
-        const std::size_t length = name_length(inner);
+        if (arguments != nullptr && inner == "@") return word.add(*arguments, is_quoted, true);
+        if (arguments != nullptr && inner == "*")
+            return is_quoted ? word.add(joined(*arguments), true, false) : word.add(*arguments, false, true);
+        const bool is_argument = arguments != nullptr && std::isdigit(static_cast<unsigned char>(inner.front()));
+        const std::size_t length =
+            is_argument ? std::min(inner.find_first_not_of("0123456789"), inner.size()) : name_length(inner);
+        if (is_argument && inner != "0" && length == inner.size() && variables_.find(inner) == nullptr)
+            return word.add(arguments->unknown.empty() ? ShellValue{} : *arguments, is_quoted, false);
         const std::string name(inner.substr(0, length));
         std::string_view rest = inner.substr(length);
         const bool joins_items = is_quoted && rest.starts_with("[*]");
         const bool takes_all = rest.starts_with("[@]") || rest.starts_with("[*]");
         if (takes_all) rest.remove_prefix(3);
-        const auto found = variables_.find(name);
-        const bool is_set = length > 0 && found != variables_.end();
-        const auto add_variable = [&] {
-            word.add(joins_items ? joined(found->second) : found->second, is_quoted, takes_all);
-        };
+        const ShellValue* found = length > 0 ? variables_.find(name) : nullptr;
+        const auto add_variable = [&] { word.add(joins_items ? joined(*found) : *found, is_quoted, takes_all); };
         if (rest.starts_with(":-") || rest.starts_with(":=") || rest.starts_with('-') || rest.starts_with('=')) {
             const bool counts_empty = rest.front() != ':';
             const bool assigns = rest[counts_empty ? 0 : 1] == '=';
-            if (is_set && (counts_empty || has_text(found->second))) return add_variable();
+            if (found != nullptr && (counts_empty || has_text(*found))) return add_variable();
             const std::string_view other = rest.substr(counts_empty ? 1 : 2);
             ShellValue value = default_value(other, written, within);
             word.add(value, is_quoted || is_in_quotes(other, within), false);
-            if (assigns && length > 0) variables_.insert_or_assign(name, std::move(value));
+            if (assigns && length > 0) {
+                if (!decides_.empty()) value.condition = decides_;
+                variables_.set(name, std::move(value));
+            }
             return;
         }
-        if (is_set && rest.empty()) return add_variable();
+        if (found != nullptr && rest.empty()) return add_variable();
         const bool is_plain = length > 0 && rest.empty();
         word.add(unknown_value(written, is_plain ? fmt::format("{} has no value in this file", name)
                                                  : "this expansion depends on how the script is run"),
@@ -677,7 +720,7 @@ class ShellReader {
     }
 
     static bool has_text(const ShellValue& value) {
-        return !value.unknown.empty() ||
+        return !value.is_certain() ||
                (!value.items.empty() && !(value.items.size() == 1 && value.items.front().empty()));
     }
 
@@ -702,11 +745,12 @@ class ShellReader {
 
     std::string_view text_;
     const std::string& name_;
-    Variables& variables_;
+    ShellVariables& variables_;
     int depth_;
     std::size_t at_ = 0, line_start_ = 0, here_end_ = 0;
     std::uint32_t line_ = 1;
     bool is_after_test_ = false, was_after_test_ = false, is_assigned_ = false;
+    std::string decides_;  // what decides whether the current command runs
     std::vector<Block> blocks_;
     ShellScript script_;
 };
@@ -714,7 +758,7 @@ class ShellReader {
 }  // namespace
 
 ShellScript read_shell_script(std::string_view text, const std::string& name) {
-    Variables variables;
+    ShellVariables variables;
     return ShellReader(text, name, variables).read();
 }
 

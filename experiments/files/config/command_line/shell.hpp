@@ -14,6 +14,7 @@ namespace macheps::files {
 struct ShellCommand {
     std::vector<ArgumentWord> words;
     std::map<std::string, std::string, std::less<>> environment;  ///< exported variables and `NAME=value` before it
+    std::vector<UnknownValue> unknown_environment;  ///< variables whose values are unknown or depend on a condition
     ConfigPlace place;
     std::uint32_t last_line = 0;
     /// The first word that depends on a condition: its text and what decides it. Empty if there is none.

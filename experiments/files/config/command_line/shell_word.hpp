@@ -20,7 +20,7 @@ inline constexpr std::size_t max_shell_word_bytes = config_size_limit;
 /// The value of a variable, or of a part of a word.
 struct ShellValue {
     std::vector<std::string> items{std::string()};  ///< one, unless it is an array
-    bool is_array = false, is_exported = false;
+    bool is_array = false;
     std::string unknown{}, reason{};  ///< not empty if the value is unknown
     std::string condition{};          ///< what decides whether the variable has this value
 
