@@ -333,9 +333,9 @@ std::optional<files::ConfigValue> ImportContext::read_file(std::string_view key,
         report(FindingCode::error, rule, {key}, std::move(message), std::move(instead)).place = at;
         return std::nullopt;
     };
-    if (const auto written = options_->written_files.find(path); written != options_->written_files.end()) {
+    if (const files::WrittenFile* written = files::find_written_file(options_->written_files, path)) {
         try {
-            files::ConfigFile read = files::read_config_text(written->second.text, path, written->second.script);
+            files::ConfigFile read = files::read_written_file(*written, path);
             add_file(read);
             return std::move(read.root);
         } catch (const Error& error) {

@@ -52,20 +52,6 @@ files::ConfigFile read_map(const std::string& path, const ImportOptions& options
                  .fix = "write a map: KEY: VALUE in YAML, {\"KEY\": VALUE} in JSON"});
 }
 
-/// Merges a later file into an earlier one.
-void append(files::ConfigFile& all, const files::ConfigFile& file) {
-    files::merge_config(all.root, file.root);
-    const auto join = [](auto& to, const auto& from) { to.insert(to.end(), from.begin(), from.end()); };
-    join(all.repeated, file.repeated);
-    join(all.ignored_rules, file.ignored_rules);
-    join(all.unknown_values, file.unknown_values);
-    join(all.python_modules, file.python_modules);
-    all.written_files.insert(file.written_files.begin(), file.written_files.end());
-    if (!file.command) return;
-    all.command = file.command;
-    all.language = file.language;
-}
-
 /// Merges files and overrides in the order of the arguments. Leaves out each file whose name is the value of a key in
 /// another given file.
 files::ConfigFile joined(std::span<const std::string> arguments, const std::vector<Given>& files) {
@@ -93,7 +79,7 @@ files::ConfigFile joined(std::span<const std::string> arguments, const std::vect
             all = file;
         } else {
             if (all.root.place.line == 0) all.root.place = file.root.place;
-            append(all, file);
+            files::merge_config_file(all, file);
         }
         is_first = false;
     }

@@ -192,12 +192,12 @@ ImportResult import_config(std::span<const std::string> files_and_overrides, con
     set_limits(framework, options);
 
     require_known_values(framework, files.config);
-    apply_launcher(framework, files.config, options);
+    const LauncherSettings launcher = apply_launcher(framework, files.config, options);
     ImportContext context(framework, files.config.root, options);
     context.add_file(files.config);
     context.run();
     report_faults_of_named_versions(context);
-    report_training_command(context, files.config);
+    report_training_command(context, files.config, launcher);
     report_named(context, files);
     report_checkpoint_range(context);
     set_step_fields(context);

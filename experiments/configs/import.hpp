@@ -43,8 +43,8 @@ struct ImportOptions {
     /// given file with the same name is read instead.
     std::vector<std::string> given_files{};
     std::uint32_t line = 0;  ///< line of the training command to read if a script has several; 0: the only one
-    /// Files that the script writes before it starts the training program, by name. Set by the import.
-    std::map<std::string, files::WrittenFile, std::less<>> written_files{};
+    /// Files that the script writes before it starts the training program. Set by the import.
+    files::WrittenFiles written_files{};
     /// The config is a command line, and whether its program may have its own options. Set by the import.
     bool is_command = false, has_script_options = false;
     bool for_training = false;  ///< `macheps train` uses the result; keys for settings that train chooses are inert

@@ -304,6 +304,62 @@ TEST_CASE("the launcher's precision and files are part of the import", "[import]
     CHECK(contains(outcome_of("r.sh", "torchrun t.py no.yaml --bf16"), "reads 'no.yaml', which does not exist"));
 }
 
+TEST_CASE("files that the script writes are read wherever the command names them", "[import]") {
+    const ConfigFolder folder;
+    folder.write("ds.json", R"({"zero_optimization": {"stage": 1}, "bf16": {"enabled": true}})");
+    const auto fields = [&](const std::string& text) {
+        try {
+            const ImportResult result = test::import_files({folder.write("r.sh", text)}, {});
+            const Finding* unreadable = test::find_rule(result, "transformers/unreadable-file", 'E');
+            return unreadable != nullptr ? unreadable->message
+                                         : test::fields_of(result, {"compute", "store", "master"});
+        } catch (const Error& error) {
+            return std::string(error.what());
+        }
+    };
+    const std::string zero = "{\"zero_optimization\": {\"stage\": 1}, \"fp16\": {\"enabled\": true}}\nE\n";
+    const std::string run = "deepspeed t.py --output_dir o --fp16 --deepspeed ds.json\n";
+    CHECK(fields("cat > ./ds.json <<E\n" + zero + run) == "compute=H store=H master=F");
+    CHECK(fields("cat > ds.json <<-E\n\t" + zero + run) == "compute=H store=H master=F");
+    CHECK(contains(fields("if true; then\ncat > ds.json <<E\n" + zero + "fi\n" + run),
+                   "r.sh:2:1: the text of 'ds.json' is unknown: the `if` in line 1 decides"));
+    CHECK(contains(fields("python make.py > ds.json\n" + run), "it is the output of a command"));
+    const std::string launcher = "accelerate launch --config_file ./acc.yaml t.py";
+    const std::string options = " --output_dir o --learning_rate 1\n";
+    CHECK(fields("cat > acc.yaml <<E\nmixed_precision: bf16\nE\n" + launcher + options) ==
+          "compute=B store=F master=none");
+    CHECK(fields("cat > acc.yaml <<E\nmixed_precision: fp16\ndistributed_type: MULTI_GPU\nE\n" + launcher) ==
+          "compute=H store=F master=none");
+    CHECK(contains(fields("sed s/a/b/ x > acc.yaml\n" + launcher + options), "the text of './acc.yaml' is unknown"));
+}
+
+TEST_CASE("the files of a command have precedence in its order, and its options before all of them", "[import]") {
+    const ConfigFolder folder;
+    folder.write("a.py", "dtype = 'float16'\nout_dir = 'o'\nbatch_size = f()\n");
+    folder.write("b.py", "dtype = 'bfloat16'\nout_dir = 'o'\n");
+    folder.write("c.py", "out_dir = 'o'\nfor i in []:\n    pass\n");
+    folder.write("d.py", "out_dir = 'o'\ndtype = f()\n");
+    const auto computes = [&](const std::string& arguments) {
+        try {
+            const std::string script = folder.write("r.sh", "python train.py " + arguments);
+            return test::field_of(test::import_files({script}, {.framework = "nanogpt"}), "compute");
+        } catch (const Error& error) {
+            return std::string(error.what());
+        }
+    };
+    CHECK(computes("a.py b.py") == "B");
+    CHECK(computes("b.py a.py") == "H");
+    CHECK(computes("b.py a.py --dtype=float32") == "T");
+    CHECK(computes("--dtype=float32 b.py a.py") == "H");  // nanoGPT runs the files after the option
+    CHECK(contains(computes("c.py"), "c.py:2:1: this looks like a Python program"));
+    CHECK(contains(computes("d.py"), "the value of `dtype` is `f()`, which is unknown"));
+    CHECK(computes("d.py --dtype=float32") == "T");
+    CHECK(computes("d.py b.py") == "B");
+    CHECK(contains(computes("b.py d.py"), "the value of `dtype` is `f()`, which is unknown"));
+    CHECK(contains(outcome_of("r.sh", "torchrun t.py --config $C --bf16 --output_dir o"),
+                   "the value of `config` is `$C`, which is unknown"));
+}
+
 TEST_CASE("a variable that the framework reads decides the precision only if its value is known", "[import]") {
     const auto computes = [](const std::string& before, const std::string& launcher = "torchrun") {
         const std::string line = launcher + " t.py --output_dir o --learning_rate 1";

@@ -178,6 +178,7 @@ TEST_CASE("the words of a training command are expanded as a shell does", "[conf
         {"python3 -m torch.distributed.run --standalone t.py --a 1", "{a=1}", "a launcher that is a module"},
         {"python t.py --optimizer_args eps=1e-7 weight_decay=0 --lr 1",
          "{optimizer_args=[eps=1e-7,weight_decay=0] lr=1}", "a list of assignments"},
+        {"python t.py --a=1 x.yaml --b 2 3", "{a=1 b=[2,3]}", "an option with `=` takes no further words"},
         {"python t.py --multirun a.b=1 c=2", "{multirun=a.b=1 c=2}", "an override after a flag of Hydra"},
         {"python t.py --config-dir d a.b=1 --lr 1", "{config-dir=d lr=1 a={b=1}}", "an override after another value"},
         {"python -m verl.trainer.main_ppo a.b=1 +a.c=x '++d=[1,2]'", "{a={b=1 c=x} d=[1,2]}", "overrides of Hydra"},
@@ -224,7 +225,42 @@ TEST_CASE("the parts of a training command and its places are recorded", "[confi
         "S=1\ncat > ds.json <<EOF\n{\"stage\": $S}\nEOF\ndeepspeed t.py --deepspeed ds.json", "x.sh");
     CHECK(to_string(written.root.find("deepspeed")->place) == "x.sh:5:28");
     CHECK(written.written_files.at("ds.json").text == "\n\n{\"stage\": 1}\n");
+    CHECK(find_written_file(written.written_files, "./x/../ds.json") != nullptr);
     CHECK(read_command_config("cat <<'EOF' >a\n$S\nEOF\npython t.py", "x.sh").written_files.at("a").text == "\n$S\n");
+}
+
+TEST_CASE("the files that a script writes before the command are known, or known to be unknown", "[config]") {
+    struct Case {
+        const char *text, *files, *why;
+    };
+    const Case cases[] = {
+        {"cat > ./a <<E\nx\nE\npython t.py", "a=x\n", "a here-document"},
+        {"cat > a <<-E\n\tx\n\t\ty\n\tE\npython t.py", "a=x\ny\n", "`<<-` removes tabs of all lines"},
+        {"tee a <<E\nx\nE\npython t.py", "a=x\n", "`tee`"},
+        {"cat > a <<E\nx\nE\npython t.py\ncat > a <<E\ny\nE", "a=x\n", "files that are written later"},
+        {"> a\ncat >> a <<E\nx\nE\ncat >> a <<E\ny\nE\npython t.py > log", "a=x\ny\n", "added texts"},
+        {"> a\npython t.py", "a=", "an empty file"},
+        {"cat >> a <<E\nx\nE\npython t.py", "a?the script adds to a file that it did not begin", "an unknown begin"},
+        {"if true; then\ncat > a <<E\nx\nE\nfi\npython t.py", "a?the `if` in line 1 decides whether it is written",
+         "a condition"},
+        {"[ -d x ] && cat <<E | tee a\nx\nE\npython t.py", "a?the test in line 1 decides whether it is written",
+         "a condition of a pipeline"},
+        {"cat > a <<E\n$X\nE\npython t.py", "a?`$X`: X has no value in this file", "an unknown text"},
+        {"if true; then X=1; fi\ncat > a <<E\n$X\nE\npython t.py", "a?the `if` in line 1 decides a part of it",
+         "a conditional text"},
+        {"cat > a <<E\nx\nE\nsed s/x/y/ b > a\npython t.py", "a?it is the output of a command", "another command"},
+        {"sed s/x/y/ b > a\ncat > a <<E\nx\nE\npython t.py", "a=x\n", "a file that is replaced"},
+    };
+    for (const Case& one : cases) {
+        CAPTURE(one.text, one.why);
+        std::string text;
+        for (const auto& [path, file] : read_command_config(one.text, "x.sh").written_files) {
+            const std::size_t start = std::min(file.text.find_first_not_of('\n'), file.text.size());
+            text += file.unknown.empty() ? fmt::format("{}={}", path, file.text.substr(start))
+                                         : fmt::format("{}?{}", path, file.unknown);
+        }
+        CHECK(text == one.files);
+    }
 }
 
 TEST_CASE("the environment of a command has the exported variables and the assignments before it", "[config]") {

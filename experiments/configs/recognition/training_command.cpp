@@ -21,11 +21,13 @@ namespace fs = std::filesystem;
 using files::ConfigFile;
 using files::ConfigValue;
 
-/// Returns the path of a file that a script names: relative to the script's folder or to the working folder. Returns
-/// nothing if the file does not exist.
-std::optional<std::string> found_file(const ConfigValue& name) {
+/// Reads a file that the command names: a file that its script writes, or one whose path is relative to the script's
+/// folder or to the working folder. Returns nothing if the file does not exist.
+std::optional<ConfigFile> read_named_file(const ConfigFile& file, const ConfigValue& name) {
+    if (const files::WrittenFile* written = files::find_written_file(file.written_files, name.written))
+        return files::read_written_file(*written, name.written);
     for (const fs::path& path : {fs::path(name.place.file).parent_path() / name.written, fs::path(name.written)}) {
-        if (is_there(path)) return path.lexically_normal().string();
+        if (is_there(path)) return files::read_config_file(path.lexically_normal().string());
     }
     return {};
 }
@@ -36,36 +38,47 @@ bool has_config_ending(const ConfigValue& value) {
     return ending == ".json" || ending == ".yaml" || ending == ".yml" || ending == ".toml" || ending == ".py";
 }
 
+bool is_before(const files::ConfigPlace& a, const files::ConfigPlace& b) {
+    return a.file == b.file && (a.line < b.line || (a.line == b.line && a.column < b.column));
+}
+
+/// Merges a file below the options of the command, which have precedence. nanoGPT runs Python files in the order of the
+/// command line, so that such a file has precedence over the options before it.
 void merge_file(ConfigFile& file, const ConfigValue& name) {
-    ConfigFile base;
-    if (const auto written = file.written_files.find(name.written); written != file.written_files.end()) {
-        base = files::read_config_text(written->second.text, name.written, written->second.script);
-    } else if (const std::optional<std::string> path = found_file(name)) {
-        base = files::read_config_file(*path);
-    } else {
+    std::optional<ConfigFile> base = read_named_file(file, name);
+    if (!base) {
         throw Error({.what = fmt::format("the command reads '{}', which does not exist", name.written),
                      .where = to_string(name.place),
                      .fix = "give the file a path relative to the script or to the working folder"});
     }
-    if (!base.root.is_map()) return;
-    files::merge_config(base.root, file.root);
-    base.root.place = file.root.place;
-    file.root = std::move(base.root);
-    const auto append = [](auto& all, auto& more) { all.insert(all.end(), more.begin(), more.end()); };
-    append(file.repeated, base.repeated);
-    append(file.ignored_rules, base.ignored_rules);
-    append(file.unknown_values, base.unknown_values);
+    if (!base->root.is_map()) return;
+    if (base->language == files::ConfigLanguage::python) {
+        for (const ConfigValue::Entry& entry : base->root.entries) {
+            const ConfigValue::Entry* option = file.root.entry(entry.key);
+            if (option == nullptr || !is_before(option->place, name.place)) continue;
+            std::erase_if(file.unknown_values, [&](const files::UnknownValue& one) { return one.path == entry.key; });
+            file.root.erase(entry.key);
+        }
+    }
+    const files::ConfigPlace place = file.root.place;
+    files::merge_config_file(*base, file);
+    file = std::move(*base);
+    file.root.place = place;
 }
 
-/// Returns whether a key affects numerical results, so that an unknown value of it makes the result unknown.
+/// Returns whether a key or, for a section, a key below it affects numerical results, so that an unknown value makes
+/// the result unknown.
 bool decides_numbers(const Framework& framework, std::string_view path) {
     bool is_known = false;
     for (const KeyRow& row : framework.keys) {
-        if (row.path != path) continue;
+        const bool is_below = row.path.starts_with(path) && row.path.substr(path.size()).starts_with('.');
+        if (row.path != path && !is_below) continue;
         is_known = true;
         const bool is_quantity = row.type == KeyType::number || row.type == KeyType::count;
         if (row.effect == KeyEffect::numeric && (!row.sets.empty() || !is_quantity)) return true;
     }
+    const auto& files = framework.file_keys;
+    if (std::any_of(files.begin(), files.end(), [&](const FileKey& one) { return one.key == path; })) return true;
     std::string_view shared = framework.shares_root_with;
     while (!shared.empty()) {
         const std::size_t length = std::min(shared.find(' '), shared.size());
@@ -76,14 +89,12 @@ bool decides_numbers(const Framework& framework, std::string_view path) {
     return !is_known && names_precision(path.substr(path.rfind('.') + 1));
 }
 
-/// Settings in the options and in the config file of a launcher.
-struct Launcher {
-    std::string precision{};    ///< for ACCELERATE_MIXED_PRECISION; empty if it is not set
-    std::string engine{};       ///< DeepSpeed, FSDP or Megatron-LM; empty if none is started
-    std::string engine_file{};  ///< the DeepSpeed file; empty if the launcher's own settings decide
-    std::string missing{};      ///< a config file of the launcher that does not exist
-    ConfigValue place_of{};     ///< the value that says so
-};
+[[noreturn]] void refuse_unknown(const files::UnknownValue& one) {
+    throw Error(
+        {.what = fmt::format("the value of `{}` is `{}`, which is unknown: {}", one.path, one.written, one.reason),
+         .where = to_string(one.place),
+         .fix = fmt::format("write the value out, or pass it as an override: {}=VALUE", one.path)});
+}
 
 struct EngineRow {
     std::string_view flag, distributed_type, title;
@@ -94,7 +105,7 @@ constexpr EngineRow engines[] = {
     {"use_megatron_lm", "MEGATRON_LM", "Megatron-LM"},
 };
 
-void read_launcher_keys(Launcher& launcher, const ConfigValue& keys) {
+void read_launcher_keys(LauncherSettings& launcher, const ConfigValue& keys) {
     if (const ConfigValue* precision = keys.find("mixed_precision"); precision != nullptr) {
         // YAML reads a bare `no` as false. The launcher accepts capital letters.
         launcher.precision = precision->is_boolean() ? "no" : lowered(precision->written);
@@ -112,13 +123,14 @@ void read_launcher_keys(Launcher& launcher, const ConfigValue& keys) {
     }
 }
 
-Launcher launcher_of(const files::TrainingCommand& command) {
-    Launcher launcher;
+LauncherSettings launcher_of(const ConfigFile& config) {
+    const files::TrainingCommand& command = *config.command;
+    LauncherSettings launcher;
     if (command.launcher != "accelerate launch") return launcher;
     if (const ConfigValue* file = command.launcher_options.find("config_file")) {
         launcher.place_of = *file;
-        if (const std::optional<std::string> path = found_file(*file)) {
-            read_launcher_keys(launcher, files::read_config_file(*path).root);
+        if (const std::optional<ConfigFile> settings = read_named_file(config, *file)) {
+            read_launcher_keys(launcher, settings->root);
         } else {
             launcher.missing = file->written;
         }
@@ -129,7 +141,7 @@ Launcher launcher_of(const files::TrainingCommand& command) {
 
 /// Adds the variables of the script and of the launcher to those that the user gave, which have precedence.
 /// `accelerate launch` always replaces its own variable.
-void set_environment(const files::TrainingCommand& command, const Launcher& launcher, ImportOptions& options) {
+void set_environment(const files::TrainingCommand& command, const LauncherSettings& launcher, ImportOptions& options) {
     constexpr std::string_view precision = "ACCELERATE_MIXED_PRECISION";
     const bool replaces = command.launcher == "accelerate launch";
     std::map<std::string, std::string, std::less<>> given = options.environment;
@@ -174,7 +186,7 @@ void report_unknown_values(ImportContext& context, const ConfigFile& file) {
 }
 
 /// Reports that the launcher starts an engine whose settings are not part of the config.
-void report_launcher(ImportContext& context, const Launcher& launcher) {
+void report_launcher(ImportContext& context, const LauncherSettings& launcher) {
     if (context.root().find("deepspeed") != nullptr || context.root().find("fsdp") != nullptr) return;
     const std::string what =
         launcher.missing.empty()
@@ -201,12 +213,13 @@ constexpr SectionRow sections[] = {
 };
 
 /// Returns the config file of Accelerate that has the effect of the launcher's options.
-ConfigValue accelerate_config(const files::TrainingCommand& command) {
+ConfigValue accelerate_config(const ConfigFile& config) {
+    const files::TrainingCommand& command = *config.command;
     ConfigValue root;
     root.kind = ConfigValue::Kind::map;
     root.place = command.place;
     if (const ConfigValue* file = command.launcher_options.find("config_file")) {
-        if (const std::optional<std::string> path = found_file(*file)) root = files::read_config_file(*path).root;
+        if (std::optional<ConfigFile> settings = read_named_file(config, *file)) root = std::move(settings->root);
     }
     for (const ConfigValue::Entry& option : command.launcher_options.entries) {
         if (option.key == "mixed_precision") root.set(option.key, option.value);
@@ -231,12 +244,17 @@ void merge_config_files(ConfigFile& file) {
     // If the program has no options, only the launcher's settings are known.
     if (file.command->launcher == "accelerate launch" && file.root.entries.empty() &&
         file.command->positional.empty()) {
-        file.root = accelerate_config(*file.command);
+        file.root = accelerate_config(file);
         file.command->launcher_options.entries.clear();
         return;
     }
-    for (const ConfigValue& word : file.command->positional) {
-        if (has_config_ending(word)) merge_file(file, word);
+    // The last file has precedence over the files before it.
+    const std::vector<ConfigValue> positional = file.command->positional;
+    for (auto word = positional.rbegin(); word != positional.rend(); ++word) {
+        if (has_config_ending(*word)) merge_file(file, *word);
+    }
+    for (const files::UnknownValue& one : file.unknown_values) {
+        if (one.path == "config") refuse_unknown(one);  // any key may be in the file
     }
     if (const ConfigValue* config = file.root.find("config"); config != nullptr && has_config_ending(*config)) {
         const ConfigValue name = *config;
@@ -248,31 +266,29 @@ void merge_config_files(ConfigFile& file) {
 void require_known_values(const Framework& framework, const ConfigFile& file) {
     for (const files::UnknownValue& one : file.unknown_values) {
         if (one.path.empty() || !decides_numbers(framework, one.path)) continue;
-        throw Error(
-            {.what = fmt::format("the value of `{}` is `{}`, which is unknown: {}", one.path, one.written, one.reason),
-             .where = to_string(one.place),
-             .fix = fmt::format("write the value out, or pass it as an override: {}=VALUE", one.path)});
+        refuse_unknown(one);
     }
 }
 
-void apply_launcher(const Framework& framework, ConfigFile& file, ImportOptions& options) {
+LauncherSettings apply_launcher(const Framework& framework, ConfigFile& file, ImportOptions& options) {
     options.written_files = file.written_files;
-    if (!file.command) return;
+    if (!file.command) return {};
     options.is_command = true;
     options.has_script_options = framework.scripts_add_options;
-    const Launcher launcher = launcher_of(*file.command);
+    LauncherSettings launcher = launcher_of(file);
     set_environment(*file.command, launcher, options);
-    if (launcher.engine_file.empty() || !takes_deepspeed_file(framework) || file.root.find("deepspeed")) return;
+    if (launcher.engine_file.empty() || !takes_deepspeed_file(framework) || file.root.find("deepspeed"))
+        return launcher;
     ConfigValue name = launcher.place_of;
     name.kind = ConfigValue::Kind::text;
     name.written = launcher.engine_file;
     file.root.set("deepspeed", std::move(name));
+    return launcher;
 }
 
-void report_training_command(ImportContext& context, const ConfigFile& file) {
+void report_training_command(ImportContext& context, const ConfigFile& file, const LauncherSettings& launcher) {
     report_unknown_values(context, file);
     if (!file.command) return;
-    const Launcher launcher = launcher_of(*file.command);
     if (!launcher.engine.empty() || !launcher.missing.empty()) report_launcher(context, launcher);
     const auto& findings = context.findings();
     const auto hides_fields = [](const Finding& one) {

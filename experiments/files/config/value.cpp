@@ -88,6 +88,24 @@ void merge_config(ConfigValue& base, const ConfigValue& over) {
     }
 }
 
+void merge_config_file(ConfigFile& base, const ConfigFile& over) {
+    std::erase_if(base.unknown_values, [&](const UnknownValue& one) {
+        const ConfigValue* value = over.root.find(one.path);
+        return value != nullptr && !value->is_map();
+    });
+    merge_config(base.root, over.root);
+    const auto join = [](auto& to, const auto& from) { to.insert(to.end(), from.begin(), from.end()); };
+    join(base.repeated, over.repeated);
+    join(base.ignored_rules, over.ignored_rules);
+    join(base.unknown_values, over.unknown_values);
+    join(base.python_modules, over.python_modules);
+    base.written_files.insert(over.written_files.begin(), over.written_files.end());
+    if (over.python_statement) base.python_statement = over.python_statement;
+    if (!over.command) return;
+    base.command = over.command;
+    base.language = over.language;
+}
+
 void apply_override(ConfigValue& root, std::string_view text, const std::string& name) {
     const std::size_t equals = text.find('=');
     const std::string_view path = text.substr(0, equals);
@@ -192,6 +210,20 @@ ConfigFile read_config_text(std::string_view text, const std::string& path, cons
     }
     file.language = language;
     return file;
+}
+
+std::string normal_path(std::string_view path) { return std::filesystem::path(path).lexically_normal().string(); }
+
+const WrittenFile* find_written_file(const WrittenFiles& files, std::string_view path) {
+    const auto found = files.find(normal_path(path));
+    return found == files.end() ? nullptr : &found->second;
+}
+
+ConfigFile read_written_file(const WrittenFile& file, const std::string& path) {
+    if (file.unknown.empty()) return read_config_text(file.text, path, file.place.file);
+    throw Error({.what = fmt::format("the text of '{}' is unknown: {}", path, file.unknown),
+                 .where = to_string(file.place),
+                 .fix = "give the file itself, without the commands that write it"});
 }
 
 ConfigFile read_config_file(const std::string& path, std::uint32_t line) {

@@ -106,11 +106,20 @@ struct TrainingCommand {
     ConfigPlace place;
 };
 
-/// A file that a script writes with a here-document.
+/// A file that a script writes.
 struct WrittenFile {
-    std::string text;  ///< begins with as many line ends as there are lines before it in the script
-    std::string script;
+    std::string text{};     ///< begins with as many line ends as there are lines before it in the script
+    std::string unknown{};  ///< why the text is unknown; empty if it is known
+    ConfigPlace place{};    ///< the command that wrote to the file last
 };
+
+/// Files by their normal paths.
+using WrittenFiles = std::map<std::string, WrittenFile, std::less<>>;
+
+/// Returns the path without parts such as `./`.
+std::string normal_path(std::string_view path);
+/// Returns the file with this path, or nullptr. The path need not be normal.
+const WrittenFile* find_written_file(const WrittenFiles& files, std::string_view path);
 
 /// A config file that has been read.
 struct ConfigFile {
@@ -119,9 +128,9 @@ struct ConfigFile {
     std::vector<IgnoredRule> ignored_rules{};
     ConfigLanguage language = ConfigLanguage::yaml;
     std::vector<UnknownValue> unknown_values{};
-    std::optional<TrainingCommand> command{};                         ///< only for a command
-    std::map<std::string, WrittenFile, std::less<>> written_files{};  ///< by name; only for a command
-    std::vector<std::string> python_modules{};                        ///< modules that a Python file imports
+    std::optional<TrainingCommand> command{};   ///< only for a command
+    WrittenFiles written_files{};               ///< only for a command
+    std::vector<std::string> python_modules{};  ///< modules that a Python file imports
     /// The place of the first statement of a Python file that is not an assignment or an import. Such a file is a
     /// program, and its tree is empty.
     std::optional<ConfigPlace> python_statement{};
@@ -167,6 +176,12 @@ ConfigFile read_config_file(const std::string& path, std::uint32_t line = 0);
 ConfigFile read_config_text(std::string_view text, const std::string& path, const std::string& name,
                             std::uint32_t line = 0);
 
+/// Reads a file that a script writes. `path` determines the language. Throws Error (exit 3) if its text is unknown.
+ConfigFile read_written_file(const WrittenFile& file, const std::string& path);
+
+/// Merges the file `over` into the file `base`, so that the result has the command of `over`, if it has one. An unknown
+/// value of `base` that `over` replaces is forgotten.
+void merge_config_file(ConfigFile& base, const ConfigFile& over);
 /// Merges `over` into `base`. Maps are merged key by key. Any other value in `over` replaces the value in `base`.
 void merge_config(ConfigValue& base, const ConfigValue& over);
 

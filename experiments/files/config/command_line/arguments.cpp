@@ -136,6 +136,7 @@ struct Argument {
     std::string key;
     ConfigPlace place;
     std::vector<ConfigValue> values;
+    bool has_sign = false;  ///< `--key=value`, which takes no further words
     std::string unknown{}, reason{};
 };
 
@@ -153,7 +154,7 @@ class ArgumentParser {
                          .where = to_string(word.place),
                          .fix = "write --KEY, --KEY VALUE or --KEY=VALUE"});
         }
-        arguments.push_back({key, word.place, {}});
+        arguments.push_back({.key = key, .place = word.place, .values = {}, .has_sign = equals != std::string::npos});
         if (equals != std::string::npos) add_value(word, std::string_view(word.text).substr(equals + 1));
     }
 
@@ -188,7 +189,9 @@ class ArgumentParser {
             // A separate unknown word may expand to any number of options.
             if (!word.unknown.empty()) refuse_unknown(word, "a word");
         }
-        if (!arguments.empty()) return add_value(word, word.text);
+        const bool is_positional =
+            positional_ == Positional::collect && !arguments.empty() && arguments.back().has_sign;
+        if (!arguments.empty() && !is_positional) return add_value(word, word.text);
         if (positional_ == Positional::refuse) {
             throw Error({.what = fmt::format("'{}' comes before any option", word.text),
                          .where = to_string(word.place),

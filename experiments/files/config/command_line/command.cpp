@@ -70,7 +70,7 @@ Candidate pick(std::vector<Candidate> all, std::uint32_t line, const std::string
 ConfigFile read_command_config(std::string_view text, const std::string& name, std::uint32_t line) {
     config_text::check(text, name);
     text = config_text::without_mark(text);
-    ShellScript script = read_shell_script(text, name);
+    const ShellScript script = read_shell_script(text, name);
     Candidate picked = pick(candidates_of(script), line, name);
     const ShellCommand& command = *picked.command;
     if (!command.conditional.empty()) {
@@ -89,7 +89,7 @@ ConfigFile read_command_config(std::string_view text, const std::string& name, s
     for (const std::string& written : command.left_out)
         file.unknown_values.push_back({{}, written, "it expands to the arguments of the script", command.place});
     file.root.place = command.place;
-    file.written_files = std::move(script.written_files);
+    file.written_files = files_before(script, command);
     file.language = ConfigLanguage::command;
     file.ignored_rules = config_text::ignored_rules(text, name);
     return file;

@@ -121,7 +121,7 @@ class ShellReader {
         std::vector<ArgumentWord> target;
     };
     struct HereDocument {
-        std::string_view body;
+        std::string body;
         std::uint32_t line = 0;  // of the line after the `<<`
         bool is_quoted = false;
     };
@@ -275,6 +275,7 @@ class ShellReader {
     }
 
     void finish(Draft& draft, const std::string& decides) {
+        record_writes(draft, decides);
         if (draft.command.words.empty() || draft.declares) return declare(draft, decides);
         run_builtin(draft, decides);
         variables_.set_environment(draft.command, draft.assignments);
@@ -308,16 +309,12 @@ class ShellReader {
         }
     }
 
-    /// Applies the effects of `cat > FILE <<EOF`, `read NAME`, `unset NAME` and similar commands.
+    /// Applies the effects of `read NAME`, `unset NAME` and similar commands.
     void run_builtin(const Draft& draft, const std::string& decides) {
         const std::vector<ArgumentWord>& words = draft.command.words;
         const std::string& name = words.front().text;
-        if (name == "cat" && words.size() == 1 && draft.here) {
-            for (const Redirection& one : draft.redirections) {
-                if (one.sign.starts_with('>') && !one.target.empty()) write_file(one, *draft.here, decides);
-            }
-        } else if (name == "read" || name == "mapfile" || name == "readarray" || name == "getopts" || name == "let" ||
-                   (name == "printf" && words.size() > 1 && words[1].text == "-v")) {
+        if (name == "read" || name == "mapfile" || name == "readarray" || name == "getopts" || name == "let" ||
+            (name == "printf" && words.size() > 1 && words[1].text == "-v")) {
             std::vector<std::string> names;
             bool reads_all = false;  // `read -d '' NAME`
             for (std::size_t i = 1; i < words.size(); ++i) {
@@ -379,23 +376,46 @@ class ShellReader {
         variables_.set(name, std::move(value));
     }
 
-    void write_file(const Redirection& to, const HereDocument& here, const std::string& decides) {
-        const ShellValue value = here_text(here);
-        const ArgumentWord& target = to.target.front();
-        if (!value.unknown.empty() || !value.condition.empty() || !decides.empty() || !target.unknown.empty()) return;
-        WrittenFile& file = script_.written_files[target.text];
-        if (to.sign == ">" || file.text.empty()) file.text = std::string(here.line - 1, '\n');
-        file.text += value.items.front();
-        file.script = name_;
+    /// Records the files that the command writes: those of `>` and `>>`, and those of `tee`.
+    void record_writes(const Draft& draft, const std::string& decides) {
+        const std::vector<ArgumentWord>& words = draft.command.words;
+        const std::string_view name = words.empty() ? std::string_view{} : std::string_view(words.front().text);
+        const bool copies = draft.here && ((name == "cat" && words.size() == 1) || name == "tee");
+        const bool is_declaration = words.empty() || draft.declares;
+        ShellWrite write{.path = {},
+                         .place = draft.command.place,
+                         .first_after = script_.commands.size() + (is_declaration ? 0 : 1)};
+        if (copies) {
+            ShellValue text = here_text(*draft.here);
+            write.text_line = draft.here->line;
+            write.text = std::move(text.items.front());
+            if (!text.unknown.empty()) write.unknown = fmt::format("`{}`: {}", text.unknown, text.reason);
+            if (!text.condition.empty()) write.unknown = text.condition + " decides a part of it";
+        } else if (!words.empty()) {
+            write.unknown = "it is the output of a command";
+        }
+        if (!decides.empty()) write.unknown = decides + " decides whether it is written";
+        for (const Redirection& one : draft.redirections) {
+            write.appends = one.sign == ">>";
+            if (one.sign.starts_with('>')) record_write(write, one.target);
+        }
+        if (name != "tee") return;
+        write.appends = words.size() > 1 && (words[1].text == "-a" || words[1].text == "--append");
+        record_write(write, {words.begin() + 1, words.end()});
+    }
+
+    void record_write(ShellWrite write, const std::vector<ArgumentWord>& paths) {
+        for (const ArgumentWord& path : paths) {
+            write.path = path.text;
+            if (path.unknown.empty()) script_.writes.push_back(write);
+        }
     }
 
     ShellValue here_text(const HereDocument& here) {
+        if (!here.is_quoted) return text_value(here.body);
         ShellValue value;
-        if (here.is_quoted) {
-            value.items = {std::string(here.body)};
-            return value;
-        }
-        return text_value(here.body);
+        value.items = {here.body};
+        return value;
     }
 
     /// Expands a text as if it were in double quotes.
@@ -448,11 +468,12 @@ class ShellReader {
             if (line.ends_with('\r')) line.remove_suffix(1);
             if (strips_tabs) line.remove_prefix(std::min(line.find_first_not_of('\t'), line.size()));
             if (line == delimiter) {
-                here.body = text_.substr(first, at - first);
                 here_end_ = std::min(end + 1, text_.size());
-                draft.here = here;
+                draft.here = std::move(here);
                 return;
             }
+            here.body += line;
+            here.body += '\n';
             at = end + 1;
         }
         refuse(fmt::format("the here-document has no line '{}'", delimiter), start, "add the line that closes it");
@@ -756,6 +777,25 @@ class ShellReader {
 };
 
 }  // namespace
+
+WrittenFiles files_before(const ShellScript& script, const ShellCommand& command) {
+    const auto index = static_cast<std::size_t>(&command - script.commands.data());
+    WrittenFiles files;
+    for (const ShellWrite& write : script.writes) {
+        if (write.first_after > index) break;
+        const auto [found, is_new] = files.try_emplace(normal_path(write.path));
+        WrittenFile& file = found->second;
+        if (!write.appends) file = {};
+        if (file.text.empty()) file.text = std::string(write.text_line - 1, '\n');
+        file.text += write.text;
+        file.place = write.place;
+        if (is_new && write.appends)
+            file.unknown = "the script adds to a file that it did not begin";
+        else if (!write.unknown.empty())
+            file.unknown = write.unknown;
+    }
+    return files;
+}
 
 ShellScript read_shell_script(std::string_view text, const std::string& name) {
     ShellVariables variables;

@@ -22,10 +22,24 @@ struct ShellCommand {
     std::vector<std::string> left_out{};  ///< parameters of the script in the words, such as `"$@"`
 };
 
+/// A text that a command writes to a file.
+struct ShellWrite {
+    std::string path;
+    bool appends = false;
+    std::string text{};
+    std::uint32_t text_line = 1;  ///< line of the script in which the text begins
+    std::string unknown{};        ///< why the text is unknown; empty if it is known
+    ConfigPlace place{};
+    std::size_t first_after = 0;  ///< index of the first command that runs after it
+};
+
 struct ShellScript {
     std::vector<ShellCommand> commands;
-    std::map<std::string, WrittenFile, std::less<>> written_files;
+    std::vector<ShellWrite> writes;
 };
+
+/// Returns the files that a script has written before a command.
+WrittenFiles files_before(const ShellScript& script, const ShellCommand& command);
 
 /// Throws Error (exit 3, with the line) for loops, functions and other commands that can change any word of the script,
 /// and for a text that is not a shell script.
