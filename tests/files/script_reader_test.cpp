@@ -185,6 +185,13 @@ TEST_CASE("the words of a training command are expanded as a shell does", "[conf
         {"deepspeed -q --log_level info --num_gpus 2 t.py --a 1", "{a=1}", "options of DeepSpeed's launcher"},
         {"torchrun --shutdown_timeout 30 --virtual-local-rank t.py --a 1", "{a=1}",
          "options of new releases of torchrun"},
+        {"python -Wignore -uXdev -um torch.distributed.run t.py --a 1", "{a=1}", "options of one letter in one word"},
+        {"python --version\npython3 -V\ntorchrun --help\npython - <<E\nx\nE\npython -c'x'\npython t.py --a 1", "{a=1}",
+         "commands that print something or have no script"},
+        {"python -Z prepare.py\ntorchrun t.py --a 1", "{a=1}", "an unknown option of another command"},
+        {"/usr/bin/env python t.py --a 1", "{a=1}", "`env`"},
+        {"env -i ls\nenv -i python a.py\ntorchrun t.py --a 1", "{a=1}", "options of `env` before other commands"},
+        {"env A=/usr/bin/python B=x.py torchrun t.py --a 1", "{a=1}", "paths in the variables of `env`"},
         {"python -i -X dev --check-hash-based-pycs never t.py --a 1", "{a=1}", "options of Python"},
         {"tune run --nproc_per_node 2 full_finetune --config llama batch_size=4", "{config=llama batch_size=4}",
          "a subcommand"},
@@ -273,6 +280,8 @@ TEST_CASE("the environment of a command has the exported variables and the assig
         {"export A=1 B=2 C=3\nexport -n A\ndeclare +x B\nunset C\npython t.py", "", "the end of an export"},
         {"export 'A=1 2' \"B\"=3\npython t.py", "A=1 2 B=3", "names in quotes"},
         {"set -a\nA=1\nset +a\nB=2\nset -o allexport\nC=3\npython t.py", "A=1 C=3", "`set -a`"},
+        {"A=0 B=$X env A=1 B=2 C=$X python t.py", "A=1 B=2 C?$X", "`env`"},
+        {"srun -n 1 env A=1 torchrun t.py", "A=1", "`env` after another program"},
         {"export A=(1 2)\nB=1 python t.py", "B=1", "arrays are not exported"},
         {"X=a\nX=b X+=c python t.py", "X=ac", "an assignment before a command that appends"},
         {"export A=1\nA=2 python t.py", "A=2", "an assignment before a command"},
@@ -338,6 +347,14 @@ TEST_CASE("a word that only a run of the script would show is unknown", "[config
     CHECK(command_refusal("python t.py --$(cat p) True")
               .starts_with("x.sh:1:13: the name of an option depends on `$(cat p)`"));
     CHECK(command_refusal("python t.py --a 1 $MORE").starts_with("x.sh:1:19: a word depends on `$MORE`"));
+    for (const char* option : {"mixed_precision", "config_file", "zero_stage", "deepspeed_config_file", "fsdp_version",
+                               "use_fsdp", "fp8_backend", "gradient_clipping"}) {
+        CAPTURE(option);
+        CHECK(command_refusal(fmt::format("accelerate launch --{}=$X t.py", option)).find("depends on `$X`") !=
+              std::string::npos);
+    }
+    CHECK(command_refusal("accelerate launch --zero_stage $X t.py").find("depends on `$X`") != std::string::npos);
+    CHECK(command_of("accelerate launch --num_processes=$X --main_process_port $Y t.py --a 1") == "{a=1}");
     CHECK(command_refusal("torchrun $ARGS t.py --a 1").find("`$ARGS`, which is unknown") != std::string::npos);
 }
 
@@ -372,6 +389,9 @@ TEST_CASE("scripts that cannot be read without running them are refused with the
         {"echo hello", "x.sh: the file contains no command that starts a training program"},
         {"python -c 'import x'", "x.sh: the file contains no command"},
         {"torchrun --no-such-option t.py", "x.sh:1:10: '--no-such-option' is not a known option of torchrun"},
+        {"python -uZ t.py", "x.sh:1:8: '-uZ' is not a known option of python"},
+        {"env -i python t.py", "x.sh:1:5: '-i' is not a known option of env"},
+        {"env $X python t.py", "x.sh:1:5: a variable of the environment depends on `$X`"},
         {"python t.py --a 'open", "x.sh:1:17: a quote is not closed"},
         {"python t.py --a \"open", "x.sh:1:17: a quote is not closed"},
         {"python t.py --a $(open", "x.sh:1:17: an expansion has no ')'"},

@@ -65,6 +65,18 @@ Candidate pick(std::vector<Candidate> all, std::uint32_t line, const std::string
          .fix = fmt::format("pass --line {} to read one of them", lines.front())});
 }
 
+/// Adds a variable that `env NAME=value` sets.
+void add_variable(TrainingCommand& command, const ArgumentWord& word) {
+    const std::size_t sign = word.text.find('=');
+    const std::string name = word.text.substr(0, sign);
+    command.environment.erase(name);
+    std::erase_if(command.unknown_environment, [&](const UnknownValue& one) { return one.path == name; });
+    if (word.unknown.empty())
+        command.environment.emplace(name, word.text.substr(sign + 1));
+    else
+        command.unknown_environment.push_back({name, word.unknown, word.reason, word.place});
+}
+
 }  // namespace
 
 ConfigFile read_command_config(std::string_view text, const std::string& name, std::uint32_t line) {
@@ -72,6 +84,7 @@ ConfigFile read_command_config(std::string_view text, const std::string& name, s
     text = config_text::without_mark(text);
     const ShellScript script = read_shell_script(text, name);
     Candidate picked = pick(candidates_of(script), line, name);
+    if (picked.parts.refusal) throw Error(*picked.parts.refusal);
     const ShellCommand& command = *picked.command;
     if (!command.conditional.empty()) {
         throw Error({.what = fmt::format("{} decides a word of the training command", command.conditional),
@@ -85,6 +98,7 @@ ConfigFile read_command_config(std::string_view text, const std::string& name, s
     file.command->programs = std::move(picked.parts.programs);
     file.command->environment = command.environment;
     file.command->unknown_environment = command.unknown_environment;
+    for (const ArgumentWord& word : picked.parts.variables) add_variable(*file.command, word);
     file.command->place = command.place;
     for (const std::string& written : command.left_out)
         file.unknown_values.push_back({{}, written, "it expands to the arguments of the script", command.place});

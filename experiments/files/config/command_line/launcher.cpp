@@ -35,7 +35,12 @@ struct LauncherRow {
     /// Options without a value, and with one value. A dash in a name is written `_`. A name that ends in `*` matches
     /// any option that begins with the part before it.
     std::string_view flags, values;
+    /// Options whose values must be known, because they decide formats, files or engines.
+    std::string_view deciding{};
 };
+
+/// Options with which a launcher prints something and starts no program.
+constexpr std::string_view printing_options = "h ? help* V VV version";
 
 constexpr LauncherRow launchers[] = {
     {.name = "torchrun",
@@ -59,7 +64,8 @@ constexpr LauncherRow launchers[] = {
                "dynamo_mode gpu_ids machine_rank main_process_ip main_process_port t tee log_dir role rdzv_backend "
                "rdzv_conf max_restarts monitor_interval vm env main_training_function deepspeed_* zero_stage "
                "offload_* gradient_accumulation_steps gradient_clipping zero3_* fsdp_* megatron_lm_* fp8_* "
-               "parallelism_config_* aws_* mpirun_*"},
+               "parallelism_config_* aws_* mpirun_*",
+     .deciding = "config_file mixed_precision deepspeed_* zero_stage offload_* gradient_* zero3_* fsdp_* fp8_*"},
     {.name = "composer",
      .module = "composer",
      .flags = "m module_mode c command_mode v verbose",
@@ -76,10 +82,8 @@ constexpr LauncherRow launchers[] = {
     {.name = "llamafactory-cli", .module = "", .starts = Starts::subcommand, .flags = "", .values = ""},
 };
 
-constexpr LauncherRow python{.name = "python",
-                             .module = "",
-                             .flags = "u O OO B s S E I P q v d b bb i x m",
-                             .values = "X W check_hash_based_pycs"};
+constexpr LauncherRow python{
+    .name = "python", .module = "", .flags = "u O B s S E I P q v d b i x m", .values = "X W check_hash_based_pycs"};
 
 /// Programs that run the command that follows their own options.
 constexpr std::string_view wrappers[] = {"srun", "mpirun", "mpiexec", "uv",      "poetry", "nohup", "exec",
@@ -98,6 +102,14 @@ bool is_python(std::string_view word) {
 }
 
 bool is_script(std::string_view word) { return word.ends_with(".py"); }
+
+/// Returns whether a word of `env` is `NAME=value`.
+bool is_assignment(std::string_view word) { return !word.starts_with('-') && word.find('=', 1) != std::string::npos; }
+
+/// Returns whether the option makes Python read its program from the input (`-`) or from the next word (`-c`).
+bool takes_program_text(std::string_view option) {
+    return option == "-" || (option.starts_with("-c") && !option.starts_with("--"));
+}
 
 /// Returns whether a list of names, separated by spaces, contains a name.
 bool has_name(std::string_view list, std::string_view name) {
@@ -130,9 +142,14 @@ class LaunchReader {
     }
 
     std::optional<LaunchParts> read() {
-        const LauncherRow* row = first_launcher();
-        if (row == nullptr) return {};
-        read_launcher(*row);
+        try {
+            const LauncherRow* row = first_launcher();
+            if (row == nullptr) return {};
+            read_launcher(*row);
+        } catch (const Error& error) {
+            parts_.refusal = error;
+            return std::move(parts_);
+        }
         if (parts_.programs.empty()) return {};
         parts_.first_argument = at_;
         return std::move(parts_);
@@ -146,12 +163,24 @@ class LaunchReader {
         const std::string_view first = base_name(words_.front().text);
         if (std::find(std::begin(wrappers), std::end(wrappers), first) == std::end(wrappers)) return nullptr;
         for (at_ = 1; at_ < words_.size(); ++at_) {
+            if (base_name(words_[at_ - 1].text) == "env") read_environment();
+            if (at_ >= words_.size()) break;
             if (const LauncherRow* row = launcher_at(words_, at_)) return row;
             if (!is_script(words_[at_].text)) continue;
             --at_;  // the wrapper takes the place of the interpreter
             return &python;
         }
         return nullptr;
+    }
+
+    /// Reads the assignments after `env`. An option of `env` may change or remove any variable.
+    void read_environment() {
+        for (; at_ < words_.size() && is_assignment(words_[at_].text); ++at_) parts_.variables.push_back(words_[at_]);
+        if (at_ >= words_.size()) return;
+        if (!words_[at_].unknown.empty())
+            parts_.refusal = unknown_word(words_[at_], "a variable of the environment");
+        else if (words_[at_].text.starts_with('-'))
+            parts_.refusal = unknown_option(words_[at_], "env");
     }
 
     void read_launcher(const LauncherRow& row) {
@@ -181,42 +210,64 @@ class LaunchReader {
         parts_.programs.push_back(program);
     }
 
-    /// Reads the options of the launcher. Returns whether they say that the program is a module.
+    /// Reads the options of the launcher. Returns whether they say that the program is a module. If they say that there
+    /// is no program, no word remains.
     bool read_options(const LauncherRow& row) {
         bool takes_module = false;
         while (at_ < words_.size() && words_[at_].text.starts_with('-')) {
-            const ArgumentWord& word = words_[at_];
+            const ArgumentWord& word = words_[at_++];
+            const bool is_long = word.text.starts_with("--");
             const std::size_t equals = std::min(word.text.find('='), word.text.size());
-            const std::size_t dashes = word.text.starts_with("--") ? 2 : 1;
-            std::string name = word.text.substr(std::min(dashes, equals), equals - std::min(dashes, equals));
+            std::string name = word.text.substr(0, equals).erase(0, is_long ? 2 : 1);
             std::replace(name.begin(), name.end(), '-', '_');
-            if (&row == &python && name == "c") {
-                at_ = words_.size();  // the program is a text
+            if (has_name(printing_options, name) || (&row == &python && takes_program_text(word.text))) {
+                at_ = words_.size();
                 return false;
             }
-            ++at_;
-            if (has_name(row.flags, name)) {
-                takes_module = takes_module || name == "m" || name == "module" || name == "module_mode";
-                add(name, "true", word);
-            } else if (has_name(row.values, name)) {
-                add_value(name, word, equals);
+            if (has_name(row.values, name)) {
+                add_value(row, name, word, equals);
+            } else if (has_name(row.flags, name)) {
+                takes_module = add_flag(name, word) || takes_module;
+            } else if (is_long) {
+                throw Error(unknown_option(word, row.name));
             } else {
-                throw Error({.what = fmt::format("'{}' is not a known option of {}", word.text, row.name),
-                             .where = to_string(word.place),
-                             .fix = "remove it: it is not known whether the next word is its value"});
+                takes_module = read_letters(row, word) || takes_module;
             }
         }
-        if (at_ < words_.size() && !words_[at_].unknown.empty())
-            require_known(words_[at_], "an option of the launcher");
+        if (at_ < words_.size()) require_known(words_[at_], "an option of the launcher");
         return takes_module;
     }
 
-    void add_value(const std::string& name, const ArgumentWord& word, std::size_t equals) {
-        if (equals < word.text.size()) return add(name, word.text.substr(equals + 1), word);
-        if (at_ >= words_.size()) return;
-        const ArgumentWord& value = words_[at_++];
-        if (name == "mixed_precision" || name == "config_file") require_known(value, name);
-        add(name, value.text, value);
+    /// Reads options of one letter in one word: `-uB`, or `-Wignore` with a value.
+    bool read_letters(const LauncherRow& row, const ArgumentWord& word) {
+        bool takes_module = false;
+        for (std::size_t i = 1; i < word.text.size(); ++i) {
+            const std::string name = word.text.substr(i, 1);
+            if (has_name(row.values, name)) {
+                const bool is_last = i + 1 == word.text.size();
+                add_value(row, name, word, is_last ? word.text.size() : i);
+                return takes_module;
+            }
+            if (!has_name(row.flags, name)) throw Error(unknown_option(word, row.name));
+            takes_module = add_flag(name, word) || takes_module;
+        }
+        return takes_module;
+    }
+
+    /// Returns whether the flag says that the program is a module.
+    bool add_flag(const std::string& name, const ArgumentWord& word) {
+        require_known(word, name);
+        add(name, "true", word);
+        return name == "m" || name == "module" || name == "module_mode";
+    }
+
+    /// Adds the value after the character at `sign` or, if there is none, the next word.
+    void add_value(const LauncherRow& row, const std::string& name, const ArgumentWord& word, std::size_t sign) {
+        const bool is_attached = sign < word.text.size();
+        if (!is_attached && at_ >= words_.size()) return;
+        const ArgumentWord& value = is_attached ? word : words_[at_++];
+        if (has_name(row.deciding, name)) require_known(value, name);
+        add(name, is_attached ? word.text.substr(sign + 1) : value.text, value);
     }
 
     void add(const std::string& name, const std::string& text, const ArgumentWord& word) {
@@ -224,11 +275,20 @@ class LaunchReader {
         parts_.options.set(name, std::move(value));
     }
 
+    static Error unknown_option(const ArgumentWord& word, std::string_view program) {
+        return Error({.what = fmt::format("'{}' is not a known option of {}", word.text, program),
+                      .where = to_string(word.place),
+                      .fix = "remove it: it is not known whether the next word is its value"});
+    }
+
+    static Error unknown_word(const ArgumentWord& word, std::string_view what) {
+        return Error({.what = fmt::format("{} depends on `{}`, which is unknown: {}", what, word.unknown, word.reason),
+                      .where = to_string(word.place),
+                      .fix = "write the words out"});
+    }
+
     static void require_known(const ArgumentWord& word, std::string_view what) {
-        if (word.unknown.empty()) return;
-        throw Error({.what = fmt::format("{} depends on `{}`, which is unknown: {}", what, word.unknown, word.reason),
-                     .where = to_string(word.place),
-                     .fix = "write the words out"});
+        if (!word.unknown.empty()) throw Error(unknown_word(word, what));
     }
 
     const std::vector<ArgumentWord>& words_;
