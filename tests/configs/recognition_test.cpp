@@ -121,6 +121,7 @@ TEST_CASE("a config of a framework that is not read is refused by name", "[impor
         {"megatron-bridge", "c.yaml", "mixed_precision: bf16_with_fp8_hybrid\n"},
         {"openrlhf", "r.sh", "deepspeed --module openrlhf.cli.train_dpo --ds.zero_stage 3 --ds.param_dtype bf16"},
         {"ms-swift", "r.sh", "NPROC_PER_NODE=2 swift sft --model m --torch_dtype bfloat16"},
+        {"ms-swift", "r.sh", "megatron sft --model m --torch_dtype bfloat16"},
         {"open-instruct", "c.yaml", "model_name_or_path: m\nuse_slow_tokenizer: true\nwith_tracking: true\n"},
         {"lingua", "c.yaml", "distributed:\n  fsdp_type: full_shard\n  model_dtype: bf16\n"},
         {"llm.c", "r.sh", "torchrun train_gpt2.py --input_bin a --input_val_bin b --dtype bfloat16"},
@@ -193,6 +194,7 @@ TEST_CASE("a framework is recognised only if it knows most of the keys", "[impor
         CAPTURE(said);
         CHECK(contains(said, one.says));
     }
+    CHECK_FALSE(contains(outcome_of("r.sh", "python megatron_gpt_pretraining.py trainer.devices=8"), "ms-swift"));
     // The user may name the framework, but a Python program is not a config of any.
     CHECK(outcome_of("c.yaml", "base_config: x\nbf16: true\n", {.framework = "transformers"}) == "transformers");
     CHECK(contains(outcome_of("c.py", "print(1)\n", {.framework = "nanogpt"}), "a Python program"));

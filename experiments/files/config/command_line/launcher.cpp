@@ -2,7 +2,7 @@
 // Sources of the options: torch/distributed/{run,launch}.py of PyTorch 2.9.1, 2.10.0 and 2.15.0;
 // deepspeed/launcher/runner.py of DeepSpeed 0.18.5 and 0.19.8; accelerate/commands/launch.py of Accelerate 1.0.1 and
 // 1.15.0; composer/cli/launcher.py of Composer 0.32.1; `python --help` of Python 3.11. `tune run` reads the options of
-// torchrun (torchtune/_cli/run.py of torchtune 0.6.1).
+// torchrun (torchtune/_cli/run.py of torchtune 0.6.1). `megatron` is a command of ms-swift 4.6.0 (entry_points.txt).
 #include "experiments/files/config/command_line/launcher.hpp"
 #include "core/error.hpp"
 
@@ -77,6 +77,7 @@ constexpr LauncherRow launchers[] = {
      .values = torchrun_values},
     {.name = "trl", .module = "", .starts = Starts::subcommand, .flags = "", .values = ""},
     {.name = "swift", .module = "", .starts = Starts::subcommand, .flags = "", .values = ""},
+    {.name = "megatron", .module = "", .starts = Starts::subcommand, .flags = "", .values = ""},
     {.name = "axolotl", .module = "", .starts = Starts::subcommand, .flags = "", .values = ""},
     {.name = "litgpt", .module = "", .starts = Starts::subcommand, .flags = "", .values = ""},
     {.name = "llamafactory-cli", .module = "", .starts = Starts::subcommand, .flags = "", .values = ""},
