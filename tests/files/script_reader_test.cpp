@@ -104,6 +104,11 @@ TEST_CASE("Python assignments of literals and of their arithmetic are read", "[c
         {"a = 1 + \\\n  2\nb = 3; c = 4", "{a=3 b=3 c=4}", "joined and separated lines"},
         {"'''about\nx = 3\n'''\na = 1\r\nb = 2\r\n", "{a=1 b=2}", "a documentation string, and line ends of Windows"},
         {"a = 1\na = 2", "{a=2}", "the later assignment counts"},
+        {"a = ('x')\nb = ((\n'y'\n'z'))\nc = ('x',)\nd = ()\ne = [('x')]\nf = ([1])",
+         "{a=x b=yz c=[x] d=[] e=[x] f=[1]}", "only a comma makes a tuple"},
+        {"a: int = 4\nb: 'str' = 'x'\nc : Literal[  # =\n'=', \"#\"] = None\nd: int\ne: int  # = 3\nf = a * 2",
+         "{a=4 b=x c=null f=8}", "assignments with types"},
+        {"a = 0xE\nb = a // 2\nc = 1e1\nd = c // 4\ne = (0xE) // 4", "{a=14 b=7 c=10 d=2 e=3}", "integers"},
     };
     for (const Case& one : cases) {
         CAPTURE(one.text, one.why);
@@ -111,6 +116,10 @@ TEST_CASE("Python assignments of literals and of their arithmetic are read", "[c
         CHECK(unknown_of(read_python_config(one.text, "x.py")).empty());
     }
     CHECK(read_python_config("a = 5 * 8", "x.py").root.find("a")->written == "40");
+    CHECK(read_python_config("a = 0xE\nb = a // 2", "x.py").root.find("b")->written == "7");
+    CHECK(read_python_config("a = 1e1\nb = a // 4", "x.py").root.find("b")->written == "2.0");
+    CHECK(unknown_of(read_python_config("a: int = f()", "x.py")) == "a: f()");
+    CHECK(unknown_of(read_python_config("a = ('x') + 'y'", "x.py")) == "a: ('x') + 'y'");
     CHECK(to_string(read_python_config("a = 1\n\nb =  2", "x.py").root.find("b")->place) == "x.py:3:6");
 }
 
@@ -126,7 +135,8 @@ TEST_CASE("a Python expression has an unknown value, and a file with other state
     REQUIRE(program.python_statement);
     CHECK(to_string(*program.python_statement) == "x.py:4:1");
     CHECK(program.python_modules == std::vector<std::string>{"torch.nn", "unsloth"});
-    for (const char* text : {"a, b = 1, 2", "for i in []:\n  pass", "def f():\n  x = 1", "a.b = 1", "a += 1"}) {
+    for (const char* text : {"a, b = 1, 2", "for i in []:\n  pass", "def f():\n  x = 1", "a.b = 1", "a += 1",
+                             "try:\n  a = 1", "if x: a = 1", "else: a = 1", "a.b: int = 1", "a == 1"}) {
         CAPTURE(text);
         CHECK(read_python_config(text, "x.py").python_statement);
     }

@@ -121,6 +121,9 @@ class PythonValue {
         return at_ >= text_.size() ? all : std::nullopt;
     }
 
+    /// Returns the number if the value is a number.
+    std::optional<ArithmeticNumber> number() const { return number_; }
+
   private:
     void skip() {
         while (at_ < text_.size()) {
@@ -176,16 +179,22 @@ class PythonValue {
         return value;
     }
 
+    /// Reads a list, or the tuple or the single value in parentheses. Only a comma makes a tuple of one value.
     std::optional<ConfigValue> list(char open, char close) {
         ConfigValue all = made(Kind::list);
         const std::string ends{',', close};
+        bool has_comma = false;
         if (!takes(open)) return {};
         while (!takes(close)) {
             std::optional<ConfigValue> item = value(ends);
             if (!item) return {};
             all.items.push_back(std::move(*item));
-            if (!takes(',') && (skip(), at_ >= text_.size() || text_[at_] != close)) return {};
+            if (takes(','))
+                has_comma = true;
+            else if (skip(), at_ >= text_.size() || text_[at_] != close)
+                return {};
         }
+        if (open == '(' && all.items.size() == 1 && !has_comma) return ConfigValue(std::move(all.items.front()));
         return all;
     }
 
@@ -220,6 +229,7 @@ class PythonValue {
         } else if (const auto number = arithmetic(word)) {
             value.kind = Kind::number;
             value.number = number->value;
+            number_ = number;
             if (!config_text::number_of(word)) value.written = written(*number);
         } else if (word.starts_with('(')) {
             return list('(', ')');
@@ -268,6 +278,7 @@ class PythonValue {
     const Lines& lines_;
     const Names& names_;
     int depth_ = 0;
+    std::optional<ArithmeticNumber> number_;  // the last number that was read
 };
 
 class PythonFile {
@@ -302,10 +313,32 @@ class PythonFile {
         const std::string_view word = text.substr(0, length);
         if (word == "import" || word == "from") return take_import(text.substr(length));
         if (string_prefix(text) != std::string_view::npos) return;  // a documentation string
-        const std::size_t sign = std::min(text.find_first_not_of(" \t", length), text.size());
+        const std::size_t after = std::min(text.find_first_not_of(" \t", length), text.size());
+        const bool is_annotated = text.substr(after).starts_with(':') && !is_block(word);
+        const std::size_t sign = is_annotated ? assignment_sign(text, after) : after;
         if (length > 0 && text.substr(sign).starts_with('=') && !text.substr(sign).starts_with("=="))
             return assign(std::string(word), start, start + sign + 1, end);
-        statement_ = lines_.place(start);
+        if (length == 0 || !is_annotated) statement_ = lines_.place(start);
+    }
+
+    /// Returns whether a colon after the word begins a block, and not the type of a variable.
+    static bool is_block(std::string_view word) {
+        return word == "else" || word == "try" || word == "finally" || word == "lambda";
+    }
+
+    /// Returns the index of the `=` after the type of a variable (`a: int = 1`), or the size of the text.
+    std::size_t assignment_sign(std::string_view text, std::size_t at) const {
+        std::size_t open = 0;
+        while (at < text.size() && (text[at] != '=' || open > 0)) {
+            const char c = text[at];
+            if (c == '(' || c == '[' || c == '{') ++open;
+            if ((c == ')' || c == ']' || c == '}') && open > 0) --open;
+            if (c == '#')
+                at = std::min(text.find('\n', at), text.size());
+            else
+                at = c == '\'' || c == '"' ? string_end(text, at, lines_) : at + 1;
+        }
+        return at;
     }
 
     void take_import(std::string_view rest) {
@@ -315,7 +348,8 @@ class PythonFile {
     }
 
     void assign(const std::string& name, std::size_t start, std::size_t value_start, std::size_t end) {
-        std::optional<ConfigValue> value = PythonValue(text_, value_start, end, lines_, numbers_).read();
+        PythonValue reader(text_, value_start, end, lines_, numbers_);
+        std::optional<ConfigValue> value = reader.read();
         std::erase_if(unknown_, [&](const UnknownValue& one) { return one.path == name; });
         numbers_.erase(name);
         builder_.key(name, lines_.place(start));
@@ -326,9 +360,8 @@ class PythonFile {
             written = written.substr(first, written.find_last_not_of(python_blanks) + 1 - first);
             unknown_.push_back({name, std::string(written), "it is not a literal", lines_.place(start)});
             value.emplace().place = lines_.place(start);
-        } else if (value->is_number()) {
-            const bool is_integer = value->written.find_first_of(".eEin") == std::string::npos;
-            numbers_.insert_or_assign(name, ArithmeticNumber{value->number, is_integer});
+        } else if (value->is_number() && reader.number()) {
+            numbers_.insert_or_assign(name, *reader.number());
         }
         builder_.add(std::move(*value));
     }
