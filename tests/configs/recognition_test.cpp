@@ -395,6 +395,18 @@ TEST_CASE("a variable that the framework reads decides the precision only if its
     CHECK(test::field_of(test::import_files({script, "fp16=true"}, {}), "compute") == "H");
 }
 
+TEST_CASE("a key that an override of Hydra removes is unknown", "[import]") {
+    const std::string line = "python -m verl.trainer.main_ppo actor_rollout_ref.actor.strategy=fsdp ";
+    CHECK(outcome_of("r.sh", line) == "verl");
+    for (const char* path : {"actor_rollout_ref.actor.fsdp_config", "actor_rollout_ref.actor.strategy"}) {
+        CAPTURE(path);
+        CHECK(
+            contains(outcome_of("r.sh", fmt::format("{} '~{}'", line, path)),
+                     fmt::format("the value of `{0}` is `~{0}`, which is unknown: the command removes the key", path)));
+    }
+    CHECK(test::find_rule(import_named("r.sh", line + "~trainer.project_name"), "verl/unknown-value", 'N') != nullptr);
+}
+
 TEST_CASE("an unknown value is a note if its key decides no format, and is refused otherwise", "[import]") {
     const ImportResult rate =
         import_named("r.sh", "torchrun t.py --learning_rate $(python lr.py) --fp16 --output_dir o");

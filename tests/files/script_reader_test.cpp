@@ -336,6 +336,8 @@ TEST_CASE("a word that only a run of the script would show is unknown", "[config
         {"A=$(date)\npython t.py --out run-$A", "out: $(date)"},
         {"python t.py --a 1 $@", ": $@"},
         {"python -m m a.b=$X", "a.b: $X"},
+        {"python -m m a.b=$X +a.b=1 a.c=2 a.c=$Y", "a.c: $Y"},
+        {"python -m m a.b=1 ~a.b '~c/d=x' ~/e ~f.g f.g=1", "a.b: ~a.b; c/d: ~c/d=x"},
         {"python t.py --a $(($1 + 1)) --b $((${1}))", "a: $(($1 + 1)); b: $((${1}))"},
         {"A=1\nB=2\nAB=7\npython t.py --a $(($A$B)) --b $((A$B))", "b: $((A$B))"},
         {"A=0.5\nB=010\nC=1_0\nD=1e3\nE=()\npython t.py --a $((A)) --b $((B)) --c $((C)) --d $((D)) --e $((E))",
@@ -356,6 +358,7 @@ TEST_CASE("a word that only a run of the script would show is unknown", "[config
     }
     CHECK(command_refusal("python t.py --$(cat p) True")
               .starts_with("x.sh:1:13: the name of an option depends on `$(cat p)`"));
+    CHECK(command_refusal("python -m m ~a$X").starts_with("x.sh:1:13: a word depends on `$X`"));
     CHECK(command_refusal("python t.py --a 1 $MORE").starts_with("x.sh:1:19: a word depends on `$MORE`"));
     for (const char* option : {"mixed_precision", "config_file", "zero_stage", "deepspeed_config_file", "fsdp_version",
                                "use_fsdp", "fp8_backend", "gradient_clipping"}) {

@@ -103,14 +103,27 @@ bool is_option(const ArgumentWord& word) {
     return word.text.size() > 1 && word.text.front() == '-' && !word.quoted && !config_text::number_of(word.text);
 }
 
-/// Returns true for `key=value`, `a.b=value`, `+a.b=value` and `++a.b=value`.
-bool is_override(std::string_view text) {
-    const std::size_t first = std::min(text.find_first_not_of('+'), text.size()), equals = text.find('=');
-    if (equals == std::string_view::npos || first > 2 || first >= equals) return false;
-    const std::string_view path = text.substr(first, equals - first);
+/// A change of one key, as Hydra writes it.
+struct Override {
+    std::string_view path;        ///< a.b
+    std::string_view assignment;  ///< a.b=value
+    bool removes = false;         ///< `~a.b`, which removes the key
+};
+
+/// Reads `a.b=value`, `+a.b=value`, `++a.b=value`, `~a.b` or `~a.b=value`. Returns nothing for any other word.
+std::optional<Override> override_of(std::string_view text) {
+    const bool removes = text.starts_with('~');
+    const std::size_t signs = removes ? 1 : std::min(text.find_first_not_of('+'), text.size());
+    const std::string_view assignment = text.substr(signs), path = assignment.substr(0, assignment.find('='));
+    const bool has_value = path.size() < assignment.size();
+    if (signs > 2 || path.empty() || (!has_value && !removes)) return {};
     constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.@/-";
-    return path.find_first_not_of(letters) == std::string_view::npos && path.front() != '-' && path.front() != '.' &&
-           path.back() != '.' && path.find("..") == std::string_view::npos;
+    // A word that begins with `~/` is a path.
+    const bool is_path = path.find_first_not_of(letters) == std::string_view::npos && path.front() != '-' &&
+                         path.front() != '.' && path.back() != '.' && path.find("..") == std::string_view::npos &&
+                         !(removes && path.front() == '/');
+    if (!is_path) return {};
+    return Override{path, assignment, removes};
 }
 
 /// Guesses the type of a value from its text: boolean, number or, if it looks like neither, text. The types that the
@@ -180,9 +193,10 @@ class ArgumentParser {
     void take_value(const ArgumentWord& word) {
         const bool has_value = !arguments.empty() && !arguments.back().values.empty();
         // Options such as `--optimizer_args eps=1e-7 weight_decay=0` take a list of assignments.
-        const bool continues_list = has_value && arguments.back().key.ends_with("args") && is_override(word.text);
+        const bool continues_list = has_value && arguments.back().key.ends_with("args") && override_of(word.text);
         if (positional_ == Positional::collect && (arguments.empty() || (has_value && !continues_list))) {
-            if (is_override(word.text)) {
+            const bool has_known_key = word.unknown.empty() || word.text.find('=') != std::string::npos;
+            if (has_known_key && override_of(word.text)) {
                 overrides.push_back(word);
                 return;
             }
@@ -226,17 +240,17 @@ void add_argument(ConfigBuilder& builder, const Argument& argument) {
     builder.close();
 }
 
-/// Applies an override such as `trainer.lr=1e-4`. A leading `+` or `++` of Hydra is dropped.
+/// Applies an override. If the override removes the key, its value is unknown: the program may have a default.
 void apply(ConfigFile& file, const ArgumentWord& word, const std::string& name) {
-    std::string_view text = word.text;
-    text.remove_prefix(text.find_first_not_of('+'));
+    const Override one = *override_of(word.text);
+    std::erase_if(file.unknown_values, [&](const UnknownValue& earlier) { return earlier.path == one.path; });
     ConfigValue root;
-    if (word.unknown.empty()) {
-        apply_override(root, text, name);
+    if (one.removes || !word.unknown.empty()) {
+        root.set(one.path, ConfigValue{});
+        file.unknown_values.push_back({std::string(one.path), one.removes ? word.text : word.unknown,
+                                       one.removes ? "the command removes the key" : word.reason, word.place});
     } else {
-        const std::string path(text.substr(0, text.find('=')));
-        root.set(path, ConfigValue{});
-        file.unknown_values.push_back({path, word.unknown, word.reason, word.place});
+        apply_override(root, one.assignment, name);
     }
     config_text::place_all(root, word.place);
     const ConfigPlace start = file.root.place;
