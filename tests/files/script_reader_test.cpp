@@ -321,6 +321,7 @@ TEST_CASE("the environment of a command has the exported variables and the assig
     }
     CHECK(
         command_refusal("export $(xargs < .env)\npython t.py").starts_with("x.sh:1:8: a declaration of unknown names"));
+    CHECK(command_refusal("export A$X=1\npython t.py").starts_with("x.sh:1:8: a declaration of unknown names"));
     CHECK(command_refusal("[ -d x ] && set -a\npython t.py").starts_with("x.sh:1:13: a `set -a` that depends"));
 }
 
@@ -359,6 +360,11 @@ TEST_CASE("a word that only a run of the script would show is unknown", "[config
     CHECK(command_refusal("python t.py --$(cat p) True")
               .starts_with("x.sh:1:13: the name of an option depends on `$(cat p)`"));
     CHECK(command_refusal("python -m m ~a$X").starts_with("x.sh:1:13: a word depends on `$X`"));
+    CHECK(command_refusal("python t.py --fp$X=1").starts_with("x.sh:1:13: the name of an option depends on `$X`"));
+    CHECK(command_refusal("python -m m a.$X=1").starts_with("x.sh:1:13: a word depends on `$X`"));
+    CHECK(command_refusal("python -m m a.b$X=$Y").starts_with("x.sh:1:13: a word depends on `$Y`"));
+    CHECK(command_refusal("env A$X=1 python t.py").starts_with("x.sh:1:5: a variable of the environment depends"));
+    CHECK(command_refusal("accelerate launch --mixed$X=1 t.py").starts_with("x.sh:1:19: an option of the launcher"));
     CHECK(command_refusal("python t.py --a 1 $MORE").starts_with("x.sh:1:19: a word depends on `$MORE`"));
     for (const char* option : {"mixed_precision", "config_file", "zero_stage", "deepspeed_config_file", "fsdp_version",
                                "use_fsdp", "fp8_backend", "gradient_clipping"}) {

@@ -3,6 +3,7 @@
 #pragma once
 #include "experiments/files/config/value.hpp"
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,10 @@ struct ArgumentWord {
     bool quoted = false;    ///< whether it is in quotes and therefore is not an option, even if it begins with a dash
     std::string unknown{};  ///< not empty if a part of the word is unknown: this part as written
     std::string reason{};   ///< why this part is unknown
+    std::size_t unknown_at = 0;  ///< index in `text` at which the first unknown part belongs
+
+    /// Returns whether all of the word before its first `=` is known. A word without `=` must be known.
+    bool has_known_key() const { return unknown.empty() || unknown_at > text.find('='); }
 };
 
 /// Treatment of words that are neither options nor values of options.

@@ -161,7 +161,7 @@ class ArgumentParser {
         if (!is_option(word)) return take_value(word);
         const std::size_t dashes = word.text.starts_with("--") ? 2 : 1, equals = word.text.find('=');
         const std::string key = word.text.substr(dashes, equals == std::string::npos ? equals : equals - dashes);
-        if (!word.unknown.empty() && equals == std::string::npos) refuse_unknown(word, "the name of an option");
+        if (!word.has_known_key()) refuse_unknown(word, "the name of an option");
         if (key.empty() || key.front() == '-') {
             throw Error({.what = fmt::format("'{}' is not a valid option", word.text),
                          .where = to_string(word.place),
@@ -195,8 +195,7 @@ class ArgumentParser {
         // Options such as `--optimizer_args eps=1e-7 weight_decay=0` take a list of assignments.
         const bool continues_list = has_value && arguments.back().key.ends_with("args") && override_of(word.text);
         if (positional_ == Positional::collect && (arguments.empty() || (has_value && !continues_list))) {
-            const bool has_known_key = word.unknown.empty() || word.text.find('=') != std::string::npos;
-            if (has_known_key && override_of(word.text)) {
+            if (word.has_known_key() && override_of(word.text)) {
                 overrides.push_back(word);
                 return;
             }

@@ -105,7 +105,9 @@ bool is_python(std::string_view word) {
 bool is_script(std::string_view word) { return word.ends_with(".py"); }
 
 /// Returns whether a word of `env` is `NAME=value`.
-bool is_assignment(std::string_view word) { return !word.starts_with('-') && word.find('=', 1) != std::string::npos; }
+bool is_assignment(const ArgumentWord& word) {
+    return word.has_known_key() && !word.text.starts_with('-') && word.text.find('=', 1) != std::string::npos;
+}
 
 /// Returns whether the option makes Python read its program from the input (`-`) or from the next word (`-c`).
 bool takes_program_text(std::string_view option) {
@@ -176,7 +178,7 @@ class LaunchReader {
 
     /// Reads the assignments after `env`. An option of `env` may change or remove any variable.
     void read_environment() {
-        for (; at_ < words_.size() && is_assignment(words_[at_].text); ++at_) parts_.variables.push_back(words_[at_]);
+        for (; at_ < words_.size() && is_assignment(words_[at_]); ++at_) parts_.variables.push_back(words_[at_]);
         if (at_ >= words_.size()) return;
         if (!words_[at_].unknown.empty())
             parts_.refusal = unknown_word(words_[at_], "a variable of the environment");
@@ -219,6 +221,8 @@ class LaunchReader {
             const ArgumentWord& word = words_[at_++];
             const bool is_long = word.text.starts_with("--");
             const std::size_t equals = std::min(word.text.find('='), word.text.size());
+            if (is_long && equals < word.text.size() && !word.has_known_key())
+                throw Error(unknown_word(word, "an option of the launcher"));
             std::string name = word.text.substr(0, equals).erase(0, is_long ? 2 : 1);
             std::replace(name.begin(), name.end(), '-', '_');
             if (has_name(printing_options, name) || (&row == &python && takes_program_text(word.text))) {

@@ -288,7 +288,8 @@ class ShellReader {
         for (std::size_t i = 1; i < words.size(); ++i) {
             const std::string& text = words[i].text;
             const std::size_t length = name_length(text);
-            if (text.substr(length).starts_with('=')) {  // a part of the name or the sign is in quotes
+            if (text.substr(length).starts_with('=') &&
+                words[i].has_known_key()) {  // a part of the name or the sign is in quotes
                 ShellAssignment one{.name = text.substr(0, length), .appends = false, .value = {}};
                 one.value.items = {text.substr(length + 1)};
                 one.value.unknown = words[i].unknown;

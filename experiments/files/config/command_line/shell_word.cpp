@@ -65,6 +65,7 @@ void WordBuilder::add(const ShellValue& value, bool is_quoted, bool takes_all) {
     if (!value.condition.empty() && out_.condition.empty()) out_.condition = value.condition;
     if (!value.unknown.empty()) {
         has_word_ = true;
+        if (word_.unknown.empty()) word_.unknown_at = word_.text.size();
         word_.unknown = value.unknown;
         word_.reason = value.reason;
         return;
