@@ -156,8 +156,8 @@ void set_environment(const files::TrainingCommand& command, const LauncherSettin
     if (launcher.precision.empty() && !launcher.missing.empty()) {
         options.unknown_environment.push_back({std::string(precision), launcher.missing,
                                                "this file of the launcher does not exist", launcher.place_of.place});
-    } else {
-        options.environment.emplace(precision, launcher.precision.empty() ? "no" : launcher.precision);
+    } else if (!launcher.precision.empty()) {  // without an option, the launcher sets `no`, which is the default
+        options.environment.emplace(precision, launcher.precision);
     }
 }
 
