@@ -2,6 +2,7 @@
 // Checks a config against the key tables of its framework. Reports keys that the framework or this version does not
 // know, values of a wrong type, words that are not valid choices, and keys that affect no format, rounding or scale.
 #include "core/text/nearest_name.hpp"
+#include "core/text/split.hpp"
 #include "experiments/configs/framework.hpp"
 #include "experiments/configs/framework_keys.hpp"
 
@@ -17,18 +18,6 @@ namespace macheps::configs {
 namespace {
 
 using Kind = files::ConfigValue::Kind;
-
-std::vector<std::string_view> words_of(std::string_view text) {
-    std::vector<std::string_view> words;
-    while (!text.empty()) {
-        const std::size_t start = std::min(text.find_first_not_of(" \n"), text.size());
-        text.remove_prefix(start);
-        const std::size_t length = std::min(text.find_first_of(" \n"), text.size());
-        if (length > 0) words.push_back(text.substr(0, length));
-        text.remove_prefix(length);
-    }
-    return words;
-}
 
 /// Returns whether `path` matches the path of a row. A part `*` of the row's path matches any key.
 bool matches(std::string_view row, std::string_view path) {
@@ -108,7 +97,7 @@ class KeyCheck {
     explicit KeyCheck(ImportContext& context)
         : context_(context),
           version_(context.version()),
-          inert_(words_of(context.framework().inert_keys)),
+          inert_(listed_names(context.framework().inert_keys)),
           known_(framework_key_text(context.framework().name)) {}
 
     void walk(const files::ConfigValue& map, const std::string& prefix) {
@@ -181,21 +170,13 @@ class KeyCheck {
     /// Returns whether the root of the config is delegated to a framework that knows the key in any version. That
     /// framework then checks the key.
     bool is_shared(std::string_view path) const {
-        const std::vector<const Framework*> others = sharing();
+        const std::vector<const Framework*> others = sharing_frameworks(context_.framework());
         return std::any_of(others.begin(), others.end(), [&](const Framework* other) {
             return std::any_of(
                        other->keys.begin(), other->keys.end(),
                        [&](const KeyRow& row) { return matches(row.path, path) || is_below(row.path, path); }) ||
                    find_framework_key(framework_key_text(other->name), path).has_value();
         });
-    }
-
-    std::vector<const Framework*> sharing() const {
-        std::vector<const Framework*> others;
-        for (const std::string_view name : words_of(context_.framework().shares_root_with)) {
-            if (const Framework* other = find_framework(name)) others.push_back(other);
-        }
-        return others;
     }
 
     Finding& report(FindingCode code, std::string_view rule, const files::ConfigValue::Entry& entry,
@@ -288,7 +269,7 @@ class KeyCheck {
         for (const FrameworkKey& key : framework_keys(known_)) {
             if (is_of_version(key.since, key.until)) consider(key.path);
         }
-        for (const Framework* other : sharing()) {
+        for (const Framework* other : sharing_frameworks(context_.framework())) {
             for (const KeyRow& row : other->keys) consider(row.path);
             for (const FrameworkKey& key : framework_keys(framework_key_text(other->name))) consider(key.path);
         }
@@ -381,7 +362,7 @@ class KeyCheck {
 
     void check_choice(const KeyRow& row, const files::ConfigValue::Entry& entry, const std::string& path) {
         const files::ConfigValue& value = entry.value;
-        const std::vector<std::string_view> choices = words_of(row.choices);
+        const std::vector<std::string_view> choices = listed_names(row.choices);
         if (std::find(choices.begin(), choices.end(), value.written) != choices.end() && !value.is_boolean()) return;
         if (!value.is_text()) return wrong_type(row, entry, path, fmt::format("one of {}", row.choices));
         const std::string nearest = nearest_name(value.written, choices);

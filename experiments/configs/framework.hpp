@@ -128,6 +128,8 @@ struct Framework {
 
 std::span<const Framework* const> frameworks();
 const Framework* find_framework(std::string_view name);
+/// Returns the frameworks of `shares_root_with`.
+std::vector<const Framework*> sharing_frameworks(const Framework& framework);
 
 /// The state of the import of one config, and the functions with which a framework reads keys, sets fields and reports
 /// findings. Mistakes in the config become findings and do not cause exceptions.

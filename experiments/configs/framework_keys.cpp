@@ -1,23 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/configs/framework_keys.hpp"
+#include "core/text/split.hpp"
 
 namespace macheps::configs {
 
 namespace {
 
-/// Removes the beginning of `text` up to and including the first `separator`, and returns it without the separator.
-std::string_view take(std::string_view& text, char separator) {
-    const std::size_t end = text.find(separator);
-    const std::string_view taken = text.substr(0, end);
-    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
-    return taken;
-}
-
 bool stands_for(std::string_view pattern, std::string_view path) {
     while (!pattern.empty() && !path.empty()) {
-        const std::string_view part = take(pattern, '.');
+        const std::string_view part = take_until(pattern, '.');
         if (part == "**") return true;
-        if (const std::string_view name = take(path, '.'); part != "*" && part != name) return false;
+        if (const std::string_view name = take_until(path, '.'); part != "*" && part != name) return false;
     }
     return pattern.empty() && path.empty();
 }
@@ -26,9 +19,9 @@ bool stands_for(std::string_view pattern, std::string_view path) {
 template <class Observe>
 void each_key(std::string_view text, Observe observe) {
     while (!text.empty()) {
-        std::string_view line = take(text, '\n');
+        std::string_view line = take_until(text, '\n');
         if (line.empty() || line.front() == '#') continue;
-        FrameworkKey key{.path = take(line, ' '), .since = take(line, ' '), .until = line};
+        FrameworkKey key{.path = take_until(line, ' '), .since = take_until(line, ' '), .until = line};
         if (key.since == "-") key.since = {};
         if (key.until == "-") key.until = {};
         if (observe(key)) return;

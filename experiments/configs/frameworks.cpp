@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The list of frameworks. To add a framework, create a folder for it and add a row here.
 #include "experiments/configs/frameworks.hpp"
+#include "core/text/split.hpp"
 
 #include <array>
 
@@ -24,6 +25,14 @@ const Framework* find_framework(std::string_view name) {
         if (each->name == name) return each;
     }
     return nullptr;
+}
+
+std::vector<const Framework*> sharing_frameworks(const Framework& framework) {
+    std::vector<const Framework*> all;
+    for (const std::string_view name : listed_names(framework.shares_root_with)) {
+        if (const Framework* other = find_framework(name)) all.push_back(other);
+    }
+    return all;
 }
 
 }  // namespace macheps::configs

@@ -3,6 +3,7 @@
 
 #include "core/codec.hpp"
 #include "core/format_table.hpp"
+#include "core/text/split.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -48,14 +49,6 @@ std::optional<double> peak_of(std::string_view gpu, std::string_view kind) {
     const auto found = std::find_if(std::begin(peaks), std::end(peaks),
                                     [&](const VendorPeak& row) { return row.gpu == gpu && row.kind == kind; });
     return found == std::end(peaks) ? std::nullopt : std::optional(found->tflops);
-}
-
-/// Removes and returns the text before the first `mark`. The mark is removed as well.
-std::string_view take_until(std::string_view& text, char mark) {
-    const std::size_t end = std::min(text.find(mark), text.size());
-    const std::string_view part = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    return part;
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/configs/recognition/marks.hpp"
+#include "core/text/split.hpp"
 
 #include <algorithm>
 
@@ -9,14 +10,6 @@ namespace {
 
 using files::ConfigFile;
 using files::ConfigValue;
-
-/// Removes the beginning of `text` up to and including the first `separator`, and returns it without the separator.
-std::string_view take(std::string_view& text, char separator) {
-    const std::size_t end = std::min(text.find(separator), text.size());
-    const std::string_view taken = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    return taken;
-}
 
 /// Returns whether a pattern matches a text. A `*` at the end of the pattern matches any rest.
 bool fits(std::string_view pattern, std::string_view text) {
@@ -29,7 +22,7 @@ template <class Test>
 bool any_value(const ConfigValue& map, std::string_view path, const Test& test) {
     if (const ConfigValue::Entry* entry = map.entry(path)) return test(entry->value);  // the key may contain dots
     std::string_view rest = path;
-    const std::string_view part = take(rest, '.');
+    const std::string_view part = take_until(rest, '.');
     return std::any_of(map.entries.begin(), map.entries.end(), [&](const ConfigValue::Entry& entry) {
         if (part != "*" && part != entry.key) return false;
         return rest.empty() ? test(entry.value) : any_value(entry.value, rest, test);
@@ -38,7 +31,7 @@ bool any_value(const ConfigValue& map, std::string_view path, const Test& test) 
 
 bool has_word(std::string_view words, const ConfigValue& value) {
     while (!words.empty()) {
-        const std::string_view one = take(words, '|');
+        const std::string_view one = take_until(words, '|');
         if (!value.written.empty() && fits(one, value.written)) return true;
         for (const ConfigValue& item : value.items) {
             if (fits(one, item.written)) return true;
@@ -82,7 +75,7 @@ bool holds(std::string_view condition, const ConfigFile& config) {
     if (condition.starts_with('#')) return form_of(config) == condition.substr(1);
     if (condition.starts_with('@')) return has_program(condition.substr(1), config);
     std::string_view words = condition;
-    const std::string_view path = take(words, '=');
+    const std::string_view path = take_until(words, '=');
     return any_value(config.root, path,
                      [&](const ConfigValue& value) { return words.empty() || has_word(words, value); });
 }
@@ -99,12 +92,11 @@ std::string shown(std::string_view condition, const ConfigFile& config) {
 
 std::vector<std::string> marks_of(std::string_view marks, const ConfigFile& config) {
     std::vector<std::string> found;
-    while (!marks.empty()) {
-        std::string_view rest = take(marks, ' ');
+    for (std::string_view rest : listed_names(marks)) {
         std::string text;
-        bool all_hold = !rest.empty();
+        bool all_hold = true;
         while (all_hold && !rest.empty()) {
-            const std::string_view condition = take(rest, '+');
+            const std::string_view condition = take_until(rest, '+');
             all_hold = holds(condition, config);
             const std::string word = shown(condition, config);
             if (!word.empty()) text += (text.empty() ? "" : ", ") + word;

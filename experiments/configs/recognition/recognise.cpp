@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/configs/recognition/recognise.hpp"
 #include "core/error.hpp"
+#include "core/text/split.hpp"
 #include "experiments/configs/framework_keys.hpp"
 #include "experiments/configs/recognition/marks.hpp"
 
@@ -26,27 +27,13 @@ constexpr double min_lead = 0.2;
 
 using Names = std::set<std::string_view>;
 
-void add_first_parts(Names& names, std::string_view words) {
-    while (!words.empty()) {
-        const std::size_t length = std::min(words.find_first_of(" \n"), words.size());
-        const std::string_view word = words.substr(0, length);
-        if (!word.empty()) names.insert(word.substr(0, word.find('.')));
-        words.remove_prefix(std::min(length + 1, words.size()));
-    }
-}
-
 Names names_of(const Framework& framework) {
     Names names;
     for (const KeyRow& row : framework.keys) names.insert(row.path.substr(0, row.path.find('.')));
-    add_first_parts(names, framework.inert_keys);
+    for (const std::string_view key : listed_names(framework.inert_keys)) names.insert(key.substr(0, key.find('.')));
     for (const FrameworkKey& key : framework_keys(framework_key_text(framework.name)))
         names.insert(key.path.substr(0, key.path.find('.')));
-    std::string_view shared = framework.shares_root_with;
-    while (!shared.empty()) {
-        const std::size_t length = std::min(shared.find(' '), shared.size());
-        if (const Framework* other = find_framework(shared.substr(0, length))) names.merge(names_of(*other));
-        shared.remove_prefix(std::min(length + 1, shared.size()));
-    }
+    for (const Framework* other : sharing_frameworks(framework)) names.merge(names_of(*other));
     return names;
 }
 
@@ -74,9 +61,12 @@ Evidence evidence_for(const Framework& framework, const files::ConfigFile& confi
     evidence.has_mark = !marks_of(framework.marks, config).empty();
     evidence.score = framework.recognises == nullptr ? 0 : framework.recognises(config.root);
     const Names& names = known_names(framework);
-    files::ConfigValue root = config.root;
-    if (framework.ignores_sections) drop_sections(root);
-    const auto& entries = root.entries;
+    files::ConfigValue without_sections;
+    if (framework.ignores_sections) {
+        without_sections = config.root;
+        drop_sections(without_sections);
+    }
+    const auto& entries = framework.ignores_sections ? without_sections.entries : config.root.entries;
     const auto is_known = [&](const files::ConfigValue::Entry& entry) { return names.contains(entry.key); };
     evidence.known = static_cast<std::size_t>(std::count_if(entries.begin(), entries.end(), is_known));
     if (!entries.empty()) evidence.share = static_cast<double>(evidence.known) / static_cast<double>(entries.size());

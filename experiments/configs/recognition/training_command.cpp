@@ -79,12 +79,8 @@ bool decides_numbers(const Framework& framework, std::string_view path) {
     }
     const auto& files = framework.file_keys;
     if (std::any_of(files.begin(), files.end(), [&](const FileKey& one) { return one.key == path; })) return true;
-    std::string_view shared = framework.shares_root_with;
-    while (!shared.empty()) {
-        const std::size_t length = std::min(shared.find(' '), shared.size());
-        const Framework* other = find_framework(shared.substr(0, length));
-        if (other != nullptr && decides_numbers(*other, path)) return true;
-        shared.remove_prefix(std::min(length + 1, shared.size()));
+    for (const Framework* other : sharing_frameworks(framework)) {
+        if (decides_numbers(*other, path)) return true;
     }
     return !is_known && names_precision(path.substr(path.rfind('.') + 1));
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/configs/symptoms/causes.hpp"
 #include "core/text/quote.hpp"
+#include "core/text/split.hpp"
 #include "experiments/configs/framework.hpp"
 #include "experiments/configs/history/history.hpp"
 
@@ -83,7 +84,7 @@ CauseJudge::CauseJudge(std::span<const std::string> files_and_overrides, ImportO
 /// finding about a part of it. A rule "*/NAME" is not tested, because not every framework has it.
 bool CauseJudge::is_tested_rule(std::string_view rule) const {
     const std::string_view framework = rule.substr(0, rule.find('/'));
-    const std::vector<std::string> sharing = macheps::words_of(result_.framework->shares_root_with);
+    const std::vector<std::string_view> sharing = listed_names(result_.framework->shares_root_with);
     return framework == result_.framework->name ||
            std::find(sharing.begin(), sharing.end(), framework) != sharing.end() ||
            std::any_of(result_.findings.begin(), result_.findings.end(),

@@ -5,6 +5,7 @@
 // torchrun (torchtune/_cli/run.py of torchtune 0.6.1). `megatron` is a command of ms-swift 4.6.0 (entry_points.txt).
 #include "experiments/files/config/command_line/launcher.hpp"
 #include "core/error.hpp"
+#include "core/text/split.hpp"
 
 #include <fmt/format.h>
 
@@ -116,13 +117,10 @@ bool takes_program_text(std::string_view option) {
 
 /// Returns whether a list of names, separated by spaces, contains a name.
 bool has_name(std::string_view list, std::string_view name) {
-    while (!list.empty()) {
-        const std::size_t length = std::min(list.find(' '), list.size());
-        const std::string_view one = list.substr(0, length);
-        list.remove_prefix(std::min(length + 1, list.size()));
-        if (one == name || (one.ends_with('*') && name.starts_with(one.substr(0, one.size() - 1)))) return true;
-    }
-    return false;
+    const std::vector<std::string_view> names = listed_names(list);
+    return std::any_of(names.begin(), names.end(), [&](std::string_view one) {
+        return one == name || (one.ends_with('*') && name.starts_with(one.substr(0, one.size() - 1)));
+    });
 }
 
 /// Returns the launcher whose name begins at a word, or nullptr.
