@@ -105,7 +105,7 @@ bool is_python(std::string_view word) {
 
 bool is_script(std::string_view word) { return word.ends_with(".py"); }
 
-/// Returns whether a word of `env` is `NAME=value`.
+/// Returns whether a word is `NAME=value`.
 bool is_assignment(const ArgumentWord& word) {
     return word.has_known_key() && !word.text.starts_with('-') && word.text.find('=', 1) != std::string::npos;
 }
@@ -164,7 +164,7 @@ class LaunchReader {
         const std::string_view first = base_name(words_.front().text);
         if (std::find(std::begin(wrappers), std::end(wrappers), first) == std::end(wrappers)) return nullptr;
         for (at_ = 1; at_ < words_.size(); ++at_) {
-            if (base_name(words_[at_ - 1].text) == "env") read_environment();
+            read_environment();
             if (at_ >= words_.size()) break;
             if (const LauncherRow* row = launcher_at(words_, at_)) return row;
             if (!is_script(words_[at_].text)) continue;
@@ -174,14 +174,39 @@ class LaunchReader {
         return nullptr;
     }
 
-    /// Reads the assignments after `env`. An option of `env` may change or remove any variable.
+    /// Reads the variables that the program before the launcher sets: `NAME=value` of `env`, `sudo` and `mpirun -x`, and
+    /// `--export` of srun. An option of `env` may change or remove any variable.
     void read_environment() {
+        const bool is_env = base_name(words_[at_ - 1].text) == "env";
         for (; at_ < words_.size() && is_assignment(words_[at_]); ++at_) parts_.variables.push_back(words_[at_]);
         if (at_ >= words_.size()) return;
-        if (!words_[at_].unknown.empty())
-            parts_.refusal = unknown_word(words_[at_], "a variable of the environment");
-        else if (words_[at_].text.starts_with('-'))
-            parts_.refusal = unknown_option(words_[at_], "env");
+        const ArgumentWord& word = words_[at_];
+        if (is_env && !word.unknown.empty())
+            parts_.refusal = unknown_word(word, "a variable of the environment");
+        else if (is_env && word.text.starts_with('-'))
+            parts_.refusal = unknown_option(word, "env");
+        else if (word.text.starts_with("--export="))
+            read_export(word);
+    }
+
+    /// Reads `--export=ALL,NAME=value` of srun. Without ALL, srun removes the other variables.
+    void read_export(const ArgumentWord& word) {
+        if (!word.unknown.empty()) {
+            parts_.refusal = unknown_word(word, "a variable of the environment");
+            return;
+        }
+        std::string_view list = word.text;
+        take_until(list, '=');
+        bool keeps_all = false;
+        while (!list.empty()) {
+            ArgumentWord one{.text = std::string(take_until(list, ',')), .place = word.place};
+            keeps_all = keeps_all || one.text == "ALL";
+            if (is_assignment(one)) parts_.variables.push_back(std::move(one));
+        }
+        if (keeps_all) return;
+        parts_.refusal = Error({.what = fmt::format("'{}' removes other variables of the environment", word.text),
+                                .where = to_string(word.place),
+                                .fix = "write --export=ALL,NAME=VALUE, or give the command without srun"});
     }
 
     void read_launcher(const LauncherRow& row) {
