@@ -48,29 +48,6 @@ std::size_t name_length(std::string_view text) {
     return static_cast<std::size_t>(std::find_if_not(text.begin(), text.end(), is_name_letter) - text.begin());
 }
 
-/// What `export`, `declare` and similar commands do with the variables after them.
-struct Declaration {
-    bool exports = false, unexports = false;
-    bool converts = false;  ///< an option changes the values, such as `-i`
-};
-
-Declaration declaration_of(const std::vector<ArgumentWord>& words) {
-    Declaration how;
-    const bool is_export = !words.empty() && words.front().text == "export";
-    for (const ArgumentWord& word : words) {
-        const bool adds = word.text.starts_with('-');
-        if (!adds && !word.text.starts_with('+')) continue;
-        const auto has = [&](std::string_view letters) {
-            return word.text.find_first_of(letters) != std::string::npos;
-        };
-        how.exports = how.exports || (adds && has("x"));
-        how.unexports = how.unexports || (is_export ? adds && has("n") : !adds && has("x"));
-        how.converts = how.converts || (!is_export && adds && has("ilunc"));
-    }
-    how.exports = (how.exports || is_export) && !how.unexports;
-    return how;
-}
-
 class ShellReader {
   public:
     ShellReader(std::string_view text, const std::string& name, ShellVariables& variables, int depth = 0)

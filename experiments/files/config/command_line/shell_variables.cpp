@@ -32,6 +32,23 @@ void append_value(ShellValue& variable, ShellValue value, const ConfigPlace& pla
 
 }  // namespace
 
+Declaration declaration_of(const std::vector<ArgumentWord>& words) {
+    Declaration how;
+    const bool is_export = !words.empty() && words.front().text == "export";
+    for (const ArgumentWord& word : words) {
+        const bool adds = word.text.starts_with('-');
+        if (!adds && !word.text.starts_with('+')) continue;
+        const auto has = [&](std::string_view letters) {
+            return word.text.find_first_of(letters) != std::string::npos;
+        };
+        how.exports = how.exports || (adds && has("x"));
+        how.unexports = how.unexports || (is_export ? adds && has("n") : !adds && has("x"));
+        how.converts = how.converts || (!is_export && adds && has("ilunc"));
+    }
+    how.exports = (how.exports || is_export) && !how.unexports;
+    return how;
+}
+
 const ShellValue* ShellVariables::find(std::string_view name) const {
     const auto found = values_.find(name);
     return found == values_.end() ? nullptr : &found->second;
