@@ -4,15 +4,17 @@
 #include <algorithm>
 #include <cstddef>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace macheps {
 
 /// Removes the beginning of `text` up to and including the first `separator`, and returns it without the separator.
 inline std::string_view take_until(std::string_view& text, char separator) {
-    const std::size_t end = std::min(text.find(separator), text.size());
+    const std::size_t end = text.find(separator);
+    if (end == std::string_view::npos) return std::exchange(text, {});
     const std::string_view part = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
+    text = text.substr(end + 1);
     return part;
 }
 

@@ -11,6 +11,9 @@ namespace macheps::cmd {
 
 extern const VerbRow program;  ///< the program itself, whose verbs are declared below (main.cpp)
 
+namespace causes {
+extern const VerbRow verb;
+}
 namespace checks {
 extern const VerbRow verb;
 }

@@ -69,18 +69,17 @@ constexpr SymptomRow word_symptom_rows[] = {
      .text_rows = {"gradient accumulation gives different results", "loss increases with gradient accumulation",
                    "grad_norm too high gradient accumulation", "gradient accumulation is worse than a large batch",
                    "loss is multiplied by gradient accumulation steps", "loss is larger with gradient accumulation"},
-     .cause_rows =
-         {{.text = "this release divides or multiplies the gradients once too often, or loses micro-batches",
-           .diagnoses = "loss-times-gas",
-           .faults =
-               "tf-ga-times-gas tf-count-withheld tf-ga-divided-twice ds-z2-last-micro-batch tf-deepspeed-gas-twice "
-               "ds-scale-wrt-gas-ignored tf-own-compute-loss tf-kwargs-without-items "
-               "acc-sync-each-batch trl-ga-loss liger-ga"},
-          {.text = "gradients are added in bf16",
-           .rules = "deepspeed/low-accumulation deepspeed/accumulation-unread gpt-neox/narrow-accumulation",
-           .diagnoses = "narrow-accumulation"},
-          {.text = "micro-batches with different numbers of labels have equal weights",
-           .faults = "tf-average-tokens-default tf-items-count-first-token"}},
+     .cause_rows = {{.text = "this release divides or multiplies the gradients once too often, or loses micro-batches",
+                     .diagnoses = "loss-times-gas",
+                     .faults = "tf-ga-times-gas tf-count-withheld-4.47 tf-count-withheld tf-ga-divided-twice "
+                               "ds-z2-last-micro-batch tf-deepspeed-gas-twice "
+                               "ds-scale-wrt-gas-ignored tf-own-compute-loss tf-kwargs-without-items "
+                               "acc-sync-each-batch trl-ga-loss liger-ga"},
+                    {.text = "gradients are added in bf16",
+                     .rules = "deepspeed/low-accumulation deepspeed/accumulation-unread gpt-neox/narrow-accumulation",
+                     .diagnoses = "narrow-accumulation"},
+                    {.text = "micro-batches with different numbers of labels have equal weights",
+                     .faults = "tf-average-tokens-default tf-items-count-first-token"}},
      .remedy_rows = {"train with 1 and with 4 accumulation steps: the ratio of the gradient norms shows the factor"},
      .command = "policy import CONFIG"},
     {.id = "where-masters",
@@ -246,7 +245,7 @@ constexpr SymptomRow word_symptom_rows[] = {
                    "first loss is larger than ln vocabulary"},
      .cause_rows = {{.text = "the log multiplies the loss by the number of micro-batches",
                      .diagnoses = "loss-times-gas",
-                     .faults = "tf-ga-times-gas tf-count-withheld tf-kwargs-without-items"},
+                     .faults = "tf-ga-times-gas tf-count-withheld-4.47 tf-count-withheld tf-kwargs-without-items"},
                     {.text = "a part of the model is computed in a format without the range of its values",
                      .rules = "*/bf16-checkpoint-in-fp16",
                      .diagnoses = "first-loss-far-from-ln-vocabulary activation-overflow"},

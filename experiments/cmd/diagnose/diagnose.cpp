@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// `macheps diagnose`: names the most likely cause of a training that became NaN, stalled or diverged, what to check, and
+// what to write into the config.
+#include "core/text/quote.hpp"
+#include "core/text/shown.hpp"
+#include "core/text/unified_diff.hpp"
+#include "experiments/cmd/command.hpp"
+#include "experiments/cmd/diagnose/suspects.hpp"
+#include "experiments/cmd/frame/eprint.hpp"
+#include "experiments/cmd/frame/json.hpp"
+#include "experiments/cmd/frame/print.hpp"
+#include "experiments/cmd/policy/import.hpp"
+#include "experiments/cmd/report/training_logs.hpp"
+#include "reports/findings/diagnosis.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace macheps::cmd::causes {
+
+using namespace configs;
+
+namespace {
+
+constexpr const char* help =
+    R"(Names the most likely cause of a training that became NaN, stalled or diverged, three checks, and
+the lines to write.
+
+Examples:
+  macheps diagnose ds.json                           a config: what goes wrong with it
+  macheps diagnose trainer_state.json                a log: what happened, and the likely cause
+  macheps diagnose train.log ds.json --requirements requirements.txt  both, with your versions
+  macheps diagnose output/                           an output directory of a trainer
+  macheps diagnose runs/001                          a run directory of `macheps train`)";
+
+constexpr const char* notes = R"(Files:
+  Configs are read as by `macheps policy import`, logs as by `macheps report`: trainer_state.json,
+  trainer_log.jsonl, what DeepSpeed, Megatron-LM, nanoGPT and others print, and CSV files. In an
+  output directory, trainer_state.json (also of the last checkpoint), trainer_log.jsonl,
+  logging.jsonl or metrics.csv is read. KEY=VALUE overrides a key of the config.
+
+Causes:
+  The gravest finding of the logs is explained. Its causes come from `macheps why`: those that the
+  config has are first, and those that the config excludes are left out. `certain`, `likely` or
+  `possible` says how certain it is that this is the cause. Without a log, the findings of the config
+  are the causes. Settings were tried: the config was imported with them, and the finding was gone.
+
+JSON:
+  {"observations": [{"diagnosis", "certainty", "place", "sentence", "remedy"}], "causes": [{"text",
+  "certainty", "evidence", "checks": [...], "settings": [...], "instead"}], "patch", "picture"}
+
+Exit codes:
+  0  a cause was found
+  1  no known problem was found
+  3  a file is neither a config nor a log)";
+
+struct Arguments {
+    std::vector<std::string> files, columns;
+    EvidenceOptions options;
+    policies::ImportChoice choice;
+    bool json = false, all = false;
+};
+
+/// A policy that shows a diagnosis in a small training, as an example for others.
+struct Demonstration {
+    std::string_view diagnoses, fails, works;
+};
+constexpr std::array demonstrations{
+    Demonstration{"stagnation no-master frozen-moments rounded-norm", "pure-bf16", "amp-bf16,pure-bf16-sr"},
+    Demonstration{"", "fp16-noscale", "amp-fp16,amp-bf16"},  // all others
+};
+
+/// Returns the command that draws a policy that fails beside two that do not. A config that can be trained is the
+/// policy that fails.
+std::string picture_command(const Evidence& evidence) {
+    const std::string id = evidence.observations.empty() ? "" : evidence.observations.front().diagnosis;
+    const auto row = std::find_if(demonstrations.begin(), demonstrations.end(), [&](const Demonstration& one) {
+        const std::vector<std::string> ids = macheps::words_of(one.diagnoses);
+        return ids.empty() || std::find(ids.begin(), ids.end(), id) != ids.end();
+    });
+    return fmt::format("macheps train --policy {},{} --png picture.png", row->fails, row->works);
+}
+
+std::string settings_text(const Suspect& suspect) {
+    if (suspect.settings.empty()) return suspect.instead.empty() ? "" : format_shown("write:\n  {}\n", suspect.instead);
+    std::string text = "write:\n";
+    for (const Setting& setting : suspect.settings) text += format_shown("  {}\n", setting.text());
+    return text;
+}
+
+std::string other_text(const Suspect& suspect) {
+    return format_shown("  - {} ({}){}{}\n", suspect.text, reports::word_of(suspect.certainty),
+                        suspect.evidence.empty() ? "" : ": ", suspect.evidence);
+}
+
+std::string report_text(const Evidence& evidence, const std::vector<Suspect>& suspects, bool all) {
+    std::string text;
+    const std::size_t shown_observations = all ? evidence.observations.size() : 3;
+    for (std::size_t i = 0; i < evidence.observations.size(); ++i) {
+        if (i == shown_observations) {
+            text += fmt::format("and {} more (--all)\n", evidence.observations.size() - i);
+            break;
+        }
+        const Observation& one = evidence.observations[i];
+        text +=
+            format_shown("{}: {} ({}) [{}]\n", one.place, one.sentence, reports::word_of(one.certainty), one.diagnosis);
+    }
+    const Suspect& first = suspects.front();
+    text += format_shown("{}most likely cause ({}): {}\n", text.empty() ? "" : "\n", reports::word_of(first.certainty),
+                         first.text);
+    if (!first.evidence.empty()) text += format_shown("  {}\n", first.evidence);
+    text += "check:\n";
+    for (std::size_t i = 0; i < first.checks.size(); ++i) text += format_shown("  {}. {}\n", i + 1, first.checks[i]);
+    text += settings_text(first);
+    if (suspects.size() > 1) text += "other possible causes:\n";
+    const std::size_t others = all ? suspects.size() : 4;
+    for (std::size_t i = 1; i < suspects.size(); ++i) {
+        if (i == others) {
+            text += fmt::format("  and {} more (--all)\n", suspects.size() - i);
+            break;
+        }
+        text += other_text(suspects[i]);
+    }
+    if (!evidence.remedies.patch.empty() && printable_lines(evidence.remedies.patch) == evidence.remedies.patch)
+        text += "\npatch of the config, with every setting that ends a finding:\n" + evidence.remedies.patch;
+    return text +
+           format_shown("\nA picture of a policy that fails beside two that do not: {}\n", picture_command(evidence));
+}
+
+Json report_json(const Evidence& evidence, const std::vector<Suspect>& suspects) {
+    Json observations = Json::array(), causes = observations;
+    for (const Observation& one : evidence.observations) {
+        observations.push_back({{"diagnosis", one.diagnosis},
+                                {"certainty", reports::word_of(one.certainty)},
+                                {"place", one.place},
+                                {"sentence", one.sentence},
+                                {"remedy", one.remedy}});
+    }
+    for (const Suspect& one : suspects) {
+        Json settings = Json::array();
+        for (const Setting& setting : one.settings) settings.push_back(setting.text());
+        causes.push_back({{"text", one.text},
+                          {"certainty", reports::word_of(one.certainty)},
+                          {"evidence", one.evidence},
+                          {"checks", one.checks},
+                          {"settings", settings},
+                          {"instead", one.instead}});
+    }
+    return {{"observations", observations},
+            {"causes", causes},
+            {"patch", evidence.remedies.patch},
+            {"picture", suspects.empty() ? std::string() : picture_command(evidence)}};
+}
+
+Exit diagnose(const Arguments& given, const Command& verb) {
+    Arguments a = given;
+    a.options.import = a.choice.options(verb);
+    report::add_columns(a.columns, a.options.log);
+    const Evidence evidence = read_evidence(a.files, a.options);
+    const std::vector<Suspect> suspects = find_suspects(evidence, a.options.import);
+    for (const std::string& note : evidence.notes) eprint("note: {}\n", note);
+    if (a.json) {
+        print_json(report_json(evidence, suspects));
+    } else if (suspects.empty()) {
+        print("no known problem was found in {}\n", fmt::join(a.files, ", "));
+        print_text(evidence.logs.empty() && evidence.runs.empty()
+                       ? "pass the log of the training, too: it shows what happened\n"
+                       : "`macheps report` shows what was looked for; `macheps why \"MESSAGE\"` explains a message\n");
+    } else {
+        print_text(report_text(evidence, suspects, a.all));
+    }
+    return suspects.empty() ? Exit::check_failed : Exit::ok;
+}
+
+void describe(Command& verb) {
+    const auto a = std::make_shared<Arguments>();
+    verb.option("FILE", a->files,
+                "Config, training log, output directory of a trainer, or run directory of `macheps train`. Several "
+                "files belong to one training")
+        .required()
+        .takes(value_kind::file);
+    verb.flag("--all", a->all, "Print every finding and every possible cause");
+    verb.flag("--json", a->json, "Print as JSON");
+    verb.group("Log");
+    verb.integer("--vocabulary", a->options.log.vocabulary, {2, std::int64_t{1} << 40},
+                 "Number of tokens in the vocabulary. Default: not known");
+    verb.integer("--gas", a->options.log.gas, {1, std::int64_t{1} << 20},
+                 "Number of micro-batches in a step. Default: not known");
+    verb.option("--column", a->columns,
+                "The name of a quantity in the log, such as loss=train/loss. Default: the names that programs usually "
+                "give it")
+        .takes("QUANTITY=NAME")
+        .repeats();
+    verb.group("Config");
+    a->choice.add_options(verb);
+    verb.runs([a, &verb] { return diagnose(*a, verb); });
+}
+
+}  // namespace
+
+const VerbRow verb{"diagnose", help, describe, notes};
+
+}  // namespace macheps::cmd::causes

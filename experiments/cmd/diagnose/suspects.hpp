@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Possible causes of what a training shows, the most likely first.
+#pragma once
+#include "experiments/cmd/diagnose/evidence.hpp"
+
+#include <string>
+#include <vector>
+
+namespace macheps::cmd::causes {
+
+/// A possible cause.
+struct Suspect {
+    std::string text;  ///< what goes wrong
+    /// How certain it is that this is the cause, not that it is present. A cause that only a config shows is `possible`.
+    reports::Certainty certainty = reports::Certainty::possible;
+    std::string evidence;                    ///< where the files show it; empty if no file decides it
+    std::vector<std::string> checks;         ///< what shows whether this is the cause, at most three
+    std::vector<configs::Setting> settings;  ///< settings of the config that end it
+    std::string instead;                     ///< advice in words, if there are no settings
+};
+
+/// Returns the causes of the gravest observation, or of the findings of the config if nothing was observed. A cause that
+/// the config has comes first, and causes that it excludes are left out.
+std::vector<Suspect> find_suspects(const Evidence& evidence, const configs::ImportOptions& options);
+
+}  // namespace macheps::cmd::causes
