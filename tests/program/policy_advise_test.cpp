@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests `macheps policy advise`, and the memory and tensors that `macheps policy explain` prints.
 #include "tests/json.hpp"
+#include "tests/patched.hpp"
 #include "tests/program/program.hpp"
 #include "tests/regex.hpp"
 
@@ -226,6 +227,25 @@ TEST_CASE("policy advise and policy explain refuse impossible sizes and unknown 
         CHECK(outcome.err.find(c.says) != std::string::npos);
         CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
     }
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("policy advise --have prints the settings that end findings, as a patch of the file", "[program][advise]") {
+    const std::string text =
+        "{\n  \"fp16\": {\"enabled\": true, \"initial_scale_power\": 32},\n"
+        "  \"zero_optimization\": {\"stage\": 0}\n}\n";
+    write("ds.json", text);
+    const Outcome outcome = run("policy advise --device-profile h100 --have ds.json");
+    CHECK(outcome.code == 1);
+    const std::string patch = outcome.out.substr(outcome.out.find("--- ds.json\n"));
+    CHECK(patched(text, patch) ==
+          "{\n  \"fp16\": {\"enabled\": true, \"initial_scale_power\": 16},\n"
+          "  \"zero_optimization\": {\"stage\": 1}\n}\n");
+    const json have = document(run("policy advise --device-profile h100 --have ds.json --json")).at("have");
+    CHECK(have.at("patch") == patch);
+    CHECK(have.at("remedies").at(0).at("settings") == json({"zero_optimization.stage=1"}));
+    const json none = document(run("policy advise --device-profile a100 --have fp16-noscale --json")).at("have");
+    CHECK(none.at("patch") == "");
     fs::remove_all(scratch());
 }
 

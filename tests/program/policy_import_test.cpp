@@ -69,8 +69,7 @@ TEST_CASE("policy import: every example of its help runs", "[program][import]") 
     fs::remove_all(scratch());
 }
 
-TEST_CASE("policy import: the table lists the fields with their origins, then the findings with errors first",
-          "[program][import]") {
+TEST_CASE("policy import: the findings with errors first, then the fields with their origins", "[program][import]") {
     write_samples();
     const Outcome good = run("policy import ds.json");
     CHECK(good.code == 0);
@@ -78,6 +77,8 @@ TEST_CASE("policy import: the table lists the fields with their origins, then th
     CHECK(finds(good.out, R"(\ncompute +fp16 +ds\.json:2:12 fp16\.enabled\n)"));
     CHECK(finds(good.out, R"(\nscaler +ds-zero init_scale=4096 growth_interval=500 hysteresis=2)"));
     CHECK(finds(good.out, R"(\nI 1 key affects no format, rounding or scale: steps_per_print)"));
+    CHECK(
+        finds(run("policy import ds.json --all").out, R"(\nI ds\.json:\d+:\d+: `steps_per_print` affects no format)"));
     const Outcome bad = run("policy import bad.json");
     CHECK(bad.code == 1);
     const std::size_t error = bad.out.find("\nE bad.json:"), note = bad.out.find("\nN "),
@@ -85,6 +86,11 @@ TEST_CASE("policy import: the table lists the fields with their origins, then th
     REQUIRE(error != std::string::npos);
     CHECK(unknown != std::string::npos);
     CHECK(error < note);
+    CHECK(note < bad.out.find("\nFIELD"));
+    CHECK(finds(
+        bad.out,
+        R"(\n`macheps policy advise --have bad\.json` prints settings that end findings, as a patch of the file\n$)"));
+    CHECK(good.out.find("policy advise") == std::string::npos);
     CHECK(bad.out.find("did you mean") != std::string::npos);
     fs::remove_all(scratch());
 }

@@ -14,7 +14,6 @@
 #include "reports/findings/diagnosis.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -112,8 +111,8 @@ std::string report_text(const Evidence& evidence, const std::vector<Suspect>& su
             format_shown("{}: {} ({}) [{}]\n", one.place, one.sentence, reports::word_of(one.certainty), one.diagnosis);
     }
     const Suspect& first = suspects.front();
-    text += format_shown("{}most likely cause ({}): {}\n", text.empty() ? "" : "\n", reports::word_of(first.certainty),
-                         first.text);
+    if (!text.empty()) text += "\n";
+    text += format_shown("most likely cause ({}): {}\n", reports::word_of(first.certainty), first.text);
     if (!first.evidence.empty()) text += format_shown("  {}\n", first.evidence);
     text += "check:\n";
     for (std::size_t i = 0; i < first.checks.size(); ++i) text += format_shown("  {}. {}\n", i + 1, first.checks[i]);
@@ -168,7 +167,7 @@ Exit diagnose(const Arguments& given, const Command& verb) {
     if (a.json) {
         print_json(report_json(evidence, suspects));
     } else if (suspects.empty()) {
-        print("no known problem was found in {}\n", fmt::join(a.files, ", "));
+        print("no known problem was found in {}\n", shown_list(a.files));
         print_text(evidence.logs.empty() && evidence.runs.empty()
                        ? "pass the log of the training, too: it shows what happened\n"
                        : "`macheps report` shows what was looked for; `macheps why \"MESSAGE\"` explains a message\n");

@@ -13,10 +13,10 @@ struct Suspect {
     std::string text;  ///< what goes wrong
     /// How certain it is that this is the cause, not that it is present. A cause that only a config shows is `possible`.
     reports::Certainty certainty = reports::Certainty::possible;
-    std::string evidence;                    ///< where the files show it; empty if no file decides it
-    std::vector<std::string> checks;         ///< what shows whether this is the cause, at most three
-    std::vector<configs::Setting> settings;  ///< settings of the config that end it
-    std::string instead;                     ///< advice in words, if there are no settings
+    std::string evidence{};                    ///< where the files show it; empty if no file decides it
+    std::vector<std::string> checks;           ///< what shows whether this is the cause, at most three
+    std::vector<configs::Setting> settings{};  ///< settings of the config that end it
+    std::string instead{};                     ///< advice in words, if there are no settings
 };
 
 /// Returns the causes of the gravest observation, or of the findings of the config if nothing was observed. A cause that

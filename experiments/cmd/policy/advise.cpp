@@ -196,7 +196,7 @@ std::string remedies_text(const Remedies& all) {
     for (const Remedy& each : all.remedies) {
         std::vector<std::string> settings;
         for (const Setting& setting : each.settings) settings.push_back(setting.text());
-        text += format_shown("  {}   ({})\n", fmt::join(settings, " "), each.finding.rule);
+        text += format_shown("  {}   ({})\n", fmt::format("{}", fmt::join(settings, " ")), each.finding.rule);
     }
     // A file with characters that a terminal would execute gets no patch here; --json has it.
     const bool has_patch = !all.patch.empty() && printable_lines(all.patch) == all.patch;

@@ -10,6 +10,7 @@
 #include "experiments/cmd/frame/json.hpp"
 #include "experiments/cmd/frame/option_names.hpp"
 #include "experiments/cmd/frame/print.hpp"
+#include "experiments/cmd/report/picture.hpp"
 #include "experiments/cmd/train/config.hpp"
 #include "experiments/cmd/train/defaults.hpp"
 #include "experiments/cmd/train/help.hpp"
@@ -69,6 +70,7 @@ struct Arguments {
     bool hash_sites = false;
     std::string inputs_file;
     std::string resume, from;
+    std::filesystem::path png;
     std::optional<std::int64_t> save_every;
 };
 
@@ -90,7 +92,7 @@ void refuse_other_options(const Command& verb, const char* with, std::initialize
 Experiment resumed_experiment(const Arguments& a, const Command& verb) {
     refuse_other_options(verb, "--resume",
                          {"--device", "--matrix-units", "--threads", "--jobs", "--memory", "--save-every", "--quiet",
-                          "--no-report", "--json", "--dry-run"});
+                          "--no-report", "--png", "--json", "--dry-run"});
     const std::filesystem::path manifest = std::filesystem::path(a.resume) / "manifest.json";
     if (!std::filesystem::exists(manifest)) {
         throw Error({.what = "there is nothing to resume: manifest.json is missing",
@@ -114,7 +116,7 @@ Experiment repeated_experiment(const Arguments& a, const Command& verb) {
     refuse_other_options(
         verb, "--from",
         {"--out", "--force", "--device", "--matrix-units", "--hash-sites", "--export-inputs", "--threads", "--jobs",
-         "--memory", "--save-every", "--quiet", "--no-report", "--json", "--dry-run"});
+         "--memory", "--save-every", "--quiet", "--no-report", "--png", "--json", "--dry-run"});
     Experiment experiment = read_manifest(a.from).experiment;
     experiment.repeats = a.from;
     experiment.directory = a.out.empty() ? next_run_directory() : std::filesystem::path(a.out);
@@ -202,8 +204,10 @@ Experiment make_experiment(const Arguments& a, const Command& verb) {
     return experiment;
 }
 
-/// Prints the summary on stdout, and writes summary.csv and report.html next to the rows.
-Exit finish(const Experiment& experiment, bool finished, const Arguments& arguments) {
+/// Prints the summary on stdout, and writes summary.csv and report.html next to the rows. With a browser, also draws the
+/// beginning of the page.
+Exit finish(const Experiment& experiment, bool finished, const Arguments& arguments,
+            const std::optional<report::Browser>& browser) {
     const std::filesystem::path& directory = experiment.directory;
     const std::filesystem::path folders[] = {directory};
     const Log log = read_runs(folders);
@@ -218,6 +222,11 @@ Exit finish(const Experiment& experiment, bool finished, const Arguments& argume
         write_page(log, summary, page);
         eprint("Rows and page: {}\n", page.string());
         json["files"] = {{"summary", rows.string()}, {"page", page.string()}};
+        if (browser) {
+            browser->picture_of_page(page, arguments.png, report::PageExtent::top, false);
+            eprint("Picture: {}\n", arguments.png.string());
+            json["files"]["picture"] = arguments.png.string();
+        }
         json["summary"] = Json::parse(summary_json(summary));
     }
     if (arguments.json) print_json(json);
@@ -245,6 +254,9 @@ Exit run(const Arguments& arguments, const Command& verb) {
     for (const auto& engine : engines) backends.push_back(engine.get());
     check_memory(*backends.front(), experiment, static_cast<int>(backends.size()));
     tell_left_out(experiment.policies, experiment.model);
+    // A missing browser is reported before the training starts.
+    std::optional<report::Browser> browser;
+    if (!arguments.png.empty()) browser.emplace("--png");
     if (arguments.dry_run) return print_plan(make_plan(backends, experiment), verb, arguments.json);
     for (const int number : {SIGINT, SIGTERM}) std::signal(number, request_stop);
     ProgressBar bar;
@@ -267,7 +279,7 @@ Exit run(const Arguments& arguments, const Command& verb) {
     }
     bar.end();
     for (const int number : {SIGINT, SIGTERM}) std::signal(number, SIG_DFL);
-    const Exit code = finish(experiment, finished, arguments);
+    const Exit code = finish(experiment, finished, arguments, browser);
     if (code == Exit::stopped)
         eprint("Stopped. To continue: macheps train --resume {}\n", shell_word(experiment.directory.string()));
     return code;
@@ -402,7 +414,12 @@ void describe_run(Command& verb, Arguments& a) {
     verb.flag("--dry-run", a.dry_run,
               "Print the plan: runs, time (measured with a few steps), memory, disk, problems. Writes nothing");
     verb.flag("--json", a.json, "Print the summary, or the plan, as JSON");
-    verb.flag("--no-report", a.no_report, "Write only the rows, without a report");
+    const Option no_report = verb.flag("--no-report", a.no_report, "Write only the rows, without a report");
+    verb.option("--png", a.png,
+                "Also draw the beginning of the report into this PNG file. Needs Chromium or Chrome. Default: no "
+                "picture")
+        .excludes(no_report)
+        .takes(value_kind::file);
     verb.flag("-q,--quiet", a.quiet, "Print no progress on stderr");
 }
 

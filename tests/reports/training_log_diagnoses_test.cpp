@@ -1,0 +1,527 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests the diagnoses of logs that other training programs wrote. Further logs and their expected verdicts are in the
+// shared folder (test::shared_folder).
+#include "core/text/json.hpp"
+#include "tests/reports/training_log_samples.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace training_log_diagnoses_test {
+
+using namespace training_log_samples;
+
+namespace fs = std::filesystem;
+
+TEST_CASE("overflows at the smallest scale end a run of DeepSpeed", "[reports][training_logs]") {
+    std::string text;
+    for (int scale = 64; scale > 1; scale /= 2)
+        text += fmt::format("[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: {}, reducing to {}\n",
+                            scale, scale / 2);
+    const TrainingLog running = read(text);
+    CHECK(verdicts_of(running) ==
+          std::set<std::string>{"overflow-cascade certain", "first-steps-skipped certain", "skipped-steps certain"});
+    CHECK(sighting(running, "overflow-cascade").sentence.find("6 consecutive steps") == 0);
+    CHECK(sighting(running, "overflow-cascade").sentence.find("from 64 to 1 (6 halvings)") != std::string::npos);
+    const TrainingLog ended =
+        read(text + "Exception: Current loss scale already at minimum - cannot decrease scale anymore. Exiting run.\n");
+    CHECK(sighting(ended, "scale-at-floor").step == 7);
+    CHECK(sighting(ended, "scale-at-floor").sentence.find("loss scale of 1, after 7 consecutive") != std::string::npos);
+}
+
+TEST_CASE("a cascade in a log of DeepSpeed ends at the last scale that its messages give", "[reports][training_logs]") {
+    const std::string hysteresis =
+        "[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 65536, but hysteresis is 2. Reducing "
+        "hysteresis to 1\n";
+    const std::string fused = "[Rank 0] Overflow detected. Skipping step. Attempted loss scale: {}, reducing to {}\n";
+    std::string messages, with_fused, with_totals, with_losses, later;
+    int step = 0;
+    for (int scale = 65536; scale > 2048; scale /= 2) {
+        ++step;
+        messages += skip_line(scale, scale / 2);
+        with_fused += fmt::format(fmt::runtime(fused), scale, scale / 2);
+        with_totals += skip_line(scale, scale / 2) + total_line(step, step);
+        with_losses += skip_line(scale, scale / 2) + total_line(step, step) + pipeline_line(step, "7.4400");
+        later += skip_line(scale, scale / 2) + total_line(227 + step, step);
+    }
+    struct Row {
+        const char* why;
+        std::string text;
+        std::int64_t step = 1;
+    };
+    const auto every = [](int interval, int first, int skipped) {
+        return lines(
+            6, [&](int i) { return total_line(first + interval * i, skipped); }, 0);
+    };
+    const Row rows[] = {
+        {"messages and nothing else", messages},
+        {"a line every ten steps", messages + every(10, 10, 5)},
+        {"hysteresis", hysteresis + messages + every(10, 10, 6)},
+        {"the fused optimiser", with_fused + every(10, 10, 5)},
+        {"a line for each step", with_totals + every(1, 6, 5)},
+        {"the pipeline engine", with_losses + every(1, 6, 5) + pipeline_line(11, "7.4410")},
+        {"the middle of a run", later + every(1, 233, 5), 228},
+        {"the middle of a run, a line every ten steps", messages + every(10, 230, 5), 221},
+        {"after clean steps", every(1, 1, 0) + messages + every(1, 11, 5), 7},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.why, row.text);
+        const TrainingLog log = read(row.text);
+        const LogSighting cascade = sighting(log, "overflow-cascade");
+        CHECK(cascade.sentence.find("from 65536 to 2048 (5 halvings)") != std::string::npos);
+        CHECK(cascade.step == row.step);
+        CHECK(cascade.remedy.empty());
+        std::set<std::string> found;
+        for (const std::string& verdict : verdicts_of(log)) found.insert(verdict.substr(0, verdict.find(' ')));
+        std::set<std::string> expected{"overflow-cascade", "skipped-steps"};
+        if (row.step == 1) expected.insert("first-steps-skipped");
+        CHECK(found == expected);
+    }
+}
+
+TEST_CASE("a scale at which clean steps follow is not a floor", "[reports][training_logs]") {
+    std::string text;
+    for (int i = 0; i < 4; ++i) text += skip_line(8, i < 3 ? 8 : 4);
+    CHECK_FALSE(
+        verdicts_of(text + lines(5, [](int i) { return total_line(4 + i, 4); })).contains("scale-at-floor certain"));
+    text += skip_line(4, 4) + skip_line(4, 4) + skip_line(4, 4);
+    CHECK_FALSE(
+        verdicts_of(text + lines(5, [](int i) { return total_line(7 + i, 7); })).contains("scale-at-floor certain"));
+    text += skip_line(4, 4);
+    CHECK(verdicts_of(text + lines(5, [](int i) { return total_line(8 + i, 8); })).contains("scale-at-floor certain"));
+}
+
+TEST_CASE("no smaller initial scale is advised if overflows continue at the smallest scale",
+          "[reports][training_logs]") {
+    std::string text;
+    for (int scale = 16; scale > 1; scale /= 2) text += skip_line(scale, scale / 2);
+    struct Row {
+        const char* why;
+        std::string text;
+        bool is_useless;
+    };
+    std::string at_four;
+    for (int scale = 64; scale > 4; scale /= 2) at_four += skip_line(scale, scale / 2);
+    const std::string four = skip_line(4, 4);
+    const Row rows[] = {
+        {"a scale of 1 changes nothing", text + lines(5, [](int i) { return total_line(4 + i, 4); }), true},
+        {"overflows at 1", text + skip_line(1, 1) + skip_line(1, 1) + skip_line(1, 1) + skip_line(1, 1), true},
+        {"overflows at a minimum of 4", at_four + four + four + four + four, true},
+        {"4 is small enough", at_four + lines(5, [](int i) { return total_line(4 + i, 4); }), false},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.why, row.text);
+        const TrainingLog log = read(row.text);
+        for (const LogFinding& finding : diagnose_log(log, {}).findings) {
+            const std::string_view id = finding.diagnosis->id;
+            if (id != "overflow-cascade" && id != "first-steps-skipped") continue;
+            CAPTURE(id);
+            CHECK((finding.remedy().find("smaller initial scale does not help") != std::string_view::npos) ==
+                  row.is_useless);
+            CHECK((finding.remedy() == finding.diagnosis->remedy) != row.is_useless);
+        }
+        const std::string shown = training_log_text(log, diagnose_log(log, {}));
+        CHECK((shown.find("start with the loss scale at which it ended") == std::string::npos) == row.is_useless);
+    }
+}
+
+TEST_CASE("a schedule over skipped steps is reported only if the rates of both neighbours differ",
+          "[reports][training_logs]") {
+    // The rate of step i. A schedule either counts all steps or waits in skipped steps, and a program prints either the
+    // rate of the step or the rate after it.
+    const auto log_of = [](bool waits, bool prints_next, std::set<int> skips, bool is_constant = false) {
+        std::string text;
+        double rate = 1e-4;
+        for (int i = 1, skipped = 0; i <= 12; ++i) {
+            const bool is_skipped = skips.contains(i);
+            skipped += is_skipped ? 1 : 0;
+            const double now = rate;
+            if (!(is_skipped && waits) && !is_constant) rate += 1e-5;
+            if (is_skipped) text += skip_line(1024, 1024);
+            text += total_line(i, skipped, prints_next ? rate : now);
+        }
+        return sighting_if_any(read(text), "schedule-over-skips");
+    };
+    for (const bool prints_next : {false, true}) {
+        CAPTURE(prints_next);
+        for (const std::set<int>& skips : {std::set<int>{5}, {5, 6, 7}, {1, 2}, {12}, {11, 12}}) {
+            CAPTURE(skips);
+            CHECK_FALSE(log_of(true, prints_next, skips));
+            CHECK_FALSE(log_of(false, prints_next, skips, true));
+        }
+        CHECK(log_of(false, prints_next, {5})->step == 5);
+        CHECK(log_of(false, prints_next, {5, 6, 7})->sentence.find("over 3 skipped steps (of 12 steps)") !=
+              std::string::npos);
+        CHECK_FALSE(log_of(false, prints_next, {12}));  // the step after it is not known
+    }
+}
+
+TEST_CASE("a smaller loss scale in the next row shows a skipped step", "[reports][training_logs]") {
+    const TrainingLog log = made(12, [](TrainingRow& row) {
+        row.loss = 3.0 - 0.1 * double(row.step);
+        row.loss_scale = row.step < 6 ? std::ldexp(1.0, 16 - int(row.step)) : 1024.0;
+    });
+    CHECK(sighting(log, "overflow-cascade").sentence.find("5 consecutive steps") == 0);
+    CHECK(verdicts_of(log) ==
+          std::set<std::string>{"overflow-cascade certain", "first-steps-skipped certain", "skipped-steps certain"});
+    const TrainingLog steady =
+        made(12, [](TrainingRow& row) { row.loss = 3.0 / double(row.step), row.loss_scale = 8; });
+    CHECK(verdicts_of(steady).empty());
+}
+
+TEST_CASE("if only some steps of an interval were skipped, no cascade is reported", "[reports][training_logs]") {
+    const auto interval = [](double skipped) {
+        TrainingLog log{.path = "made", .form = &line_forms()[3]};
+        for (int i = 1; i <= 10; ++i) {
+            log.rows.push_back({.step = 10 * i,
+                                .loss = 3.0 / i,
+                                .loss_scale = i == 1 ? 65536.0 : 64.0,
+                                .skipped = i == 1 ? skipped : 0});
+        }
+        return verdicts_of(log);
+    };
+    CHECK(interval(9) == std::set<std::string>{"skipped-steps certain"});
+    CHECK(interval(10).contains("overflow-cascade certain"));
+}
+
+namespace {
+
+/// Pseudorandom noise with zero mean and about unit deviation, the same in every run.
+double noise(std::int64_t i) {
+    std::uint64_t x = std::uint64_t(i) * 0x9e3779b97f4a7c15u;
+    x ^= x >> 29, x *= 0xbf58476d1ce4e5b9u, x ^= x >> 32;
+    return std::sqrt(12.0) * (double(x >> 11) * 0x1p-53 - 0.5);
+}
+
+/// A made log with the findings that it must have, in addition to none.
+struct Case {
+    const char* why;
+    TrainingLog log;
+    std::set<std::string> verdicts;
+    TrainingLogOptions options{};
+};
+
+double falling(const TrainingRow& row) { return 2 + 8 * std::exp(-double(row.step) / 30) + 0.02 * noise(row.step); }
+
+std::vector<Case> cases() {
+    const auto with_norm = [](int count, const std::function<double(std::int64_t)>& norm) {
+        return made(count, [&](TrainingRow& row) { row.loss = falling(row), row.grad_norm = norm(row.step); });
+    };
+    const auto with_scale = [](int count, const std::function<double(std::int64_t)>& scale,
+                               const std::function<double(double)>& norm) {
+        return made(count, [&](TrainingRow& row) {
+            row.loss = falling(row), row.skipped = 0, row.loss_scale = scale(row.step);
+            row.grad_norm = norm(*row.loss_scale) * (1 + 0.05 * noise(row.step));
+        });
+    };
+    const auto flat = [](double loss, int count = 40) {
+        return made(count, [loss](TrainingRow& row) { row.loss = loss + 0.003 * noise(row.step); });
+    };
+    const auto first = [](double loss) {
+        return made(30, [loss](TrainingRow& row) { row.loss = loss / std::sqrt(double(row.step)); });
+    };
+    const auto epochs = [](bool drops) {
+        return made(90, [drops](TrainingRow& row) {
+            row.epoch = double(row.step) / 30;
+            row.loss = (drops ? 2.0 - 0.4 * double((row.step - 1) / 30) : 2.0 - 0.013 * double(row.step)) +
+                       0.01 * noise(row.step);
+        });
+    };
+    const auto doubling = [](std::int64_t every) {
+        return [every](std::int64_t step) { return std::ldexp(1.0, 10 + int((step - 1) / every)); };
+    };
+    const auto half_at_growth = [](std::int64_t step) { return step % 10 == 0 ? 0.5 : 1.0; };
+    std::vector<Case> all;
+    all.push_back({"a usual run", made(60, [](TrainingRow& row) { row.loss = falling(row); }), {}});
+    all.push_back({"usual norms", with_norm(60, [](std::int64_t i) { return 1.2345 + 0.1 * noise(i); }), {}});
+    all.push_back({"an infinite loss",
+                   made(30, [](TrainingRow& row) { row.loss = row.step == 9 ? INFINITY : falling(row); }),
+                   {"nan-in-loss certain"}});
+    all.push_back({"a NaN norm",
+                   with_norm(30, [](std::int64_t i) { return i == 9 ? NAN : 1.2345 + 0.1 * noise(i); }),
+                   {"nan-in-gradient certain", "finite-loss-nan-gradient certain"}});
+    all.push_back({"a NaN norm in a skipped step",
+                   made(30,
+                        [](TrainingRow& row) {
+                            row.loss = falling(row);
+                            row.grad_norm = row.step == 9 ? NAN : 1.3 + 0.1 * noise(row.step);
+                            row.skipped = row.step == 9 ? 1 : 0;
+                        }),
+                   {"skipped-steps certain"}});
+    all.push_back({"a NaN norm with a loss scale",
+                   made(30,
+                        [](TrainingRow& row) {
+                            row.loss = falling(row), row.loss_scale = 1024;
+                            row.grad_norm = row.step == 9 ? NAN : 1.3 + 0.1 * noise(row.step);
+                        }),
+                   {"nan-in-gradient certain", "finite-loss-nan-gradient possible"}});
+    all.push_back({"a hidden NaN loss",
+                   made(
+                       30,
+                       [](TrainingRow& row) {
+                           row.loss = row.step < 20 ? falling(row) : 0.0;
+                           row.grad_norm = row.step < 20 ? 1.3 + 0.1 * noise(row.step) : NAN;
+                       },
+                       0),
+                   {"nan-in-gradient certain", "loss-zero-filtered likely"}});
+    all.push_back({"a loss of 0 with a norm",
+                   made(
+                       30,
+                       [](TrainingRow& row) {
+                           row.loss = row.step < 20 ? falling(row) : 0.0;
+                           row.grad_norm = 1.3 + 0.1 * noise(row.step);
+                       },
+                       0),
+                   {}});
+    all.push_back({"a flat loss", flat(4.2), {"no-learning certain"}});
+    all.push_back({"a flat loss of 19 rows", flat(4.2, 19), {}});
+    all.push_back(
+        {"a slow but steady fall", made(40, [](TrainingRow& row) { row.loss = 1.5 - 1e-4 * double(row.step); }), {}});
+    all.push_back({"ln 32000", flat(std::log(32000.0)), {"no-learning certain", "plateau-at-ln-vocabulary likely"}});
+    all.push_back({"near ln 32000",
+                   flat(std::log(32000.0) + 0.03),
+                   {"no-learning certain", "plateau-at-ln-vocabulary possible"}});
+    all.push_back({"beside ln 32000", flat(std::log(32000.0) + 0.06), {"no-learning certain"}});
+    all.push_back({"near ln of a given vocabulary",
+                   flat(std::log(1000.0) + 0.03),
+                   {"no-learning certain", "plateau-at-ln-vocabulary likely"},
+                   {.vocabulary = 1000}});
+    all.push_back({"a later plateau at ln 32000",
+                   made(60,
+                        [](TrainingRow& row) {
+                            row.loss = std::log(32000.0) + 0.003 * noise(row.step) + (row.step < 20 ? 0.5 : 0.0);
+                        }),
+                   {"plateau-at-ln-vocabulary possible"}});
+    all.push_back({"4 ln 32000", first(4 * std::log(32000.0)), {"loss-times-gas possible"}});
+    all.push_back(
+        {"4 ln V of a given V", first(4 * std::log(1000.0)), {"loss-times-gas possible"}, {.vocabulary = 1000}});
+    all.push_back({"4 ln V, and 4 micro-batches",
+                   first(4 * std::log(1000.0)),
+                   {"loss-times-gas likely"},
+                   {.vocabulary = 1000, .gas = 4}});
+    all.push_back({"4 ln V, and 8 micro-batches",
+                   first(4 * std::log(1000.0)),
+                   {"loss-times-gas possible"},
+                   {.vocabulary = 1000, .gas = 8}});
+    all.push_back({"4 micro-batches without V", first(4 * std::log(32000.0)), {"loss-times-gas possible"}, {.gas = 4}});
+    all.push_back({"1.5 ln V",
+                   first(1.5 * std::log(1000.0)),
+                   {"first-loss-far-from-ln-vocabulary possible"},
+                   {.vocabulary = 1000}});
+    all.push_back({"a huge first loss", first(1e6), {"first-loss-far-from-ln-vocabulary possible"}});
+    const auto jump_to = [](double second, double later, std::int64_t at = 2) {
+        return made(40, [=](TrainingRow& row) {
+            row.loss = row.step < at ? 1.93 : row.step == at ? second : later - 0.01 * double(row.step);
+        });
+    };
+    all.push_back(
+        {"weights that are lost in the first step", jump_to(11.42, 11.4), {"jump-after-first-step possible"}});
+    all.push_back(
+        {"lost weights with a given V", jump_to(7.2, 7.1), {"jump-after-first-step likely"}, {.vocabulary = 1000}});
+    all.push_back({"7.2 is far below ln of usual vocabularies", jump_to(7.2, 7.1), {}});
+    all.push_back({"16 is far above ln of usual vocabularies", jump_to(16, 15), {}});
+    all.push_back({"a first jump that recovers", jump_to(11.42, 2), {}});
+    all.push_back({"a jump in the third step", jump_to(11.42, 11.4, 3), {}});
+    all.push_back({"a jump between rows that are ten steps apart",
+                   [&] {
+                       TrainingLog log = jump_to(11.42, 11.4);
+                       for (TrainingRow& row : log.rows) row.step *= 10;
+                       return log;
+                   }(),
+                   {}});
+    all.push_back({"a jump in the middle of a run",
+                   [&] {
+                       TrainingLog log = jump_to(11.42, 11.4);
+                       for (TrainingRow& row : log.rows) row.step += 100;
+                       return log;
+                   }(),
+                   {}});
+    all.push_back({"a jump that stays",
+                   made(80, [](TrainingRow& row) { row.loss = falling(row) + (row.step < 40 ? 0 : 3); }),
+                   {"divergence-after-spike certain"}});
+    all.push_back({"a jump that recovers",
+                   made(80, [](TrainingRow& row) { row.loss = falling(row) + (row.step == 40 ? 3 : 0); }),
+                   {}});
+    all.push_back({"a jump after which the loss stays 0.2 nat higher",
+                   made(80,
+                        [](TrainingRow& row) {
+                            row.loss = 2 + 0.02 * noise(row.step) + (row.step == 40 ? 3 : row.step < 40 ? 0 : 0.2);
+                        }),
+                   {}});
+    all.push_back(
+        {"noise without a jump", made(200, [](TrainingRow& row) { row.loss = 3 + 0.7 * noise(row.step); }), {}});
+    all.push_back({"a norm of exactly 1 between others",
+                   with_norm(60, [](std::int64_t i) { return i == 30 ? 1 : 1.2345 + 0.1 * noise(i); }),
+                   {"norm-is-a-code possible"}});
+    all.push_back(
+        {"norms clipped to 1 from the start", with_norm(60, [](std::int64_t i) { return i == 30 ? 55.1 : 1.0; }), {}});
+    all.push_back({"norms around 1 with three decimals",
+                   with_norm(600, [](std::int64_t i) { return std::round(1000 + 3 * noise(i)) / 1000; }),
+                   {}});
+    all.push_back({"a norm that follows the scale",
+                   with_scale(80, doubling(10), [](double scale) { return scale; }),
+                   {"norm-carries-the-scale likely"}});
+    all.push_back(
+        {"a norm that does not follow the scale", with_scale(80, doubling(10), [](double) { return 1.3; }), {}});
+    all.push_back({"a large norm and a flat loss",
+                   made(40,
+                        [](TrainingRow& row) {
+                            row.loss = 4.2 + 0.003 * noise(row.step), row.loss_scale = 65536;
+                            row.grad_norm = 5e4 + 100 * noise(row.step);
+                        }),
+                   {"norm-carries-the-scale possible", "no-learning certain"}});
+    all.push_back({"half norms where the scale grows",
+                   made(60,
+                        [&](TrainingRow& row) {
+                            row.loss = falling(row), row.skipped = 0;
+                            row.loss_scale = doubling(10)(row.step);
+                            row.grad_norm = half_at_growth(row.step) * 1.3 * (1 + 0.01 * noise(row.step));
+                        }),
+                   {"norm-jump-at-growth likely"}});
+    all.push_back({"2^100",
+                   with_scale(
+                       40, [](std::int64_t i) { return std::ldexp(1.0, 61 + int(i)); }, [](double) { return 1.3; }),
+                   {"scale-without-bound certain"}});
+    all.push_back({"below 2^100",
+                   with_scale(
+                       38, [](std::int64_t i) { return std::ldexp(1.0, 61 + int(i)); }, [](double) { return 1.3; }),
+                   {}});
+    all.push_back({"a scale of 0.5",
+                   made(30,
+                        [](TrainingRow& row) {
+                            row.loss = falling(row), row.skipped = 0, row.loss_scale = row.step < 20 ? 1 : 0.5;
+                        }),
+                   {"scale-collapse certain"}});
+    all.push_back({"a scale that is always 0",
+                   made(30, [](TrainingRow& row) { row.loss = falling(row), row.loss_scale = 0; }),
+                   {}});
+    all.push_back({"norms in bf16",
+                   with_norm(60, [](std::int64_t i) { return std::round(128 * (1.5 + 0.1 * noise(i))) / 128; }),
+                   {"rounded-norm likely"}});
+    all.push_back({"norms with two decimals",
+                   with_norm(60, [](std::int64_t i) { return std::round(100 * (1.5 + 0.1 * noise(i))) / 100; }),
+                   {}});
+    all.push_back({"drops where epochs begin", epochs(true), {"epoch-steps likely"}});
+    all.push_back({"a steady fall over epochs", epochs(false), {}});
+    return all;
+}
+
+}  // namespace
+
+TEST_CASE("each diagnosis of a training log is made in a log with the problem, and only there",
+          "[reports][training_logs]") {
+    std::set<std::string> seen;
+    for (const Case& one : cases()) {
+        CAPTURE(one.why);
+        CHECK(verdicts_of(one.log, one.options) == one.verdicts);
+        seen.insert(one.verdicts.begin(), one.verdicts.end());
+    }
+    CHECK(seen.size() >= 18);
+}
+
+TEST_CASE(
+    "no finding is more certain than its diagnosis allows, and every diagnosis is either made, not made or listed "
+    "as not looked for",
+    "[reports][training_logs]") {
+    for (const Case& one : cases()) {
+        CAPTURE(one.why);
+        const LogVerdicts verdicts = diagnose_log(one.log, one.options);
+        for (const LogFinding& finding : verdicts.findings)
+            CHECK(finding.seen.certainty <= finding.diagnosis->strongest);
+    }
+    const LogVerdicts verdicts =
+        diagnose_log(made(30, [](TrainingRow& row) { row.loss = 3.0 / double(row.step); }), {});
+    std::set<std::string_view> gaps;
+    for (const LogGap& gap : verdicts.gaps) gaps.insert(gap.diagnosis->id);
+    CHECK(gaps.contains("stagnation"));
+    CHECK(gaps.contains("norm-is-a-code"));
+    CHECK(gaps.contains("overflow-cascade"));
+    CHECK_FALSE(gaps.contains("no-learning"));
+    std::set<std::string_view> ids;
+    for (const LogDiagnosis& diagnosis : log_diagnoses()) {
+        CHECK(ids.insert(diagnosis.id).second);
+        CHECK((diagnosis.find == nullptr) == (diagnosis.needs == Needs::other_data));
+        CHECK(diagnosis.condition.empty() == (diagnosis.find == nullptr));
+    }
+}
+
+TEST_CASE("docs/diagnosis.md has every diagnosis of training logs with its word and condition",
+          "[reports][training_logs]") {
+    std::ifstream file(std::string(MACHEPS_SOURCE_DIR) + "/docs/diagnosis.md");
+    const std::string manual{std::istreambuf_iterator<char>(file), {}};
+    for (const LogDiagnosis& diagnosis : log_diagnoses()) {
+        CAPTURE(diagnosis.id);
+        if (diagnosis.find == nullptr) {
+            CHECK(manual.find(diagnosis.id) != std::string::npos);
+            continue;
+        }
+        const std::string end = fmt::format(" | {} | {} |\n", word_of(diagnosis.strongest), diagnosis.condition);
+        const std::size_t at = manual.find(end);
+        REQUIRE(at != std::string::npos);
+        const std::size_t line = manual.rfind('\n', at) + 1;
+        CHECK(manual.substr(line).starts_with(fmt::format("| {} | ", diagnosis.id)));
+    }
+}
+
+TEST_CASE("text, JSON and CSV of a training log contain the same values", "[reports][training_logs]") {
+    const TrainingLog log = read(lines(6, megatron_line));
+    const LogVerdicts verdicts = diagnose_log(log, {});
+    const std::string shown = training_log_text(log, verdicts);
+    CHECK(shown.find(
+              "Megatron-LM, GPT-NeoX; 6 rows, iteration 1 to 6; columns: loss, grad_norm, lr, loss_scale, skipped") !=
+          std::string::npos);
+    CHECK(shown.find("Not looked for: epoch-steps: the log has no epoch\n") != std::string::npos);
+    const Json json = training_log_json(log, verdicts);
+    CHECK(json.at("rows").get<int>() == 6);
+    CHECK(json.at("steps")[2].at("loss").get<double>() == 3);
+    CHECK(training_logs_csv({log}).find("file,step,loss,grad_norm,lr,loss_scale,epoch,eval_loss,skipped\nlog,1,9,2,") ==
+          0);
+}
+
+TEST_CASE("an enormous number of skipped steps takes no memory", "[reports][training_logs]") {
+    TrainingLog log = made(6, [](TrainingRow& row) { row.loss = 3.0 / double(row.step), row.skipped = 1e300; });
+    log.rows.push_back({.step = std::int64_t{1} << 50, .loss_scale = 1e300, .skipped = 1e300});
+    CHECK(verdicts_of(log).contains("skipped-steps certain"));
+}
+
+TEST_CASE("if two common vocabularies are near, a plateau names both", "[reports][training_logs]") {
+    const TrainingLog log = made(40, [](TrainingRow& row) { row.loss = 10.3745 + 0.003 * noise(row.step); });
+    CHECK(sighting(log, "plateau-at-ln-vocabulary").sentence.find("V of 32000 or 32064 tokens") != std::string::npos);
+}
+
+TEST_CASE("the shared logs have their verdicts", "[reports][training_logs]") {
+    const fs::path folder = test::shared_folder() / "spec/frameworks-2/samples";
+    if (!fs::exists(folder / "logs.jsonl")) SKIP_TEST("no folder of shared logs");
+    const auto text_of = [](const fs::path& path) {
+        std::ifstream in(path, std::ios::binary);
+        return std::string(std::istreambuf_iterator<char>(in), {});
+    };
+    std::istringstream list(text_of(folder / "logs.jsonl"));
+    int count = 0;
+    for (std::string line; std::getline(list, line); ++count) {
+        const Json row = Json::parse(line);
+        const std::string text = text_of(folder / row.at("file").string());
+        for (const std::string& variant : {text, with_crlf(text), text.substr(0, text.size() - 12)}) {
+            CAPTURE(row.at("file").string(), variant.size());
+            const std::set<std::string> found = verdicts_of(variant);
+            CAPTURE(found);
+            for (const Json& verdict : row.at("verdicts"))
+                CHECK(found.contains(verdict[0].string() + " " + verdict[1].string()));
+            for (const Json& never : row.at("never")) {
+                if (never.string() == "*") CHECK(found.empty());
+                CHECK(std::none_of(found.begin(), found.end(),
+                                   [&](const std::string& one) { return one.starts_with(never.string() + " "); }));
+            }
+        }
+    }
+    CHECK(count == 19);
+}
+
+}  // namespace training_log_diagnoses_test
