@@ -89,7 +89,7 @@ void LogBuilder::add(TrainingRow row) {
 void LogBuilder::add_unnumbered(TrainingRow row) {
     row.step = ++unnumbered_;
     log_.has_step_numbers = false;
-    if (open_skips_ > 1) log_.knows_skipped_steps = false;
+    if (open_skips_ > 0) log_.knows_skipped_steps = false;
     // The steps that were skipped since the previous row belong to this row.
     for (; open_skips_ > 0; --open_skips_) {
         row.skipped = row.skipped.value_or(0) + 1;
@@ -166,7 +166,9 @@ TrainingLog LogBuilder::finish() && {
                          repeated == 1 ? " is" : "s are"));
     }
     if (!log_.knows_skipped_steps) {
-        note("the log does not give the number of each skipped step; the earliest possible numbers are used");
+        note(log_.has_step_numbers
+                 ? "the log does not give the number of each skipped step; the earliest possible numbers are used"
+                 : "the log has no step numbers; a skipped step counts for the row after it");
     }
     return std::move(log_);
 }

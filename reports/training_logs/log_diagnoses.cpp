@@ -23,13 +23,13 @@ std::string_view remedy_of(std::string_view id) {
 
 const LogDiagnosis table[] = {
     {"overflow-cascade", Needs::skips, certain, "4 or more consecutive steps were skipped while the loss scale fell",
-     remedy_of("overflow-cascade"), find_overflow_cascade},
+     remedy_of("overflow-cascade"), find_overflow_cascade, true},
     {"scale-at-floor", Needs::scale, certain,
      "4 or more consecutive steps overflowed at the smallest loss scale of the run or at a scale below 1, or the run "
      "ended there",
      remedy_of("scale-at-floor"), find_scale_at_floor},
     {"first-steps-skipped", Needs::skips, certain, "the first step was skipped", remedy_of("first-steps-skipped"),
-     find_first_steps_skipped},
+     find_first_steps_skipped, true},
     {"skipped-steps", Needs::skips, certain, "any step was skipped",
      "a few skipped steps are usual in fp16 with a loss scaler, and cost only their data; if there are many, look at "
      "the other findings",
@@ -37,7 +37,7 @@ const LogDiagnosis table[] = {
     {"schedule-over-skips", Needs::skips_and_lr, certain,
      "the steps that were skipped while the learning rate schedule continued had more than 1 % of the sum of all "
      "learning rates",
-     remedy_of("schedule-over-skips"), find_schedule_over_skips},
+     remedy_of("schedule-over-skips"), find_schedule_over_skips, true},
     {"nan-in-loss", Needs::loss, certain, "the loss of a row is not finite",
      "look for rows of data in which every label is masked, and run the first bad step in fp32; if fp32 is finite, a "
      "value of the forward pass overflowed",
@@ -86,7 +86,7 @@ const LogDiagnosis table[] = {
      "train a step with a learning rate of 0: if the loss jumps too, load the weights before fp32 masters are made, or "
      "load the states of the optimiser as well (bf16 in DeepSpeed before 0.13.0); if it does not jump, lengthen the "
      "warm-up",
-     find_jump_after_first_step},
+     find_jump_after_first_step, true},
     {"norm-is-a-code", Needs::norm, possible,
      "a gradient norm is exactly 1 after other norms, more often than norms within 0.005 of 1",
      "print the norm before clipping; in DeepSpeed 0.16.6 to 0.19.6, treat 1.0 as not finite", find_norm_is_a_code},
@@ -143,7 +143,8 @@ const NeedRow need_rows[] = {
 };
 
 /// Returns the reason why a diagnosis cannot be made, or an empty text.
-std::string missing_in(const TrainingLog& log, Needs needs) {
+std::string missing_in(const TrainingLog& log, const LogDiagnosis& diagnosis) {
+    const Needs needs = diagnosis.needs;
     if (needs == Needs::other_data) return "a log of another program cannot show this; `macheps train --config` does";
     const auto row = std::find_if(std::begin(need_rows), std::end(need_rows),
                                   [needs](const NeedRow& one) { return one.needs == needs; });
@@ -154,6 +155,8 @@ std::string missing_in(const TrainingLog& log, Needs needs) {
         missing += fmt::format("{}{}", missing.empty() ? "" : ", ", name);
         if (row->or_scale && name == "skipped") missing += " or loss_scale";
     }
+    if (missing.empty() && diagnosis.needs_step_numbers && !log.has_step_numbers)
+        return "the log has no step numbers, and a row may cover several steps";
     return missing.empty() ? "" : "the log has no " + missing;
 }
 
@@ -170,7 +173,7 @@ LogVerdicts diagnose_log(const TrainingLog& log, const TrainingLogOptions& optio
     LogVerdicts verdicts;
     const LogView view{.log = log, .options = options};
     for (const LogDiagnosis& diagnosis : table) {
-        if (std::string why = missing_in(log, diagnosis.needs); !why.empty()) {
+        if (std::string why = missing_in(log, diagnosis); !why.empty()) {
             verdicts.gaps.push_back({.diagnosis = &diagnosis, .why = std::move(why)});
         } else if (std::optional<LogSighting> seen = diagnosis.find(view)) {
             verdicts.findings.push_back({.diagnosis = &diagnosis, .seen = *std::move(seen)});

@@ -86,6 +86,7 @@ struct LogDiagnosis {
     std::string_view condition;
     std::string_view remedy;
     std::optional<LogSighting> (*find)(const LogView&);  ///< null with Needs::other_data
+    bool needs_step_numbers = false;                     ///< whether the search counts steps, and not only rows
 };
 
 /// Returns every diagnosis, in the order in which they are reported.

@@ -124,6 +124,18 @@ std::vector<EpochEdge> edges_of(const TrainingLog& log) {
     return edges;
 }
 
+/// Returns whether a log without step numbers begins with the first step of the run: the epoch of the first row is at
+/// most the mean distance of the epochs of two rows. Programs round epochs to two digits after the point. Returns false
+/// if the log has no epochs.
+bool begins_with_first_epoch(const TrainingLog& log) {
+    constexpr double rounding = 0.005;
+    const Points epochs = finite_points(log, &TrainingRow::epoch);
+    if (epochs.size() < 2 || epochs.front().step != log.rows.front().step) return false;
+    const double distance =
+        (epochs.back().value - epochs.front().value) / static_cast<double>(epochs.back().step - epochs.front().step);
+    return epochs.front().value <= distance + rounding;
+}
+
 }  // namespace
 
 std::vector<LogPoint> finite_points(const TrainingLog& log, Quantity quantity) {
@@ -157,7 +169,10 @@ std::int64_t steps_of_row(const TrainingLog& log, std::size_t row) {
     return std::clamp(rows[0].step, std::int64_t{1}, std::max(next, std::int64_t{1}));
 }
 
-bool begins_at_start(const TrainingLog& log) { return !log.rows.empty() && log.rows[0].step <= steps_of_row(log, 0); }
+bool begins_at_start(const TrainingLog& log) {
+    if (!log.has_step_numbers) return begins_with_first_epoch(log);
+    return !log.rows.empty() && log.rows[0].step <= steps_of_row(log, 0);
+}
 
 std::optional<LogSighting> find_nan_in_loss(const LogView& view) {
     const TrainingRow* first = nullptr;

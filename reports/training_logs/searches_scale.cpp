@@ -28,8 +28,9 @@ double skips_of_row(const TrainingLog& log, std::size_t row, bool has_skips) {
 }
 
 /// Returns the rows as rows of a run directory, one for each step of which the log says whether it was skipped. If
-/// only some of the steps that a row covers were skipped, the row counts as not skipped. A row without a loss scale has
-/// the last one that the log gives, or NaN.
+/// only some of the steps that a row covers were skipped, the row counts as not skipped. A row without a step number may
+/// cover several steps, so it counts as not skipped. A row without a loss scale has the last one that the log gives, or
+/// NaN.
 Steps steps_of(const TrainingLog& log) {
     const bool has_skips = log.has(&TrainingRow::skipped);
     double scale = NAN;
@@ -43,7 +44,7 @@ Steps steps_of(const TrainingLog& log) {
                      .loss = row.loss.value_or(NAN),
                      .grad_norm = static_cast<float>(row.grad_norm.value_or(NAN)),
                      .loss_scale = static_cast<float>(scale),
-                     .skipped = skips > 0 && skips >= static_cast<double>(covered)};
+                     .skipped = log.has_step_numbers && skips > 0 && skips >= static_cast<double>(covered)};
         for (step.step -= step.skipped && covered <= max_interval ? covered - 1 : 0; step.step <= row.step; ++step.step)
             steps.push_back(step);
         scale = row.scale_after.value_or(scale);
@@ -153,9 +154,11 @@ std::optional<LogSighting> find_skipped_steps(const LogView& view) {
     const std::int64_t before = log.skipped_before > 0 ? 0 : log.rows.front().step - steps_of_row(log, 0);
     const std::string hidden =
         log.skipped_before > 0 ? fmt::format(", {:.0f} of them before the log begins", log.skipped_before) : "";
-    return LogSighting{
-        .step = first == nullptr ? std::optional<std::int64_t>() : first->step,
-        .sentence = fmt::format("{:.0f} of {} steps were skipped{}", skipped, log.rows.back().step - before, hidden)};
+    const std::string of_all =
+        log.has_step_numbers ? fmt::format(" of {}", log.rows.back().step - before) : std::string();
+    return LogSighting{.step = first == nullptr ? std::optional<std::int64_t>() : first->step,
+                       .sentence = fmt::format("{:.0f}{} step{} skipped{}", skipped, of_all,
+                                               of_all.empty() && skipped == 1 ? " was" : "s were", hidden)};
 }
 
 std::optional<LogSighting> find_schedule_over_skips(const LogView& view) {

@@ -86,6 +86,61 @@ TEST_CASE("a cascade in a log of DeepSpeed ends at the last scale that its messa
     }
 }
 
+/// A row of the console of Transformers, which has no step number.
+std::string console_row(double loss, double epoch, double rate = 2e-5) {
+    return fmt::format("{{'loss': {:.4f}, 'grad_norm': 1.234, 'learning_rate': {}, 'epoch': {:.2f}}}\n", loss, rate,
+                       epoch);
+}
+
+TEST_CASE("rows without step numbers do not count as steps", "[reports][training_logs]") {
+    // Each row may cover many steps, so the skipped steps need not be consecutive, and the schedule advances between rows.
+    std::string text;
+    for (int i = 0; i < 10; ++i) {
+        if (i < 5) text += skip_line(65536 >> i, 32768 >> i);
+        text += console_row(2.5 - 0.05 * i, 0.1 * (i + 1), 2e-5 - 1e-6 * i);
+    }
+    CHECK(verdicts_of(text) == std::set<std::string>{"skipped-steps certain"});
+    CHECK(sighting(read(text), "skipped-steps").sentence == "5 steps were skipped");
+    const auto reasons = gaps_by_reason(diagnose_log(read(text), {}));
+    REQUIRE(!reasons.empty());
+    CHECK(reasons[0].first == "the log has no step numbers, and a row may cover several steps");
+    CHECK(reasons[0].second == "overflow-cascade, first-steps-skipped, schedule-over-skips, jump-after-first-step");
+    for (int i = 0; i < 20; ++i) text.insert(0, skip_line(1 << 30, 1 << 29));
+    const TrainingLog log = read(text);
+    CHECK(sighting(log, "skipped-steps").sentence == "25 steps were skipped");
+    REQUIRE(log.notes.size() == 1);
+    CHECK(log.notes[0].find("has no step numbers") != std::string::npos);
+    CHECK(verdicts_of(text) == std::set<std::string>{"skipped-steps certain"});
+}
+
+TEST_CASE("a log without step numbers begins at the start of the run only if its epochs do",
+          "[reports][training_logs]") {
+    const double far = 2 * std::log(50257.0);
+    const auto log_of = [&](double first_epoch, double distance) {
+        std::string text;
+        for (int i = 0; i < 10; ++i) text += console_row(far - 0.05 * i, first_epoch + distance * i);
+        return read(text);
+    };
+    const TrainingLogOptions options{.vocabulary = 50257, .gas = 2};
+    struct Row {
+        double first, distance;
+        bool is_start;
+    };
+    // Epochs are rounded to two digits after the point.
+    const Row rows[] = {{0.1, 0.1, true},    {0, 0.1, true},       {0.01, 0.005, true}, {0.01, 0.008, true},
+                        {7, 0.1, false},     {7.1, 0.1, false},    {0.2, 0.1, false},   {0.02, 0.004, false},
+                        {0.5, 0.001, false}, {0.01, 0.0004, false}};
+    for (const Row& row : rows) {
+        CAPTURE(row.first, row.distance);
+        CHECK(bool(sighting_if_any(log_of(row.first, row.distance), "loss-times-gas", options)) == row.is_start);
+    }
+    const TrainingLog no_epochs = read(lines(10, [&](int) { return fmt::format("{{'loss': {:.4f}}}", far); }));
+    CHECK_FALSE(sighting_if_any(no_epochs, "loss-times-gas", options));
+    std::string jump = console_row(2.1, 0.1);
+    for (int i = 2; i < 8; ++i) jump += console_row(10.5, 0.1 * i);
+    CHECK_FALSE(sighting_if_any(read(jump), "jump-after-first-step"));
+}
+
 TEST_CASE("a scale at which clean steps follow is not a floor", "[reports][training_logs]") {
     std::string text;
     for (int i = 0; i < 4; ++i) text += skip_line(8, i < 3 ? 8 : 4);

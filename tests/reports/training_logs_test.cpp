@@ -235,8 +235,8 @@ TEST_CASE("text that is not a training log is refused with the nearest forms", "
 }
 
 TEST_CASE("a log that is too short is refused with what its lines show", "[reports][training_logs]") {
-    const auto console = [](std::string_view loss, std::string_view norm) {
-        return fmt::format("{{'loss': {}, 'grad_norm': {}, 'learning_rate': 1e-05, 'epoch': 0.1}}\n", loss, norm);
+    const auto console = [](std::string_view loss, std::string_view norm, std::string_view epoch = "0.1") {
+        return fmt::format("{{'loss': {}, 'grad_norm': {}, 'learning_rate': 1e-05, 'epoch': {}}}\n", loss, norm, epoch);
     };
     const std::string skip = "[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 8, reducing to 4\n";
     struct Row {
@@ -247,7 +247,7 @@ TEST_CASE("a log that is too short is refused with what its lines show", "[repor
     const Row rows[] = {
         {console("2.5", "1.2"), 4, {}},
         {console("nan", "1.2"), 4, {"nan-in-loss (certain, row 1)"}},
-        {console("344093.2", "nan") + console("0.0", "nan") + console("0.0", "nan"),
+        {console("344093.2", "nan") + console("0.0", "nan", "0.2") + console("0.0", "nan", "0.3"),
          2,
          {"nan-in-gradient (certain, row 1)", "finite-loss-nan-gradient (possible, row 1)",
           "loss-zero-filtered (likely, row 2)", "first-loss-far-from-ln-vocabulary (possible, row 1)"}},
@@ -346,7 +346,7 @@ TEST_CASE("skipped steps of DeepSpeed are found in logs of other forms", "[repor
     CHECK(log.rows[1].skipped == 1.0);
     CHECK(log.rows[1].loss_scale == 65536.0);
     CHECK(log.rows[1].loss == 4.5);
-    CHECK(log.knows_skipped_steps);
+    CHECK_FALSE(log.knows_skipped_steps);  // the row may cover several steps
 
     const TrainingLog interval =
         read(row(1) + row(2) + skip + "8, reducing to 4\n" + skip + "4, reducing to 2\n" + row(3) + row(4) + row(5));
