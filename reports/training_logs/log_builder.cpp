@@ -59,6 +59,20 @@ const std::string* LogBuilder::chosen_name(std::string_view quantity) const {
     return found == options_.columns.end() ? nullptr : &found->second;
 }
 
+bool LogBuilder::is_resumed_at(const TrainingRow& row) const {
+    if (!last_step_ || row.step > *last_step_) return false;
+    // The rows of the skipped steps follow the last row with a known number.
+    const TrainingRow& last = log_.rows[log_.rows.size() - static_cast<std::size_t>(open_skips_) - 1];
+    return row.step < *last_step_ || overlap(row, last);
+}
+
+void LogBuilder::number_skips_until(std::int64_t step) {
+    std::int64_t number = step;
+    for (auto row = log_.rows.rbegin(); row != log_.rows.rbegin() + open_skips_; ++row) row->step = number--;
+    last_step_ = number;
+    log_.knows_skipped_steps = false;
+}
+
 bool LogBuilder::is_last_skip(std::int64_t step) const {
     return open_skips_ > 0 && step == last_step_.value_or(0) + open_skips_;
 }
@@ -77,6 +91,7 @@ void LogBuilder::close_skips(std::int64_t step) {
 
 void LogBuilder::add(TrainingRow row) {
     if (row.skipped) row.skipped = std::max(*row.skipped - static_cast<double>(open_skips_), 0.0);
+    if (open_skips_ > 0 && open_skips_ <= row.step && is_resumed_at(row)) number_skips_until(row.step);
     if (is_last_skip(row.step)) {
         // The message has the scale of the step. A row may have the scale after the step.
         join(row, log_.rows.back());
@@ -167,7 +182,7 @@ TrainingLog LogBuilder::finish() && {
     }
     if (!log_.knows_skipped_steps) {
         note(log_.has_step_numbers
-                 ? "the log does not give the number of each skipped step; the earliest possible numbers are used"
+                 ? "the log does not give the number of each skipped step; some of the numbers are estimated"
                  : "the log has no step numbers; a skipped step counts for the row after it");
     }
     return std::move(log_);

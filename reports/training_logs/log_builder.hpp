@@ -42,6 +42,11 @@ class LogBuilder {
     TrainingLog finish() &&;
 
   private:
+    /// Returns whether a row shows that the run was resumed after the last row with a known number: the row repeats the
+    /// step of that row or an earlier one.
+    bool is_resumed_at(const TrainingRow& row) const;
+    /// Numbers the skipped steps since the last row with a known number, so that the last one is `step`.
+    void number_skips_until(std::int64_t step);
     /// Returns whether a row with this step is that of the last skipped step.
     bool is_last_skip(std::int64_t step) const;
     /// Ends a series of skipped steps at a row with a known number. If the row is not that of the last skipped step or

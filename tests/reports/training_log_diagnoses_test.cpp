@@ -113,6 +113,45 @@ TEST_CASE("rows without step numbers do not count as steps", "[reports][training
     CHECK(verdicts_of(text) == std::set<std::string>{"skipped-steps certain"});
 }
 
+TEST_CASE("steps that were skipped after a resume get numbers near the next row", "[reports][training_logs]") {
+    const auto totals = [](int first, int last, int skipped) {
+        return lines(
+            last - first + 1, [&](int i) { return total_line(i, skipped); }, first);
+    };
+    std::string cascade;
+    for (int scale = 65536; scale > 4096; scale /= 2) cascade += skip_line(scale, scale / 2);
+    struct Row {
+        const char* why;
+        std::string text, sentence;
+        std::int64_t first, last;
+        std::string note = "estimated";
+    };
+    const Row rows[] = {
+        {"four skipped steps", totals(1, 20, 0) + cascade + totals(14, 20, 4), "4 of 20 steps were skipped", 11, 14},
+        {"one skipped step", totals(1, 10, 0) + skip_line(8, 4) + totals(6, 15, 1), "1 of 15 steps were skipped", 6, 6},
+        {"the last step again", totals(1, 10, 0) + skip_line(8, 4) + totals(10, 15, 1), "1 of 15 steps were skipped",
+         10, 10},
+        {"a second line about the same step",
+         totals(1, 10, 0) + skip_line(8, 4) + pipeline_line(10, "2.5") + totals(11, 15, 1),
+         "1 of 15 steps were skipped", 11, 11, "no note"},
+    };
+    for (const Row& row : rows) {
+        CAPTURE(row.why, row.text);
+        const TrainingLog log = read(row.text);
+        CHECK(sighting(log, "skipped-steps").sentence == row.sentence);
+        for (const TrainingRow& one : log.rows) {
+            CAPTURE(one.step);
+            CHECK((one.skipped.value_or(0) == 1) == (one.step >= row.first && one.step <= row.last));
+        }
+        const bool has_note = std::any_of(log.notes.begin(), log.notes.end(), [&](const std::string& note) {
+            return note.find("estimated") != std::string::npos;
+        });
+        CHECK(has_note == (row.note == "estimated"));
+        CHECK(log.knows_skipped_steps != has_note);
+    }
+    CHECK(sighting(read(rows[0].text), "overflow-cascade").certainty == Certainty::likely);
+}
+
 TEST_CASE("a log without step numbers begins at the start of the run only if its epochs do",
           "[reports][training_logs]") {
     const double far = 2 * std::log(50257.0);
