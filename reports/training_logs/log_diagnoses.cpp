@@ -43,8 +43,8 @@ const LogDiagnosis table[] = {
      "value of the forward pass overflowed",
      find_nan_in_loss},
     {"nan-in-gradient", Needs::norm, certain,
-     "a gradient norm is not finite in a row without a skipped step; the weights are lost if a later loss is not "
-     "finite or 0",
+     "a gradient norm is not finite in a row without a skipped step; the weights are lost if the last loss is not "
+     "finite or 0, and its gradient norm is not finite or missing",
      remedy_of("nonfinite-update"), find_nan_in_gradient},
     {"finite-loss-nan-gradient", Needs::loss_and_norm, certain,
      "the loss of a row is finite and its gradient norm is not; `possible` if the loss is scaled, or if the log may "

@@ -58,12 +58,15 @@ std::optional<LogSighting> find_nan_in_gradient(const LogView& view) {
     const auto first = std::find_if(rows.begin(), rows.end(), has_bad_norm);
     if (first == rows.end()) return {};
     const auto count = std::count_if(rows.begin(), rows.end(), has_bad_norm);
-    const bool is_lost = std::any_of(first + 1, rows.end(), has_lost_loss);
+    const auto last =
+        std::find_if(rows.rbegin(), rows.rend(), [](const TrainingRow& row) { return row.loss.has_value(); });
+    const bool is_lost = last != rows.rend() && last->step > first->step && has_lost_loss(*last) &&
+                         (!last->grad_norm || !std::isfinite(*last->grad_norm));
     return LogSighting{
         .step = first->step,
         .sentence = fmt::format("the gradient norm is {} in {} row{}, and the log reports no skipped step there; {}",
                                 figure_text(*first->grad_norm), count, count == 1 ? "" : "s",
-                                is_lost ? "a later loss is 0 or not finite, so the weights are lost"
+                                is_lost ? "the last loss is 0 or not finite, so the weights are lost"
                                         : "either a scaler skipped the step without a message, or the gradient was "
                                           "applied to the weights")};
 }

@@ -152,6 +152,30 @@ TEST_CASE("steps that were skipped after a resume get numbers near the next row"
     CHECK(sighting(read(rows[0].text), "overflow-cascade").certainty == Certainty::likely);
 }
 
+TEST_CASE("the weights are lost only if the last loss is", "[reports][training_logs]") {
+    const auto sentence = [](std::set<std::int64_t> bad_losses, std::set<std::int64_t> bad_norms) {
+        return sighting(made(20,
+                             [&](TrainingRow& row) {
+                                 row.loss = bad_losses.contains(row.step) ? NAN : 2.5 - 0.03 * double(row.step);
+                                 row.grad_norm = bad_norms.contains(row.step) ? NAN : 1.0;
+                             }),
+                        "nan-in-gradient")
+            .sentence;
+    };
+    const std::string lost = "the last loss is 0 or not finite, so the weights are lost";
+    CHECK(sentence({7}, {5, 7}).find("lost") == std::string::npos);
+    CHECK(sentence({7}, {5, 7}).find("either a scaler skipped the step") != std::string::npos);
+    CHECK(sentence({5}, {5, 7}).find("lost") == std::string::npos);
+    CHECK(sentence({20}, {5}).find("lost") == std::string::npos);
+    CHECK(sentence({19, 20}, {18, 19, 20}).ends_with(lost));
+    CHECK(sentence({20}, {5, 20}).ends_with(lost));
+    const TrainingLog evaluated = made(20, [](TrainingRow& row) {
+        if (row.step < 20) row.loss = row.step > 7 ? 0.0 : 2.5;
+        if (row.step <= 7) row.grad_norm = row.step == 5 ? NAN : 1.0;
+    });
+    CHECK(sighting(evaluated, "nan-in-gradient").sentence.ends_with(lost));
+}
+
 TEST_CASE("a log without step numbers begins at the start of the run only if its epochs do",
           "[reports][training_logs]") {
     const double far = 2 * std::log(50257.0);
