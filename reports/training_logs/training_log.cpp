@@ -78,19 +78,6 @@ std::optional<std::int64_t> rank_of(std::string_view line) {
     return std::nullopt;
 }
 
-/// Returns the lines of the lowest rank, and the lines that do not name a rank.
-std::vector<std::string_view> lines_of_one_rank(std::vector<std::string_view> lines, std::vector<std::string>& notes) {
-    std::optional<std::int64_t> lowest;
-    for (const std::string_view line : lines) {
-        if (const auto rank = rank_of(line)) lowest = std::min(lowest.value_or(*rank), *rank);
-    }
-    if (!lowest) return lines;
-    const std::size_t count =
-        std::erase_if(lines, [&](std::string_view line) { return rank_of(line).value_or(*lowest) != *lowest; });
-    if (count > 0) notes.push_back(fmt::format("{} lines of other ranks than {} are left out", count, *lowest));
-    return lines;
-}
-
 /// The number of lines that fit a form, and the number of lines that contain its mark.
 struct Fit {
     const LineForm* form = nullptr;
@@ -121,6 +108,37 @@ const LineForm& best_of(std::span<const Fit> fits) {
         return fit.form != &deepspeed_form && fit.rows >= min_training_rows;
     });
     return other == fits.end() ? *fits.front().form : *other->form;
+}
+
+/// Leaves out the lines of the given kind that other ranks wrote than the lowest rank with such a line. Returns the
+/// number of lines that were left out.
+template <class IsOfKind>
+std::size_t leave_out_other_ranks(std::vector<std::string_view>& lines, IsOfKind is_of_kind, std::string_view what,
+                                  std::vector<std::string>& notes) {
+    std::optional<std::int64_t> lowest;
+    for (const std::string_view line : lines) {
+        const auto rank = rank_of(line);
+        if (rank && *rank < lowest.value_or(*rank + 1) && is_of_kind(line)) lowest = rank;
+    }
+    if (!lowest) return 0;
+    const std::size_t count = std::erase_if(
+        lines, [&](std::string_view line) { return rank_of(line).value_or(*lowest) != *lowest && is_of_kind(line); });
+    if (count > 0) {
+        notes.push_back(fmt::format("{} {}{} of other ranks than {} {} left out", count, what, count == 1 ? "" : "s",
+                                    *lowest, count == 1 ? "is" : "are"));
+    }
+    return count;
+}
+
+/// Leaves out the rows of a form and the messages about skipped steps that other ranks wrote than the lowest one. The
+/// rows may come from another rank than the messages: Megatron-LM writes its rows on the last rank.
+std::size_t leave_out_other_ranks(std::vector<std::string_view>& lines, const LineForm& form,
+                                  const TrainingLogOptions& options, std::vector<std::string>& notes) {
+    LogBuilder scratch(options);
+    const auto is_message = [&](std::string_view line) { return read_skip_message(line, scratch); };
+    const auto is_row = [&](std::string_view line) { return !is_message(line) && form.read(line, scratch); };
+    const std::size_t rows = leave_out_other_ranks(lines, is_row, "line", notes);
+    return rows + leave_out_other_ranks(lines, is_message, "overflow message", notes);
 }
 
 TrainingLog read_lines(std::span<const std::string_view> lines, const LineForm& form,
@@ -164,8 +182,9 @@ std::string words_about_short_log(const TrainingLog& log, std::size_t rows, cons
 TrainingLog read_best_form(std::string_view text, const std::filesystem::path& path,
                            const TrainingLogOptions& options) {
     std::vector<std::string> notes;
-    const std::vector<std::string_view> lines = lines_of_one_rank(lines_of(text), notes);
-    const std::vector<Fit> fits = fits_of(lines, options);
+    std::vector<std::string_view> lines = lines_of(text);
+    std::vector<Fit> fits = fits_of(lines, options);
+    if (leave_out_other_ranks(lines, best_of(fits), options, notes) > 0) fits = fits_of(lines, options);
     if (fits.front().rows < min_training_rows) {
         std::vector<const LineForm*> nearest;
         for (std::size_t i = 0; i < shown_forms; ++i) nearest.push_back(fits[i].form);
@@ -173,9 +192,9 @@ TrainingLog read_best_form(std::string_view text, const std::filesystem::path& p
         const std::size_t rows = fits.front().rows;
         const TrainingLog log = read_lines(lines, *fits.front().form, options);
         throw_too_few(
-            fmt::format("this is neither a folder nor a log that a report can show: at most {} of its {} lines "
-                        "fit one form{}",
-                        rows, lines.size(), rows > 0 ? words_about_short_log(log, rows, options) : ""),
+            fmt::format("this is neither a folder nor a log that a report can show: at most {} of its {} {} one form{}",
+                        rows, lines.size(), lines.size() == 1 ? "line fits" : "lines fit",
+                        rows > 0 ? words_about_short_log(log, rows, options) : ""),
             nearest, path);
     }
     const LineForm& form = best_of(fits);

@@ -71,7 +71,7 @@ struct TrainingLog {
 inline constexpr std::size_t min_training_rows = 5;
 
 /// Reads a training log. Steps that are repeated, because the run was resumed, have the values of the later row. If
-/// several ranks wrote the log, only the rows of the lowest rank are read.
+/// several ranks wrote rows, only the rows of the lowest of these ranks are read.
 /// Errors: Exit::bad_input if the file cannot be read or has fewer than min_training_rows rows of every form;
 /// Exit::usage if `options` names a column that the log does not have.
 TrainingLog read_training_log(const std::filesystem::path& path, const TrainingLogOptions& options = {});

@@ -227,7 +227,7 @@ TEST_CASE("text that is not a training log is refused with the nearest forms", "
     CHECK(error_of("step,loss\n1,2.5\n").find("the log has only 1 row, and a report needs 4 more (") !=
           std::string::npos);
     CHECK(error_of("{\"log_history\": []}").find("the log has only 0 rows") != std::string::npos);
-    CHECK(error_of("no text\n").find("of its 1 lines fit one form (") != std::string::npos);
+    CHECK(error_of("no text\n").find("of its 1 line fits one form (") != std::string::npos);
     CHECK(error_of("run,policy,seed,step,loss\n" + lines(9, [](int i) { return fmt::format("r,p,0,{},2.5", i); }))
               .starts_with("3: "));  // steps.csv of a run directory
     CHECK(error_of(std::string(100000, '{')).starts_with("3: "));
@@ -304,6 +304,35 @@ TEST_CASE("other lines are counted, and only the lowest rank is read", "[reports
     CHECK(*log.rows[0].loss == 1.5);
     REQUIRE(log.notes.size() == 1);
     CHECK(log.notes[0] == "6 lines of other ranks than 1 are left out");
+}
+
+TEST_CASE("the rows are those of the lowest rank that wrote rows", "[reports][training_logs]") {
+    // Megatron-LM writes its rows only on the last rank.
+    const auto of_rank = [](int rank, std::string_view text) { return fmt::format("[default{}]: {}\n", rank, text); };
+    std::string start, rows, skips;
+    for (int i = 1; i <= 12; ++i) start += of_rank(0, fmt::format("building GPT model {} ...", i));
+    for (int i = 1; i <= 6; ++i) rows += of_rank(7, megatron_line(i));
+    const TrainingLog log = read(start + rows);
+    CHECK(log.form->name == "Megatron-LM, GPT-NeoX");
+    CHECK(log.rows.size() == 6);
+    CHECK(log.other_lines == 12);
+    CHECK(log.notes.empty());
+    // Messages about skipped steps may come from another rank than the rows.
+    for (int rank = 0; rank < 2; ++rank) {
+        skips += of_rank(
+            rank,
+            fmt::format("[deepspeed] OVERFLOW! Rank {} Skipping step. Attempted loss scale: 8, reducing to 4", rank));
+    }
+    const TrainingLog skipped = read(start + skips + rows);
+    CHECK(skipped.rows.size() == 6);
+    CHECK(skipped.rows[0].loss_scale == 8.0);
+    CHECK(skipped.rows[0].skipped == 1.0);
+    REQUIRE(skipped.notes.size() == 1);
+    CHECK(skipped.notes[0] == "1 overflow message of other ranks than 0 is left out");
+    std::string one_row;
+    for (int rank = 0; rank < 8; ++rank) one_row += of_rank(rank, megatron_line(1));
+    CHECK(error_of(one_row).find("at most 1 of its 1 line fits one form, and a report needs 4 more") !=
+          std::string::npos);
 }
 
 TEST_CASE("a resumed run has the later values of its repeated steps", "[reports][training_logs]") {
