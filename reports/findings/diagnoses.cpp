@@ -365,7 +365,8 @@ std::optional<Sighting> loss_rounded(const RunView& view) {
 
 constexpr Diagnosis table[] = {
     {"overflow-cascade", Reads::steps, "4 or more consecutive steps were skipped while the loss scale fell",
-     "{skipped} consecutive steps were skipped while the loss scale fell from {from} to {to} ({halvings} halvings), "
+     "{skipped} consecutive steps were skipped while the loss scale fell from {from} to {to} ({halvings} "
+     "{halvings?halving|halvings}), "
      "and nothing was learned in them",
      "start with the loss scale at which it ended (init_scale, DeepSpeed's initial_scale_power, Megatron's "
      "--initial-loss-scale); if it happened in the middle of a run, look at the first site that overflowed",
@@ -373,22 +374,21 @@ constexpr Diagnosis table[] = {
     {"scale-at-floor", Reads::steps,
      "4 or more consecutive steps overflowed at the smallest loss scale of the run or at a scale below 1, or the "
      "scaler ended the run there",
-     "gradients still overflow at a loss scale of {scale}, after {skipped} consecutive overflows, so no loss scale "
-     "helps",
+     "gradients still overflow at a loss scale of {scale}, after {skipped} consecutive "
+     "{skipped?overflow|overflows}, so no loss scale helps",
      "look for the cause in the forward pass or in the data, not in the scale: fix the first site that overflowed, or "
      "train in bf16; weights that were trained in bf16 may not fit in fp16",
      scale_at_floor},
     {"first-steps-skipped", Reads::steps, "the first step was skipped",
-     "the first {skipped} steps were skipped; the learning rate was {first_lr} at the first step, and {lr} at the "
-     "first "
-     "step of the optimiser; schedulers of torch warn about this",
+     "the run began with {skipped} skipped {skipped?step|steps}; the learning rate was {first_lr} at the first step, "
+     "and {lr} at the first step of the optimiser; schedulers of torch warn about this",
      "start with a smaller loss scale, or advance the scheduler only after a step of the optimiser",
      first_steps_skipped},
     {"schedule-over-skips", Reads::steps,
      "the steps that were skipped while the learning rate schedule continued had more than 1 % of the sum of all "
      "learning rates",
-     "the learning rate schedule continued over {skipped} skipped steps (of {steps} steps), which used up {percent} % "
-     "of it",
+     "the learning rate schedule continued over {skipped} skipped {skipped?step|steps} (of {steps} steps), which "
+     "used up {percent} % of it",
      "let the schedule count steps of the optimiser, not iterations; if a fused optimiser skips steps internally, read "
      "its step counter instead of counting calls",
      schedule_over_skips},
@@ -414,8 +414,9 @@ constexpr Diagnosis table[] = {
      nonfinite_update},
     {"stagnation", Reads::steps,
      "the weights moved less than 98 % of the distance that the optimiser asked for (mean of update_eff)",
-     "the weights moved {percent} % of the distance that the optimiser asked for: {lost} updates per step were below "
-     "half a unit in the last place of their weights and changed nothing",
+     "the weights moved {percent} % of the distance that the optimiser asked for: {lost} {lost?update per step "
+     "was|updates "
+     "per step were} below half a unit in the last place of their weights and changed nothing",
      "keep fp32 master weights, round the weights stochastically, or raise the learning rate", stagnation},
     {"frozen-moments", Reads::moments,
      "in the second half of the steps, more than a fifth of the second moments did not change (mean of "
@@ -431,7 +432,7 @@ constexpr Diagnosis table[] = {
      no_master},
     {"narrow-accumulation", Reads::manifest,
      "a step has several micro-batches, and their gradients are added in a format narrower than fp32",
-     "the gradients of {parts} micro-batches are added in a narrow format, in {tensors} tensors",
+     "the gradients of {parts} micro-batches are added in a narrow format, in {tensors} {tensors?tensor|tensors}",
      "accumulate in fp32 (DeepSpeed: data_types.grad_accum_dtype, whose default depends on the version)",
      narrow_accumulation},
     {"activation-overflow", Reads::sites,
@@ -468,8 +469,9 @@ constexpr Diagnosis table[] = {
      "much the rounding of the sums costs",
      narrow_wire},
     {"layers-left-out", Reads::manifest, "some layers that match a rule of the policy were left unchanged",
-     "{layers} layers that match a rule of the policy were left unchanged, because their sizes are not the multiples "
-     "that the rule requires or a framework's filter excludes them; the manifest gives each reason (left_out_why)",
+     "{layers} {layers?layer that matches a rule of the policy was|layers that match a rule of the policy were} left "
+     "unchanged, because {layers?its|their} sizes are not the multiples that the rule requires or a framework's filter "
+     "excludes them; the manifest gives each reason (left_out_why)",
      "choose sizes that are such multiples, or another filter; otherwise do not expect the speed of the format in "
      "those layers",
      layers_left_out},
@@ -482,7 +484,8 @@ constexpr Diagnosis table[] = {
      divergence_after_spike},
     {"loss-rounded", Reads::loss_rounded,
      "the policy's own loss has at most half as many distinct values as the loss computed in fp64",
-     "the policy's own loss took only {values} different values in {steps} steps, and its error is up to {difference}",
+     "the policy's own loss took only {values} different {values?value|values} in {steps} steps, and its error is up "
+     "to {difference}",
      "compute the loss from fp32 logits (logits.float()); read trends from `loss`, not from `loss_rounded`",
      loss_rounded},
 };

@@ -120,6 +120,22 @@ std::string figure_text(double value) {
                                                             : fmt::format("{:.3g}", value);
 }
 
+namespace {
+
+/// Returns the text of `{name}` or `{name?one|many}` in a sentence, given without the braces.
+std::string filled_in(std::string_view slot, std::span<const Figure> figures) {
+    const std::size_t choice = slot.find('?');
+    const std::string_view name = slot.substr(0, choice);
+    const auto figure =
+        std::find_if(figures.begin(), figures.end(), [name](const Figure& one) { return one.name == name; });
+    const std::string number = figure != figures.end() ? figure_text(figure->value) : "?";
+    if (choice == std::string_view::npos) return number;
+    const std::size_t bar = slot.find('|', choice);
+    return std::string(number == "1" ? slot.substr(choice + 1, bar - choice - 1) : slot.substr(bar + 1));
+}
+
+}  // namespace
+
 std::string Diagnosed::sentence() const {
     std::string out;
     std::string_view text = diagnosis->sentence;
@@ -128,10 +144,7 @@ std::string Diagnosed::sentence() const {
         out += text.substr(0, open);
         if (open == std::string_view::npos) return out;
         const std::size_t close = text.find('}', open);
-        const std::string_view name = text.substr(open + 1, close - open - 1);
-        const auto figure = std::find_if(seen.figures.begin(), seen.figures.end(),
-                                         [name](const Figure& one) { return one.name == name; });
-        out += figure != seen.figures.end() ? figure_text(figure->value) : "?";
+        out += filled_in(text.substr(open + 1, close - open - 1), seen.figures);
         text.remove_prefix(close + 1);
     }
 }

@@ -70,7 +70,9 @@ struct Diagnosis {
     std::string_view id;
     Reads reads;
     std::string_view condition;  ///< when the diagnosis applies: in words, with all limits
-    std::string_view sentence;   ///< with `{name}` for each figure; does not mention the step or the site
+    /// With `{name}` for each figure, and `{name?step|steps}` for the singular and the plural of a word. Does not mention
+    /// the step or the site.
+    std::string_view sentence;
     std::string_view remedy;
     std::optional<Sighting> (*find)(const RunView&);
 };

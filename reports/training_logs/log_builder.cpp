@@ -166,7 +166,8 @@ TrainingLog LogBuilder::finish() && {
                      [](const TrainingRow& a, const TrainingRow& b) { return a.step < b.step; });
     std::vector<TrainingRow> rows;
     std::size_t repeated = 0;
-    for (const TrainingRow& row : log_.rows) {
+    for (TrainingRow& row : log_.rows) {
+        if (row.skipped && !std::isfinite(*row.skipped)) row.skipped.reset();
         if (rows.empty() || rows.back().step != row.step) {
             rows.push_back(row);
         } else if (overlap(rows.back(), row)) {

@@ -54,8 +54,9 @@ Steps steps_of(const TrainingLog& log) {
 
 /// Returns the loss scale after the last row that has one, or NaN.
 double last_scale(const TrainingLog& log) {
-    const TrainingRow& last = log.rows.back();
-    return last.scale_after.value_or(last.loss_scale.value_or(NAN));
+    const auto last = std::find_if(log.rows.rbegin(), log.rows.rend(),
+                                   [](const TrainingRow& row) { return row.scale_after || row.loss_scale; });
+    return last == log.rows.rend() ? NAN : last->scale_after.value_or(last->loss_scale.value_or(NAN));
 }
 
 const Diagnosis& diagnosis_of_runs(std::string_view id) {
@@ -156,9 +157,10 @@ std::optional<LogSighting> find_skipped_steps(const LogView& view) {
         log.skipped_before > 0 ? fmt::format(", {:.0f} of them before the log begins", log.skipped_before) : "";
     const std::string of_all =
         log.has_step_numbers ? fmt::format(" of {}", log.rows.back().step - before) : std::string();
-    return LogSighting{.step = first == nullptr ? std::optional<std::int64_t>() : first->step,
-                       .sentence = fmt::format("{:.0f}{} step{} skipped{}", skipped, of_all,
-                                               of_all.empty() && skipped == 1 ? " was" : "s were", hidden)};
+    return LogSighting{
+        .step = first == nullptr ? std::optional<std::int64_t>() : first->step,
+        .sentence = fmt::format("{:.0f}{} step{} {} skipped{}", skipped, of_all,
+                                of_all.empty() && skipped == 1 ? "" : "s", skipped == 1 ? "was" : "were", hidden)};
 }
 
 std::optional<LogSighting> find_schedule_over_skips(const LogView& view) {

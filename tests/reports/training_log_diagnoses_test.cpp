@@ -2,6 +2,7 @@
 // Tests the diagnoses of logs that other training programs wrote. Further logs and their expected verdicts are in the
 // shared folder (test::shared_folder).
 #include "core/text/json.hpp"
+#include "reports/findings/diagnosis.hpp"
 #include "tests/reports/training_log_samples.hpp"
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <regex>
 #include <set>
 #include <sstream>
 #include <string>
@@ -128,12 +130,12 @@ TEST_CASE("steps that were skipped after a resume get numbers near the next row"
     };
     const Row rows[] = {
         {"four skipped steps", totals(1, 20, 0) + cascade + totals(14, 20, 4), "4 of 20 steps were skipped", 11, 14},
-        {"one skipped step", totals(1, 10, 0) + skip_line(8, 4) + totals(6, 15, 1), "1 of 15 steps were skipped", 6, 6},
-        {"the last step again", totals(1, 10, 0) + skip_line(8, 4) + totals(10, 15, 1), "1 of 15 steps were skipped",
-         10, 10},
+        {"one skipped step", totals(1, 10, 0) + skip_line(8, 4) + totals(6, 15, 1), "1 of 15 steps was skipped", 6, 6},
+        {"the last step again", totals(1, 10, 0) + skip_line(8, 4) + totals(10, 15, 1), "1 of 15 steps was skipped", 10,
+         10},
         {"a second line about the same step",
-         totals(1, 10, 0) + skip_line(8, 4) + pipeline_line(10, "2.5") + totals(11, 15, 1),
-         "1 of 15 steps were skipped", 11, 11, "no note"},
+         totals(1, 10, 0) + skip_line(8, 4) + pipeline_line(10, "2.5") + totals(11, 15, 1), "1 of 15 steps was skipped",
+         11, 11, "no note"},
     };
     for (const Row& row : rows) {
         CAPTURE(row.why, row.text);
@@ -174,6 +176,40 @@ TEST_CASE("the weights are lost only if the last loss is", "[reports][training_l
         if (row.step <= 7) row.grad_norm = row.step == 5 ? NAN : 1.0;
     });
     CHECK(sighting(evaluated, "nan-in-gradient").sentence.ends_with(lost));
+}
+
+TEST_CASE("a sentence has no NaN, and the singular for one", "[reports][training_logs]") {
+    std::string text;
+    for (int i = 1, scale = 16; i <= 4; ++i, scale /= 2) text += skip_line(scale, scale / 2) + total_line(i, i);
+    for (int i = 5; i <= 11; ++i) text += total_line(i, 4);
+    const std::string error =
+        "Exception: Current loss scale already at minimum - cannot decrease scale anymore. Exiting run.\n";
+    CHECK(sighting(read(text + error), "scale-at-floor")
+              .sentence.find("at a loss scale of 1, after 1 consecutive overflow,") != std::string::npos);
+    std::string once = skip_line(1024, 1024) + skip_line(1024, 1024) + skip_line(1024, 1024) + skip_line(1024, 512);
+    once += lines(5, [](int i) { return total_line(4 + i, 4); });
+    CHECK(sighting(read(once), "overflow-cascade").sentence.find("(1 halving)") != std::string::npos);
+    const std::string csv =
+        "step,loss,ov\n" + lines(6, [](int i) { return fmt::format("{},2.5,{}", i, i == 3 ? 1 : 0); });
+    CHECK(sighting(read(csv, {.columns = {{"skipped", "ov"}}}), "skipped-steps").sentence ==
+          "1 of 6 steps was skipped");
+    for (const char* value : {"nan", "inf", "-1", ""}) {
+        CAPTURE(value);
+        const std::string bad = "step,loss,ov\n" + lines(6, [&](int i) { return fmt::format("{},2.5,{}", i, value); });
+        CHECK_FALSE(sighting_if_any(read(bad, {.columns = {{"skipped", "ov"}}}), "skipped-steps"));
+    }
+    for (const Diagnosis& diagnosis : diagnoses()) {
+        for (const double value : {1.0, 2.0}) {
+            Diagnosed one{.diagnosis = &diagnosis};
+            for (const std::string_view name : {"halvings", "layers", "lost", "tensors", "values"})
+                one.seen.figures.push_back({name, value});
+            one.seen.figures.push_back({"skipped", diagnosis.id == "overflow-cascade" ? 4 : value});
+            CAPTURE(diagnosis.id, one.sentence());
+            CHECK(one.sentence().find('|') == std::string::npos);
+            const std::regex plural("\\b1 ([a-z]+ )?(steps|halvings|overflows|layers|updates|tensors|values)\\b");
+            CHECK_FALSE(std::regex_search(one.sentence(), plural));
+        }
+    }
 }
 
 TEST_CASE("a log without step numbers begins at the start of the run only if its epochs do",
