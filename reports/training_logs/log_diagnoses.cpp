@@ -63,7 +63,8 @@ const LogDiagnosis table[] = {
      find_no_learning},
     {"plateau-at-ln-vocabulary", Needs::loss, likely,
      "in 20 or more rows, the loss does not fall and its mean is within 0.05 of ln V; without --vocabulary, V is a "
-     "common vocabulary, and the word is `likely` only if the loss is within 0.01 from the first row on",
+     "common vocabulary, the log is that of a language model, and the word is `likely` only if the loss is within 0.01 "
+     "from the first row on",
      "check that gradients reach the weights: optimiser steps that are skipped, gradients scaled to zero, masked "
      "labels, frozen layers",
      find_plateau},
@@ -112,7 +113,9 @@ const LogDiagnosis table[] = {
      "fp32 diverges too",
      find_divergence_after_spike},
     {"rounded-norm", Needs::norm, likely,
-     "20 or more gradient norms, at least 10 of them different, have at most 8 significant bits",
+     "all gradient norms have at most 8 significant bits, and 20 or more of them, at least 10 of them different, are "
+     "not "
+     "whole numbers below 256",
      "compute and clip the norm in fp32", find_rounded_norm},
     {"epoch-steps", Needs::loss_and_epoch, likely,
      "the loss drops by more than 5 %, and by more than three times its change and noise within an epoch, where most "

@@ -192,20 +192,24 @@ std::optional<LogSighting> find_nan_in_loss(const LogView& view) {
 
 std::optional<LogSighting> find_zero_loss(const LogView& view) {
     if (!view.log.form->may_hide_nan) return {};
-    const bool has_norm = view.log.has(&TrainingRow::grad_norm);
     const TrainingRow* first = nullptr;
-    std::size_t count = 0;
+    std::size_t count = 0, without_norm = 0;
     for (const TrainingRow& row : view.log.rows) {
         const bool is_hidden = row.loss && *row.loss == 0 && (!row.grad_norm || !std::isfinite(*row.grad_norm));
-        count += is_hidden ? 1 : 0;
-        if (is_hidden && first == nullptr) first = &row;
+        if (!is_hidden) continue;
+        ++count;
+        without_norm += row.grad_norm ? 0 : 1;
+        if (first == nullptr) first = &row;
     }
     if (count < 2) return {};
+    const std::string_view norm = without_norm == 0       ? ", and their gradient norm is not finite"
+                                  : without_norm == count ? ""
+                                                          : ", and their gradient norm is missing or not finite";
     return LogSighting{.certainty = Certainty::likely,
                        .step = first->step,
                        .sentence = fmt::format("the loss of {} rows is exactly 0{}; a log that filters NaN "
                                                "(logging_nan_inf_filter, on by default) shows 0 instead of a NaN loss",
-                                               count, has_norm ? ", and their gradient norm is not finite" : "")};
+                                               count, norm)};
 }
 
 std::optional<LogSighting> find_no_learning(const LogView& view) {
@@ -218,13 +222,14 @@ std::optional<LogSighting> find_no_learning(const LogView& view) {
 }
 
 std::optional<LogSighting> find_plateau(const LogView& view) {
+    const std::optional<std::int64_t>& given = view.options.vocabulary;
+    if (!given && !view.log.form->has_token_loss) return {};
     Points losses = finite_points(view.log, &TrainingRow::loss);
     const bool is_flat_from_start = is_flat(losses);
     // A loss may first fall to the plateau, so only the second half has to be flat.
     losses.erase(losses.begin(), losses.begin() + std::ptrdiff_t(is_flat_from_start ? 0 : losses.size() / 2));
     if (!is_flat(losses)) return {};
     const double mean = mean_of(losses, 0, losses.size());
-    const std::optional<std::int64_t>& given = view.options.vocabulary;
     const auto near_of = [&](double distance) {
         std::vector<std::int64_t> near(std::begin(vocabularies), std::end(vocabularies));
         if (given) near = {*given};
@@ -324,13 +329,13 @@ std::optional<LogSighting> find_epoch_steps(const LogView& view) {
         drops += is_drop ? 1 : 0;
         if (is_drop && first == nullptr) first = &edge;
     }
-    if (first == nullptr || 2 * drops < edges.size()) return {};
+    if (first == nullptr || 2 * drops <= edges.size()) return {};
     return LogSighting{.certainty = Certainty::likely,
                        .step = first->step,
-                       .sentence = fmt::format("the loss drops by {:.3g} nat where an epoch begins ({} of {} epochs): "
+                       .sentence = fmt::format("the loss drops by {:.3g} nat where an epoch begins ({} of {} epoch{}): "
                                                "the model has memorised the data of the epoch before; rounding has no "
                                                "such effect",
-                                               first->drop, drops, edges.size())};
+                                               first->drop, drops, edges.size(), edges.size() == 1 ? "" : "s")};
 }
 
 }  // namespace macheps::reports

@@ -35,6 +35,10 @@ bool has_few_bits(double value, int bits) {
     return scaled == std::trunc(scaled);
 }
 
+/// Returns whether a norm with at most `bits` significant bits tells something about its format. Small whole numbers
+/// have few bits in every format.
+bool is_telling(double norm, int bits) { return norm != std::trunc(norm) || std::abs(norm) >= std::ldexp(1.0, bits); }
+
 /// Returns the ratios of the norms at growth steps to the mean of the norms before and after. A step is a growth step
 /// if the scale is larger in the row `shift` rows later than in the row before that one. Programs print either the
 /// scale that a step used (shift 1) or the scale after the step (shift 0).
@@ -168,11 +172,16 @@ std::optional<LogSighting> find_norm_jump_at_growth(const LogView& view) {
 std::optional<LogSighting> find_rounded_norm(const LogView& view) {
     const std::vector<LogPoint> norms = finite_points(view.log, &TrainingRow::grad_norm);
     std::set<double> distinct;
-    for (const LogPoint& norm : norms) distinct.insert(norm.value);
+    std::size_t telling = 0;
+    for (const LogPoint& norm : norms) {
+        if (!is_telling(norm.value, LogRules::rounded_bits)) continue;
+        ++telling;
+        distinct.insert(norm.value);
+    }
     const bool are_rounded = std::all_of(norms.begin(), norms.end(), [](const LogPoint& norm) {
         return has_few_bits(norm.value, LogRules::rounded_bits);
     });
-    if (norms.size() < LogRules::window || distinct.size() < LogRules::min_distinct_norms || !are_rounded) return {};
+    if (telling < LogRules::window || distinct.size() < LogRules::min_distinct_norms || !are_rounded) return {};
     return LogSighting{
         .certainty = Certainty::likely,
         .step = norms.front().step,

@@ -192,8 +192,8 @@ std::optional<LogSighting> find_scale_without_bound(const LogView& view) {
     double largest = 0;
     for (const TrainingRow& row : view.log.rows) largest = std::max(largest, row.loss_scale.value_or(0));
     return LogSighting{.step = first->step,
-                       .sentence = fmt::format("the loss scale grew to {}; the scaled loss and the reciprocal of the "
-                                               "scale leave the range of fp32",
+                       .sentence = fmt::format("the loss scale grew to {}; near 2^127, the scaled loss and the "
+                                               "reciprocal of the scale leave the range of fp32",
                                                figure_text(largest))};
 }
 

@@ -304,8 +304,11 @@ TEST_CASE("sentences that describe no symptom find nothing", "[symptoms]") {
         CAPTURE(text);
         CHECK(first_match(text).empty());
         const std::vector<const SymptomRow*> nearest = nearest_symptoms(text);
-        CHECK(std::set<const SymptomRow*>(nearest.begin(), nearest.end()).size() == 5);
+        CHECK(nearest.size() <= 5);
+        CHECK(std::set<const SymptomRow*>(nearest.begin(), nearest.end()).size() == nearest.size());
     }
+    CHECK(nearest_symptoms("convert a checkpoint to fp16").size() == 5);
+    for (const char* text : {"xyz", "?!", "how do I"}) CHECK(nearest_symptoms(text).empty());
 }
 
 TEST_CASE("sentences of users find the entry about their problem", "[symptoms]") {

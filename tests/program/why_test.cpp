@@ -254,15 +254,19 @@ TEST_CASE("why reads stdin, and refuses an empty text", "[program][symptoms]") {
 }
 
 TEST_CASE("why has exit code 1 and lists five titles if no entry is similar", "[program][symptoms]") {
-    const Outcome outcome = run("why how do I install macheps");
+    const Outcome outcome = run("why convert a checkpoint to fp16");
     CHECK(outcome.code == 1);
     CHECK(outcome.out.starts_with("no entry is similar to this text; the nearest entries are:\n  "));
     CHECK(std::count(outcome.out.begin(), outcome.out.end(), '\n') == 7);
-    const Outcome as_json = run("why --json how do I install macheps");
+    const Outcome as_json = run("why --json convert a checkpoint to fp16");
     CHECK(as_json.code == 1);
     const json result = json::parse(as_json.out);
     CHECK(result["entries"].empty());
     CHECK(result["nearest"].size() == 5);
+    const Outcome none = run("why xyz");
+    CHECK(none.code == 1);
+    CHECK(none.out == "no entry is similar to this text\n`macheps why --list` lists all entries\n");
+    CHECK(json::parse(run("why --json xyz").out)["nearest"].empty());
     fs::remove_all(scratch());
 }
 

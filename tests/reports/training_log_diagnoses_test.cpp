@@ -212,6 +212,43 @@ TEST_CASE("a sentence has no NaN, and the singular for one", "[reports][training
     }
 }
 
+TEST_CASE("without --vocabulary, only the log of a language model has a plateau at ln V", "[reports][training_logs]") {
+    const std::string csv = "step,loss\n" + lines(40, [](int i) {
+                                return fmt::format("{},{}", i, std::log(50257.0) + (i % 2 == 0 ? 0.002 : -0.002));
+                            });
+    CHECK(verdicts_of(csv) == std::set<std::string>{"no-learning certain"});
+    const TrainingLogOptions options{.vocabulary = 50257};
+    CHECK(verdicts_of(csv, options) == std::set<std::string>{"no-learning certain", "plateau-at-ln-vocabulary likely"});
+}
+
+TEST_CASE("sentences claim no more than the log shows", "[reports][training_logs]") {
+    const auto zeros = [](double norm_of_7, std::optional<double> norm_of_9) {
+        const TrainingLog log = made(
+            11,
+            [&](TrainingRow& row) {
+                const bool is_zero = row.step == 7 || row.step == 9;
+                row.loss = is_zero ? 0.0 : 2.5;
+                row.grad_norm = 1.5;
+                if (row.step == 7) row.grad_norm = norm_of_7;
+                if (row.step == 9) row.grad_norm = norm_of_9;
+            },
+            0);
+        return sighting(log, "loss-zero-filtered").sentence;
+    };
+    CHECK(zeros(NAN, NAN).find("gradient norm is not finite;") != std::string::npos);
+    CHECK(zeros(NAN, {}).find("gradient norm is missing or not finite;") != std::string::npos);
+    const TrainingLog scaled = made(9, [](TrainingRow& row) { row.loss = 2.5, row.loss_scale = 0x1p100; });
+    CHECK(
+        sighting(scaled, "scale-without-bound").sentence ==
+        "the loss scale grew to 2^100; near 2^127, the scaled loss and the reciprocal of the scale leave the range of "
+        "fp32");
+    const TrainingLog epochs = made(60, [](TrainingRow& row) {
+        row.epoch = double(row.step) / 30;
+        row.loss = row.step > 30 ? 2.0 : 3.0;
+    });
+    CHECK(sighting(epochs, "epoch-steps").sentence.find("where an epoch begins (1 of 1 epoch)") != std::string::npos);
+}
+
 TEST_CASE("a log without step numbers begins at the start of the run only if its epochs do",
           "[reports][training_logs]") {
     const double far = 2 * std::log(50257.0);
@@ -561,6 +598,22 @@ std::vector<Case> cases() {
                    {"rounded-norm likely"}});
     all.push_back({"norms with two decimals",
                    with_norm(60, [](std::int64_t i) { return std::round(100 * (1.5 + 0.1 * noise(i))) / 100; }),
+                   {}});
+    // A number below 256 without a fraction has at most 8 bits in every format.
+    all.push_back(
+        {"norms without decimals", with_norm(60, [](std::int64_t i) { return 101.0 + double(7 * i % 48); }), {}});
+    all.push_back({"norms above 256 in bf16",
+                   with_norm(60, [](std::int64_t i) { return 2 * std::round(150 + 15 * noise(i)); }),
+                   {"rounded-norm likely"}});
+    all.push_back({"norms above 256 without decimals",
+                   with_norm(60, [](std::int64_t i) { return std::round(300 + 15 * noise(i)); }),
+                   {}});
+    all.push_back({"a drop where one of two epochs begins",
+                   [&] {
+                       TrainingLog log = epochs(true);
+                       for (TrainingRow& row : log.rows) row.loss = *row.loss + (row.step > 60 ? 0.4 : 0);
+                       return log;
+                   }(),
                    {}});
     all.push_back({"drops where epochs begin", epochs(true), {"epoch-steps likely"}});
     all.push_back({"a steady fall over epochs", epochs(false), {}});

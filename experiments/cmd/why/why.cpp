@@ -39,8 +39,8 @@ Examples:
 constexpr const char* notes = R"(Matching:
   First, the texts of all entries are looked up in TEXT; numbers, paths, quoted names and dtypes may
   differ. If none occurs, the entries that have most words in common with TEXT are shown. At most
-  three entries are shown, the best first. If no entry is similar enough, the nearest titles are
-  listed, and the exit code is 1.
+  three entries are shown, the best first. If no entry is similar enough, the titles that have
+  most words in common with TEXT are listed, and the exit code is 1.
 
 Entries:
   Causes are listed by frequency. A cause names the findings of `macheps policy import`, the
@@ -220,7 +220,8 @@ Exit print_nearest(const std::string& text, bool json) {
         print_json({{"entries", Json::array()}, {"nearest", titles}});
         return Exit::check_failed;
     }
-    print_text("no entry is similar to this text; the nearest entries are:\n");
+    print_text(nearest.empty() ? "no entry is similar to this text\n"
+                               : "no entry is similar to this text; the nearest entries are:\n");
     for (const SymptomRow* row : nearest) print("  {}: {}\n", row->id, row->title);
     print_text("`macheps why --list` lists all entries\n");
     return Exit::check_failed;

@@ -421,7 +421,7 @@ std::vector<const SymptomRow*> nearest_symptoms(std::string_view text, std::size
     }
     std::vector<const SymptomRow*> nearest;
     for (const auto& [words, row] : by_words) {
-        if (nearest.size() == count) break;
+        if (words == 0 || nearest.size() == count) break;
         nearest.push_back(row);
     }
     return nearest;

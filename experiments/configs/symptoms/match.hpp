@@ -34,7 +34,8 @@ struct SymptomMatch {
 /// explained by the symptoms that have most words in common with it.
 std::vector<SymptomMatch> match_symptoms(std::string_view text, std::size_t most = 3);
 
-/// Returns the `count` symptoms that have most words in common with the text, even if they have few.
+/// Returns the symptoms that have most words in common with the text, even if they have few: at most `count`, and none
+/// without a common word.
 std::vector<const SymptomRow*> nearest_symptoms(std::string_view text, std::size_t count = 5);
 
 }  // namespace macheps::configs
