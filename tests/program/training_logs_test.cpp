@@ -65,6 +65,10 @@ TEST_CASE("report refuses logs that it cannot read, and options that do not appl
         {"report run.log --column los=x", 2, "--column: 'los' is not a quantity (did you mean 'loss'?"},
         {"report run.log --column loss", 2, "--column: 'loss' has no name of a column"},
         {"report run.log --vocabulary 1", 2, "--vocabulary"},
+        {"report run.log --margin 1", 2, "--margin: this option is not for logs of other programs"},
+        {"report run.log --small", 2, "--small: this option is not for logs of other programs"},
+        {"report run.log --gpu b200", 2, "--gpu: this option is not for logs of other programs"},
+        {"report run.log --framework-version 0.16.5", 2, "--framework-version: '0.16.5' has no name of a package"},
         {"report missing.log", 3, "missing.log: the file or folder does not exist"},
         {"report run.log -o missing/page.html", 5, "missing/page.html"}};
     for (const auto& [arguments, code, words] : cases) {
@@ -72,6 +76,34 @@ TEST_CASE("report refuses logs that it cannot read, and options that do not appl
         CAPTURE(arguments, outcome.out, outcome.err);
         CHECK(outcome.code == code);
         CHECK(outcome.err.find(words) != std::string::npos);
+    }
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("options about a config are refused without --config", "[program][training_logs]") {
+    fs::remove_all(scratch());
+    write_log();
+    write("versions.txt", "deepspeed==0.16.5\n");
+    write("environment.txt", "A=1\n");
+    REQUIRE(run("sum -n 8 -q -o sum.csv").code == 0);
+    for (const std::string option :
+         {"--framework deepspeed", "--despite acc-bool-lower", "--device-profile h100", "--checkpoint-dtype bf16",
+          "--line 3", "--env environment.txt", "--framework-version deepspeed=0.16.5", "--requirements versions.txt"}) {
+        const std::string name = option.substr(0, option.find(' '));
+        const bool is_version = name == "--framework-version" || name == "--requirements";
+        const std::string refusal = "macheps: " + name + ": this option applies to a config, but no config is given";
+        for (const std::string verb : {"why nan", "train --steps 1 -q", "report run.log"}) {
+            const Outcome outcome = run(verb + " " + option);
+            CAPTURE(verb, option, outcome.err);
+            // The versions of packages also select the faults that a report on a log names.
+            const bool is_refused = verb != "report run.log" || !is_version;
+            CHECK(outcome.code == (is_refused ? 2 : 0));
+            CHECK(outcome.err.starts_with(refusal) == is_refused);
+        }
+        const Outcome rows = run("report sum.csv " + option);
+        CAPTURE(option, rows.err);
+        CHECK(rows.code == 2);
+        CHECK(rows.err.starts_with("macheps: " + name + ": this option is only for logs of other programs"));
     }
     fs::remove_all(scratch());
 }

@@ -336,32 +336,48 @@ void read_versions(const std::string& text, ImportOptions& options) {
 }
 
 void ImportChoice::add_options(Command& verb) {
-    std::vector<std::string> names, devices;
-    for (const Framework* each : frameworks()) names.emplace_back(each->name);
+    std::vector<std::string> framework_names, devices;
+    for (const Framework* each : frameworks()) framework_names.emplace_back(each->name);
     for (const std::string_view each : device_names()) devices.emplace_back(each);
-    verb.option("--framework", framework, "Framework of the config. Default: recognised by the keys of the config")
-        .one_of(names);
-    verb.option("--framework-version", versions,
+    const auto named = [this](const char* name) { return names.emplace_back(name); };
+    verb.option(named("--framework"), framework,
+                "Framework of the config. Default: recognised by the keys of the config")
+        .one_of(framework_names);
+    verb.option(named("--framework-version"), versions,
                 "Version of the framework: V, or NAME=V,NAME=V for frameworks that call each other, and for "
                 "packages such as peft. Default: --requirements, or the newest known version");
-    verb.option("--requirements", requirements,
+    verb.option(named("--requirements"), requirements,
                 "File with the versions of packages: requirements.txt, the output of `pip freeze`, uv.lock or "
                 "poetry.lock. Default: none")
         .takes(value_kind::file);
-    verb.option("--despite", despite,
+    verb.option(named("--despite"), despite,
                 "Ids of faults in the history (`policy history`) that are no errors: a config with such a fault is "
                 "used as if its framework had no fault. Default: none")
         .list();
-    verb.option("--device-profile", device, "Device that the config runs on").one_of(devices).shows_default();
-    verb.option("--checkpoint-dtype", checkpoint, "Format of the weights in the checkpoint that training starts from")
+    verb.option(named("--device-profile"), device, "Device that the config runs on").one_of(devices).shows_default();
+    verb.option(named("--checkpoint-dtype"), checkpoint,
+                "Format of the weights in the checkpoint that training starts from")
         .one_of({"fp32", "fp16", "bf16"})
         .shows_default();
-    verb.integer("--line", line, {0, 1 << 20},
+    verb.integer(named("--line"), line, {0, 1 << 20},
                  "Line of the training command to read, if a script has several. 0: the only one")
         .shows_default();
-    verb.option("--env", environment,
+    verb.option(named("--env"), environment,
                 "File of NAME=VALUE lines: environment variables that frameworks read. Default: none")
         .takes(value_kind::file);
+}
+
+std::vector<std::string> ImportChoice::given(const Command& verb) const {
+    std::vector<std::string> found = verb.given();
+    std::erase_if(
+        found, [this](const std::string& name) { return std::find(names.begin(), names.end(), name) == names.end(); });
+    return found;
+}
+
+void refuse_without_config(const std::vector<std::string>& options) {
+    if (options.empty()) return;
+    throw usage_error("this option applies to a config, but no config is given", options.front(),
+                      "pass a config with --config, or remove it");
 }
 
 ImportOptions ImportChoice::options(const Command& verb) const {

@@ -19,11 +19,18 @@ struct ImportChoice {
                                      checkpoint = configs::ImportOptions{}.checkpoint_dtype, environment, requirements;
     std::vector<std::string> despite;
     std::uint32_t line = 0;
+    std::vector<std::string> names;  ///< the names of the options, after add_options()
 
     void add_options(Command& verb);
+    /// Returns the names of those options that the command line of `verb` gives.
+    std::vector<std::string> given(const Command& verb) const;
     /// Returns the options from the command line of `verb`. Throws Error (usage) for an invalid version.
     configs::ImportOptions options(const Command& verb) const;
 };
+
+/// Throws Error (usage) for the first of these options, which apply to a config, because no config is given. Does nothing
+/// if there are no options.
+void refuse_without_config(const std::vector<std::string>& options);
 
 /// Reads versions such as "0.16.5" or "transformers=4.41,deepspeed=0.16.5" into the options. A version without a name is
 /// stored under "" and belongs to the config's own framework.

@@ -28,7 +28,9 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -202,14 +204,34 @@ void draw_pictures(const ReportOptions& options, const std::filesystem::path& pa
 }
 
 /// Throws Error (usage) for options that only a report of logs of other programs has.
-void check_has_no_log_options(const Command& verb) {
-    const std::vector<std::string> given = verb.given();
-    for (const char* name :
-         {"--vocabulary", "--gas", "--column", "--config", "--framework", "--framework-version", "--requirements",
-          "--despite", "--device-profile", "--checkpoint-dtype", "--env", "--line"}) {
-        if (std::find(given.begin(), given.end(), name) == given.end()) continue;
+void check_has_no_log_options(const ReportOptions& options, const Command& verb) {
+    const std::set<std::string_view> of_logs{"--vocabulary", "--gas", "--column", "--config"};
+    for (const std::string& name : verb.given()) {
+        const auto& of_configs = options.import.names;
+        if (!of_logs.contains(name) && std::find(of_configs.begin(), of_configs.end(), name) == of_configs.end())
+            continue;
         throw usage_error("this option is only for logs of other programs", name,
                           "remove it, or pass a log that another program wrote");
+    }
+}
+
+/// Throws Error (usage) for options without an effect on a report of logs of other programs. Without a config, only the
+/// versions of packages have an effect: they select the faults of releases that the report names.
+void check_fits_logs(const ReportOptions& options, const Command& verb) {
+    const std::set<std::string_view> of_runs{"--margin", "--gpu", "--small"};
+    for (const std::string& name : verb.given()) {
+        if (!of_runs.contains(name)) continue;
+        throw usage_error("this option is not for logs of other programs", name,
+                          "remove it, or pass run directories that `macheps train` wrote");
+    }
+    if (!options.log_config.empty()) return;
+    std::vector<std::string> of_configs = options.import.given(verb);
+    std::erase_if(of_configs,
+                  [](const std::string& name) { return name == "--framework-version" || name == "--requirements"; });
+    policies::refuse_without_config(of_configs);
+    if (options.import.options(verb).versions.contains("")) {
+        throw usage_error(fmt::format("'{}' has no name of a package", options.import.versions), "--framework-version",
+                          "pass a name and a version, such as deepspeed=0.16.5, or pass a config with --config");
     }
 }
 
@@ -234,6 +256,7 @@ Exit report(const ReportOptions& options, const Command& verb) {
                      .exit = Exit::usage});
     }
     if (are_training_logs(options.folders)) {
+        check_fits_logs(options, verb);
         LogReport logs{.files = options.folders,
                        .page = page_of(options),
                        .options = options.log,
@@ -246,7 +269,7 @@ Exit report(const ReportOptions& options, const Command& verb) {
         draw_pictures(options, logs.page);
         return Exit::ok;
     }
-    check_has_no_log_options(verb);
+    check_has_no_log_options(options, verb);
     if (is_study(options.folders)) {
         check_fits_a_study(options);
         return report_study({.folders = options.folders,

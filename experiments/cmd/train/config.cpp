@@ -75,20 +75,6 @@ std::string name_of(const std::vector<std::string>& parts, const std::vector<Pol
     }
 }
 
-/// Throws Error (usage) if there are options about configs but no config. The options would have no effect.
-void refuse_without_config(const ConfigChoice& choice, const Command& verb) {
-    if (!choice.configs.empty()) return;
-    const std::vector<std::string> given = verb.given();
-    for (const char* option : {"--take", "--framework", "--framework-version", "--device-profile", "--checkpoint-dtype",
-                               "--env", "--requirements", "--despite"}) {
-        if (std::find(given.begin(), given.end(), option) == given.end()) continue;
-        throw Error({.what = fmt::format("{} applies to configs, but no config is given", option),
-                     .where = option,
-                     .fix = "pass a config with --config, or remove it",
-                     .exit = Exit::usage});
-    }
-}
-
 /// Returns the reason why a config that its framework accepts cannot be trained, or nothing if it can.
 std::optional<Error> untrained(const ImportResult& result, const std::string& config) {
     const ResolvedField* fp8 = result.resolved.find("fp8");
@@ -164,7 +150,11 @@ void ConfigChoice::add_options(Command& verb) {
 }
 
 ConfigPolicies load_configs(const ConfigChoice& choice, const Command& verb) {
-    refuse_without_config(choice, verb);
+    if (choice.configs.empty()) {
+        std::vector<std::string> given = choice.import.given(verb);
+        if (!choice.take.empty()) given.emplace_back("--take");
+        policies::refuse_without_config(given);
+    }
     ImportOptions options = choice.import.options(verb);
     options.for_training = true;
     options.takes_rate = std::find(choice.take.begin(), choice.take.end(), "lr") != choice.take.end();

@@ -229,11 +229,7 @@ Exit print_nearest(const std::string& text, bool json) {
 
 std::optional<CauseJudge> given_config(const Arguments& a, const Command& verb) {
     if (a.configs.empty()) {
-        for (const std::string& name : verb.given()) {
-            if (!name.starts_with("--") || name == "--json") continue;
-            throw usage_error("this option describes a config, but no config is given", name,
-                              "add --config FILE, or leave the option out");
-        }
+        policies::refuse_without_config(a.choice.given(verb));
         return {};
     }
     return CauseJudge(a.configs, a.choice.options(verb));
