@@ -61,17 +61,21 @@ std::optional<std::int64_t> step_of(const NamedValues& values) {
 
 TrainingRow row_of(const NamedValues& values, const LogBuilder& log) {
     TrainingRow row;
-    for (const MapName& name : map_names) {
-        const std::string* chosen = log.chosen_name(name.quantity);
-        std::optional<double>& cell = row.*find_quantity(name.quantity);
-        const std::optional<std::string_view> value = value_of(values, chosen != nullptr ? *chosen : name.name);
+    const auto read = [&](std::string_view quantity, std::string_view name) {
+        std::optional<double>& cell = row.*find_quantity(quantity);
+        const std::optional<std::string_view> value = value_of(values, name);
         if (value && !cell) cell = log_number(*value);
+    };
+    for (const auto& [quantity, name] : log.chosen_names()) read(quantity, name);
+    for (const MapName& name : map_names) {
+        if (!log.chosen_names().contains(std::string(name.quantity))) read(name.quantity, name.name);
     }
     return row;
 }
 
 /// Adds the row that a map contains. Returns false if the map has neither a loss nor the loss of an evaluation.
 bool add_map(const NamedValues& values, LogBuilder& log) {
+    log.see_names(values);
     TrainingRow row = row_of(values, log);
     if (!row.loss && !row.eval_loss) return false;
     if (const std::optional<std::int64_t> step = step_of(values)) {

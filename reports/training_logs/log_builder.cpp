@@ -54,9 +54,11 @@ std::optional<std::int64_t> log_integer(std::string_view text) {
     return static_cast<std::int64_t>(*value);
 }
 
-const std::string* LogBuilder::chosen_name(std::string_view quantity) const {
-    const auto found = options_.columns.find(std::string(quantity));
-    return found == options_.columns.end() ? nullptr : &found->second;
+void LogBuilder::see_names(const NamedValues& values) {
+    if (options_.columns.empty()) return;
+    for (const auto& [name, value] : values) {
+        if (!seen_names_.contains(name)) seen_names_.emplace(name);
+    }
 }
 
 bool LogBuilder::is_resumed_at(const TrainingRow& row) const {

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collects the rows of a training log while its lines are read.
 #pragma once
+#include "reports/training_logs/named_values.hpp"
 #include "reports/training_logs/training_log.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,8 +24,11 @@ class LogBuilder {
   public:
     explicit LogBuilder(const TrainingLogOptions& options) : options_(options) {}
 
-    /// Returns the name under which the log has a quantity: the user's choice, or nullptr.
-    const std::string* chosen_name(std::string_view quantity) const;
+    /// Returns the names under which the log has quantities, if the user chose them: quantity -> name.
+    const std::map<std::string, std::string>& chosen_names() const { return options_.columns; }
+    /// Records the names of the values in a line, so that a chosen name that no line has can be reported.
+    void see_names(const NamedValues& values);
+    const std::set<std::string, std::less<>>& seen_names() const { return seen_names_; }
 
     /// Adds a row, or a part of one: finish() joins the parts of a step. The skipped steps of the row include those of
     /// add_skip() since the row before it.
@@ -65,11 +71,12 @@ class LogBuilder {
 
     const TrainingLogOptions& options_;
     TrainingLog log_{};
-    std::optional<std::int64_t> last_step_{};  // of the last row with a known number
-    std::int64_t unnumbered_ = 0;              // rows without a number so far
-    std::int64_t open_skips_ = 0;              // skipped steps since the last row with a known number
-    std::size_t first_skips_ = 0;              // rows of skipped steps before the first row with a known number
-    bool are_first_skips_known_ = true;        // whether their numbers are known
+    std::set<std::string, std::less<>> seen_names_{};  // empty if the user chose no names
+    std::optional<std::int64_t> last_step_{};          // of the last row with a known number
+    std::int64_t unnumbered_ = 0;                      // rows without a number so far
+    std::int64_t open_skips_ = 0;                      // skipped steps since the last row with a known number
+    std::size_t first_skips_ = 0;                      // rows of skipped steps before the first row with a known number
+    bool are_first_skips_known_ = true;                // whether their numbers are known
     std::optional<FirstTotal> first_total_{};
     std::optional<double> total_skips_{};
 };

@@ -154,6 +154,21 @@ TrainingLog read_lines(std::span<const std::string_view> lines, const LineForm& 
     return log;
 }
 
+/// Throws Error (usage) if the user chose a name that no line of the form has. Does nothing if no line has names.
+void check_chosen_names(std::span<const std::string_view> lines, const LineForm& form,
+                        const std::filesystem::path& path, const TrainingLogOptions& options) {
+    if (options.columns.empty() || !form.has_names) return;
+    LogBuilder scratch(options);
+    for (const std::string_view line : lines) form.read(line, scratch);
+    const auto& seen = scratch.seen_names();
+    if (seen.empty()) return;
+    for (const auto& [quantity, name] : options.columns) {
+        if (seen.contains(name)) continue;
+        throw usage_error(fmt::format("no row of {} has the name '{}'", path.string(), shown(name)), "--column",
+                          "use one of: " + shown_list(seen, 40));
+    }
+}
+
 /// Says how many more rows a report needs, and what the rows of a short log show without them.
 std::string words_about_short_log(const TrainingLog& log, std::size_t rows, const TrainingLogOptions& options) {
     std::string words = fmt::format(", and a report needs {} more", min_training_rows - rows);
@@ -186,6 +201,7 @@ TrainingLog read_best_form(std::string_view text, const std::filesystem::path& p
     std::vector<Fit> fits = fits_of(lines, options);
     if (leave_out_other_ranks(lines, best_of(fits), options, notes) > 0) fits = fits_of(lines, options);
     if (fits.front().rows < min_training_rows) {
+        for (const LineForm& form : line_forms()) check_chosen_names(lines, form, path, options);
         std::vector<const LineForm*> nearest;
         for (std::size_t i = 0; i < shown_forms; ++i) nearest.push_back(fits[i].form);
         if (lines.empty()) throw_too_few("the file is empty", nearest, path);
@@ -202,6 +218,7 @@ TrainingLog read_best_form(std::string_view text, const std::filesystem::path& p
         throw usage_error(fmt::format("the columns of a log of {} have no names", form.name), "--column",
                           "remove it; it is for CSV files, JSON lines and dictionaries");
     }
+    check_chosen_names(lines, form, path, options);
     TrainingLog log = read_lines(lines, form, options);
     if (log.rows.empty()) {
         const LineForm* forms[] = {&form};
@@ -274,7 +291,9 @@ TrainingLog parse_training_log(std::string_view text, const std::filesystem::pat
     const bool is_torn = !is_state && remove_torn_line(plain);
     TrainingLog log;
     if (is_state) {
-        log = with_enough_rows(read_lines(history_of(plain), trainer_state_form, options), path, options);
+        const std::vector<std::string_view> lines = history_of(plain);
+        check_chosen_names(lines, trainer_state_form, path, options);
+        log = with_enough_rows(read_lines(lines, trainer_state_form, options), path, options);
     } else if (csv_form(plain) != nullptr) {
         log = with_enough_rows(parse_csv_log(plain, path, options), path, options);
     } else {

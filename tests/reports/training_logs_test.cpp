@@ -364,6 +364,33 @@ TEST_CASE("--column names the columns that are not known", "[reports][training_l
     CHECK(*read(map, {.columns = {{"loss", "my_loss"}}}).rows[1].loss == 2);
 }
 
+TEST_CASE("--column works for every quantity, and a name that no line has is refused", "[reports][training_logs]") {
+    const std::string json =
+        lines(6, [](int i) { return fmt::format("{{\"step\": {}, \"ls\": 2.5, \"x\": {}}}", i, i); });
+    const std::string console = lines(6, [](int i) { return fmt::format("{{'ls': 2.5, 'x': {}, 'epoch': 0.1}}", i); });
+    std::string objects;
+    for (int i = 1; i <= 6; ++i) objects += fmt::format("{{\"step\": {}, \"ls\": 2.5, \"x\": {}}},", i, i);
+    const std::string state = "{\"log_history\": [" + objects + "]}";
+    for (const std::string& text : {json, console, state}) {
+        CAPTURE(text);
+        for (const std::string_view quantity : quantity_names()) {
+            CAPTURE(quantity);
+            TrainingLogOptions options{.columns = {{"loss", "ls"}}};
+            options.columns[std::string(quantity)] = "x";
+            if (quantity == "loss") options.columns = {{"loss", "x"}};
+            const TrainingLog log = read(text, options);
+            REQUIRE(log.rows.size() == 6);
+            CHECK(log.rows[3].*find_quantity(quantity) == 4.0);
+        }
+        for (const std::string quantity : {"loss", "skipped"}) {
+            TrainingLogOptions options{.columns = {{"loss", "ls"}}};
+            options.columns[quantity] = "y";
+            CHECK(error_of(text, options).starts_with("2: --column: no row of log has the name 'y' (use one of: "));
+        }
+    }
+    CHECK(error_of("no log\n", {.columns = {{"loss", "y"}}}).starts_with("3: log: "));
+}
+
 TEST_CASE("skipped steps of DeepSpeed are found in logs of other forms", "[reports][training_logs]") {
     const std::string skip = "[2026-01-05] [INFO] [deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: ";
     const std::string other = "[2026-01-05] [INFO] [deepspeed] OVERFLOW! Rank 1 Skipping step. Attempted loss scale: ";
