@@ -86,11 +86,22 @@ bool is_evaluation(std::string_view name) {
     return std::find(std::begin(evaluation_words), std::end(evaluation_words), before) != std::end(evaluation_words);
 }
 
+/// Returns whether a part of a column's name begins with `prefix`. Lightning writes the learning rates of several groups
+/// to the columns `lr-AdamW/pg1`, `lr-AdamW/pg2`.
+bool has_part_with_prefix(std::string_view name, std::string_view prefix) {
+    while (true) {
+        if (last_part(name).starts_with(prefix)) return true;
+        const std::size_t slash = name.find_last_of('/');
+        if (slash == std::string_view::npos) return false;
+        name = name.substr(0, slash);
+    }
+}
+
 /// Returns whether a column has a quantity under the name of `row`. `eval/loss` is the loss of an evaluation.
 bool fits(std::string_view column, const ColumnName& row) {
     const std::string part = last_part(column);
     if (is_evaluation(column)) return row.quantity == "eval_loss" && part == "loss" && row.name == "eval_loss";
-    return row.is_prefix ? part.starts_with(row.name) : part == row.name;
+    return row.is_prefix ? has_part_with_prefix(column, row.name) : part == row.name;
 }
 
 class CsvColumns {
@@ -116,8 +127,19 @@ class CsvColumns {
         return found == at_.end() ? no_column : found->second;
     }
     std::size_t width() const { return header_.size(); }
-    bool has_only_step() const { return at_.size() == 1 && at_.contains("step"); }
+    /// Returns whether no column has a quantity of training.
+    bool has_only_places() const {
+        return std::all_of(at_.begin(), at_.end(),
+                           [](const auto& one) { return one.first == "step" || one.first == "epoch"; });
+    }
     const std::vector<std::string>& header() const { return header_; }
+    /// Returns the name of the last column without a quantity, or an empty text.
+    std::string last_unknown() const {
+        for (std::size_t i = header_.size(); i-- > 0;) {
+            if (!is_taken(i)) return header_[i];
+        }
+        return "";
+    }
 
   private:
     bool is_taken(std::size_t column) const {
@@ -179,11 +201,12 @@ TrainingLog parse_csv_log(std::string_view text, const std::filesystem::path& pa
         }
         builder.add(row);
     }
-    if (columns.has_only_step()) {
+    if (columns.has_only_places()) {
+        const std::string unknown = columns.last_unknown();
         builder.note(
-            fmt::format("no column has a known name; say which quantity a column has, such as --column "
-                        "loss={}; the columns are {}",
-                        columns.header().back(), fmt::join(columns.header(), ", ")));
+            fmt::format("no column except step and epoch has a known name{}; the columns are {}",
+                        unknown.empty() ? "" : "; say which quantity a column has, such as --column loss=" + unknown,
+                        fmt::join(columns.header(), ", ")));
     }
     TrainingLog log = std::move(builder).finish();
     log.form = form;

@@ -364,6 +364,29 @@ TEST_CASE("--column names the columns that are not known", "[reports][training_l
     CHECK(*read(map, {.columns = {{"loss", "my_loss"}}}).rows[1].loss == 2);
 }
 
+TEST_CASE("metrics.csv of Lightning has the learning rate of its first group, and a note about unknown columns",
+          "[reports][training_logs]") {
+    const auto csv = [](std::string_view header) {
+        return fmt::format("{}\n", header) + lines(6, [](int i) { return fmt::format("0,{},0.25,0.5", i); });
+    };
+    for (const char* header :
+         {"epoch,step,lr-AdamW/pg1,lr-AdamW/pg2", "epoch,step,run 1 - opt/lr-SGD/pg1,x", "epoch,step,lr-AdamW,loss"}) {
+        CAPTURE(header);
+        const TrainingLog log = read(csv(header));
+        CHECK(log.rows[2].lr == 0.25);
+        CHECK(log.notes.empty());
+    }
+    const TrainingLog other = read(csv("epoch,step,colr-a/b,y"));
+    CHECK_FALSE(other.rows[2].lr);
+    REQUIRE(other.notes.size() == 1);
+    CHECK(other.notes[0] ==
+          "no column except step and epoch has a known name; say which quantity a column has, such as --column loss=y; "
+          "the columns are epoch, step, colr-a/b, y");
+    CHECK(read(csv("epoch,step,x,y"), {.columns = {{"loss", "y"}}}).notes.empty());
+    // A column that is already used is no example.
+    CHECK(read(csv("x,step,y,epoch")).notes.at(0).find("--column loss=y;") != std::string::npos);
+}
+
 TEST_CASE("--column works for every quantity, and a name that no line has is refused", "[reports][training_logs]") {
     const std::string json =
         lines(6, [](int i) { return fmt::format("{{\"step\": {}, \"ls\": 2.5, \"x\": {}}}", i, i); });
