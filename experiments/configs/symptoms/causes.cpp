@@ -28,13 +28,14 @@ const Finding* finding_of(const SymptomCause& cause, const ImportResult& result)
     return found == result.findings.end() ? nullptr : &*found;
 }
 
-/// Returns the imports of the config for the devices and checkpoints that the user did not give.
+/// Returns the imports of the config for the other devices and checkpoints, if the user did not give them.
 std::vector<ImportResult> other_imports(std::span<const std::string> files_and_overrides,
                                         const ImportOptions& options) {
     std::vector<ImportResult> others;
     ImportOptions other = options;
     if (options.device_is_default) {
         for (const DeviceProfile& device : device_profiles()) {
+            if (device.name == options.device) continue;
             other.device = device.name;
             others.push_back(import_config(files_and_overrides, other));
         }
@@ -42,6 +43,7 @@ std::vector<ImportResult> other_imports(std::span<const std::string> files_and_o
     other = options;
     if (options.checkpoint_is_default) {
         for (const char* dtype : {"fp32", "fp16", "bf16"}) {
+            if (dtype == options.checkpoint_dtype) continue;
             other.checkpoint_dtype = dtype;
             others.push_back(import_config(files_and_overrides, other));
         }

@@ -90,7 +90,6 @@ bool is_number(std::string_view word) {
 
 bool is_path(std::string_view word) {
     if (std::count_if(word.begin(), word.end(), [](char c) { return c == '/' || c == '\\'; }) >= 2) return true;
-    if (word.find('(') != std::string_view::npos) return false;
     const std::string_view ending = word.substr(std::min(word.rfind('.'), word.size()));
     return contains({".py", ".json", ".yaml", ".yml", ".cpp", ".cu", ".so", ".pt", ".safetensors", ".png", ".jpg"},
                     ending);
@@ -105,7 +104,8 @@ TokenKind kind_of(std::string_view word, bool is_quoted) {
 
 bool is_quote(char c) { return c == '\'' || c == '"' || c == '`'; }
 
-/// Splits a normalised text. Inside a token, the characters . / \ - : ' may join two word characters.
+/// Splits a normalised text. Inside a token, the characters . / \ - ' and the characters :: may join two word
+/// characters.
 Tokens tokens_of(std::string_view text) {
     Tokens tokens;
     const auto is_word_at = [&](std::size_t i) { return i < text.size() && is_word_char(text[i]); };
