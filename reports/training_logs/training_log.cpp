@@ -45,11 +45,28 @@ std::vector<std::string_view> lines_of(std::string_view text) {
     return lines;
 }
 
-/// Returns the objects in the list `log_history`. The last object may be incomplete; it is then left out.
+/// Removes blanks and line ends, then `c`, from the front of `text`. Returns false if another character is there.
+bool take_after_blanks(std::string_view& text, char c) {
+    text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+    if (!text.starts_with(c)) return false;
+    text.remove_prefix(1);
+    return true;
+}
+
+/// Returns the text from the bracket of the list `log_history` on, or an empty text if there is no such list.
+std::string_view history_text(std::string_view text) {
+    constexpr std::string_view name = "\"log_history\"";
+    for (std::size_t at = text.find(name); at != std::string_view::npos; at = text.find(name, at + 1)) {
+        std::string_view rest = text.substr(at + name.size());
+        if (take_after_blanks(rest, ':') && take_after_blanks(rest, '['))
+            return text.substr(text.size() - rest.size() - 1);
+    }
+    return {};
+}
+
+/// Returns the objects in a history_text(). The last object may be incomplete; it is then left out.
 std::vector<std::string_view> history_of(std::string_view text) {
     std::vector<std::string_view> objects;
-    text.remove_prefix(std::min(text.find("\"log_history\""), text.size()));
-    text.remove_prefix(std::min(text.find('['), text.size()));
     while (!text.empty()) {
         text.remove_prefix(1);
         const std::size_t at = text.find_first_not_of(" \t\r\n,");
@@ -287,11 +304,11 @@ TrainingLog parse_training_log(std::string_view text, const std::filesystem::pat
     }
     if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
     std::string plain = without_colours(text);
-    const bool is_state = plain.find("\"log_history\"") != std::string::npos;
+    const bool is_state = !history_text(plain).empty();
     const bool is_torn = !is_state && remove_torn_line(plain);
     TrainingLog log;
     if (is_state) {
-        const std::vector<std::string_view> lines = history_of(plain);
+        const std::vector<std::string_view> lines = history_of(history_text(plain));
         check_chosen_names(lines, trainer_state_form, path, options);
         log = with_enough_rows(read_lines(lines, trainer_state_form, options), path, options);
     } else if (csv_form(plain) != nullptr) {

@@ -387,6 +387,25 @@ TEST_CASE("metrics.csv of Lightning has the learning rate of its first group, an
     CHECK(read(csv("x,step,y,epoch")).notes.at(0).find("--column loss=y;") != std::string::npos);
 }
 
+TEST_CASE("only a list with the name log_history is that of a trainer_state.json", "[reports][training_logs]") {
+    const std::string rows =
+        lines(6, [](int i) { return fmt::format("{{'loss': {}, 'grad_norm': 0.5, 'epoch': 0.{}}}", 9.0 / i, i); });
+    for (const char* line : {"loaded keys [\"log_history\", \"global_step\"]",
+                             "keys: \"log_history\"; sizes [{\"a\": 1}]", "the key \"log_history\": 3"}) {
+        CAPTURE(line);
+        CHECK(read(fmt::format("{}\n{}", line, rows)).form->name == "Transformers (console)");
+        CHECK(read(fmt::format("{}{}\n", rows, line)).rows.size() == 6);
+    }
+    std::string objects;
+    for (int i = 1; i <= 6; ++i) objects += fmt::format("{{\"step\": {}, \"loss\": 2.5}},", i);
+    for (const char* before : {"{\"log_history\":[", "{\n \"keys\": [\"log_history\"],\n \"log_history\" : \n [ "}) {
+        CAPTURE(before);
+        const TrainingLog log = read(before + objects + "]}");
+        CHECK(log.form->name == "Transformers (trainer_state.json)");
+        CHECK(log.rows.size() == 6);
+    }
+}
+
 TEST_CASE("--column works for every quantity, and a name that no line has is refused", "[reports][training_logs]") {
     const std::string json =
         lines(6, [](int i) { return fmt::format("{{\"step\": {}, \"ls\": 2.5, \"x\": {}}}", i, i); });
