@@ -2,6 +2,7 @@
 #include "reports/findings/conclusion.hpp"
 
 #include "core/text/json.hpp"
+#include "reports/findings/diagnosis.hpp"
 #include "reports/findings/value_range.hpp"
 #include "reports/findings/verdict.hpp"
 #include "reports/rows/html_text.hpp"
@@ -37,11 +38,6 @@ Policies with_verdict(const Summary& summary, std::string_view verdict) {
         if (policy.row.verdict == verdict) found.push_back(&policy);
     }
     return found;
-}
-
-std::string capitalised(std::string text) {
-    if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
-    return text;
 }
 
 std::string counted(std::size_t n, std::string_view what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); }

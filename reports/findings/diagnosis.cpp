@@ -109,6 +109,11 @@ void diagnose_policy(const std::vector<RunView>& views, const std::string& polic
 
 }  // namespace
 
+const Diagnosis& find_diagnosis(std::string_view id) {
+    const auto all = diagnoses();
+    return *std::find_if(all.begin(), all.end(), [id](const Diagnosis& one) { return one.id == id; });
+}
+
 std::string figure_text(double value) {
     if (std::isnan(value)) return "nan";
     if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
@@ -118,6 +123,11 @@ std::string figure_text(double value) {
     if (value == std::trunc(value) && std::abs(value) < 1e6) return fmt::format("{:.0f}", value);
     return std::abs(value) >= 1000 && std::abs(value) < 1e6 ? fmt::format("{:.0f}", value)
                                                             : fmt::format("{:.3g}", value);
+}
+
+std::string capitalised(std::string text) {
+    if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
+    return text;
 }
 
 namespace {

@@ -79,6 +79,8 @@ struct Diagnosis {
 
 /// Returns every diagnosis, in the order in which they are reported.
 std::span<const Diagnosis> diagnoses();
+/// Returns the diagnosis with this id, which must exist.
+const Diagnosis& find_diagnosis(std::string_view id);
 
 /// Formats a number for a sentence. Powers of two of at least 2^17 or at most 2^-5 are written as powers. Apart from
 /// these, whole numbers below 1e6 are written in full, and fractional numbers from 1000 to 1e6 are rounded to whole

@@ -79,11 +79,6 @@ Json json_of(double value) {
 
 }  // namespace
 
-std::string capitalised(std::string text) {
-    if (!text.empty() && text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
-    return text;
-}
-
 std::string diagnosis_text(const Verdicts& verdicts) {
     std::string out = fmt::format("Findings of {} diagnoses in these runs:\n", diagnoses().size());
     const std::string* policy = nullptr;

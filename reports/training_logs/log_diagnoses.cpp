@@ -15,21 +15,15 @@ namespace {
 
 using enum Certainty;
 
-/// Returns the remedy of a diagnosis of run directories.
-std::string_view remedy_of(std::string_view id) {
-    const auto all = diagnoses();
-    return std::find_if(all.begin(), all.end(), [id](const Diagnosis& one) { return one.id == id; })->remedy;
-}
-
 const LogDiagnosis table[] = {
     {"overflow-cascade", Needs::skips, certain, "4 or more consecutive steps were skipped while the loss scale fell",
-     remedy_of("overflow-cascade"), find_overflow_cascade, true},
+     find_diagnosis("overflow-cascade").remedy, find_overflow_cascade, true},
     {"scale-at-floor", Needs::scale, certain,
      "4 or more consecutive steps overflowed at the smallest loss scale of the run or at a scale below 1, or the run "
      "ended there",
-     remedy_of("scale-at-floor"), find_scale_at_floor},
-    {"first-steps-skipped", Needs::skips, certain, "the first step was skipped", remedy_of("first-steps-skipped"),
-     find_first_steps_skipped, true},
+     find_diagnosis("scale-at-floor").remedy, find_scale_at_floor},
+    {"first-steps-skipped", Needs::skips, certain, "the first step was skipped",
+     find_diagnosis("first-steps-skipped").remedy, find_first_steps_skipped, true},
     {"skipped-steps", Needs::skips, certain, "any step was skipped",
      "a few skipped steps are usual in fp16 with a loss scaler, and cost only their data; if there are many, look at "
      "the other findings",
@@ -37,7 +31,7 @@ const LogDiagnosis table[] = {
     {"schedule-over-skips", Needs::skips_and_lr, certain,
      "the steps that were skipped while the learning rate schedule continued had more than 1 % of the sum of all "
      "learning rates",
-     remedy_of("schedule-over-skips"), find_schedule_over_skips, true},
+     find_diagnosis("schedule-over-skips").remedy, find_schedule_over_skips, true},
     {"nan-in-loss", Needs::loss, certain, "the loss of a row is not finite",
      "look for rows of data in which every label is masked, and run the first bad step in fp32; if fp32 is finite, a "
      "value of the forward pass overflowed",
@@ -45,7 +39,7 @@ const LogDiagnosis table[] = {
     {"nan-in-gradient", Needs::norm, certain,
      "a gradient norm is not finite in a row without a skipped step; the weights are lost if the last loss is not "
      "finite or 0, and its gradient norm is not finite or missing",
-     remedy_of("nonfinite-update"), find_nan_in_gradient},
+     find_diagnosis("nonfinite-update").remedy, find_nan_in_gradient},
     {"finite-loss-nan-gradient", Needs::loss_and_norm, certain,
      "the loss of a row is finite and its gradient norm is not; `possible` if the loss is scaled, or if the log may "
      "hide "
@@ -94,11 +88,11 @@ const LogDiagnosis table[] = {
     {"norm-carries-the-scale", Needs::norm_and_scale, likely,
      "norm / loss scale stays within a factor of 4 while the scale changes by a factor of 64 or more; or the median "
      "norm is above 1e4 while the loss is scaled and does not fall (possible)",
-     remedy_of("clip-before-unscale"), find_norm_carries_the_scale},
+     find_diagnosis("clip-before-unscale").remedy, find_norm_carries_the_scale},
     {"norm-jump-at-growth", Needs::norm_and_scale, likely,
      "in two or more steps in which the loss scale grows, the gradient norm is 0.4 to 0.6 times that of the "
      "neighbouring steps (median)",
-     remedy_of("half-gradient-on-growth"), find_norm_jump_at_growth},
+     find_diagnosis("half-gradient-on-growth").remedy, find_norm_jump_at_growth},
     {"scale-without-bound", Needs::scale, certain, "the loss scale is 2^100 or more, or infinite",
      "the scaler never sees an overflow: check that it inspects the gradients, or that training really uses fp16; set "
      "a maximum scale",

@@ -59,11 +59,6 @@ double last_scale(const TrainingLog& log) {
     return last == log.rows.rend() ? NAN : last->scale_after.value_or(last->loss_scale.value_or(NAN));
 }
 
-const Diagnosis& diagnosis_of_runs(std::string_view id) {
-    const auto all = diagnoses();
-    return *std::find_if(all.begin(), all.end(), [id](const Diagnosis& one) { return one.id == id; });
-}
-
 /// Writes the sentence of a diagnosis of run directories.
 LogSighting sighting_in_log(const Diagnosis& diagnosis, Sighting seen, Certainty certainty) {
     const std::optional<std::int64_t> step = seen.step;
@@ -78,7 +73,7 @@ std::optional<LogSighting> find_in_steps(std::string_view id, const TrainingLog&
     if (steps.empty()) return {};
     const std::string status =
         log.has_ended_at_floor ? fmt::format("failed: scale is at its floor of {}", last_scale(log)) : "ok";
-    const Diagnosis& diagnosis = diagnosis_of_runs(id);
+    const Diagnosis& diagnosis = find_diagnosis(id);
     const RunLog run{.row = {.status = status}, .steps = std::move(steps)};
     std::optional<Sighting> seen = diagnosis.find({.run = run});
     if (!seen) return {};
@@ -178,7 +173,7 @@ std::optional<LogSighting> find_schedule_over_skips(const LogView& view) {
     }
     if (first == nullptr || !(skipped > DiagnosisRules::schedule_share * all)) return {};
     const std::int64_t steps = log.rows.back().step - log.rows.front().step + steps_of_row(log, 0);
-    return sighting_in_log(diagnosis_of_runs("schedule-over-skips"),
+    return sighting_in_log(find_diagnosis("schedule-over-skips"),
                            {.step = first->step,
                             .figures = {{"skipped", static_cast<double>(count)},
                                         {"steps", static_cast<double>(steps)},

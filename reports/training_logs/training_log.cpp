@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "core/host/read_file.hpp"
+#include "core/text/colour_codes.hpp"
 #include "core/text/shown.hpp"
 #include "reports/rows/csv.hpp"
 #include "reports/training_logs/line_forms.hpp"
@@ -19,20 +20,6 @@ namespace macheps::reports {
 namespace {
 
 constexpr std::size_t shown_forms = 3;
-
-/// Removes colour codes of a terminal: ESC [ ... letter.
-std::string without_colours(std::string_view text) {
-    std::string out;
-    out.reserve(text.size());
-    for (std::size_t i = 0; i < text.size(); ++i) {
-        if (text[i] != '\x1b' || i + 1 >= text.size() || text[i + 1] != '[') {
-            out += text[i];
-            continue;
-        }
-        for (i += 2; i < text.size() && (text[i] < '@' || text[i] > '~'); ++i) continue;
-    }
-    return out;
-}
 
 /// Splits a text at its line ends. A progress bar that a program redraws ends with CR, so CR ends a line as well.
 std::vector<std::string_view> lines_of(std::string_view text) {
@@ -303,7 +290,7 @@ TrainingLog parse_training_log(std::string_view text, const std::filesystem::pat
                      .fix = "pass a log as UTF-8 text; export the scalars of TensorBoard or wandb as CSV"});
     }
     if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
-    std::string plain = without_colours(text);
+    std::string plain = without_colour_codes(text);
     const bool is_state = !history_text(plain).empty();
     const bool is_torn = !is_state && remove_torn_line(plain);
     TrainingLog log;

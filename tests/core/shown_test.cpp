@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests how text from inputs is escaped and shortened before it is shown.
 #include "core/text/shown.hpp"
+#include "core/text/colour_codes.hpp"
 #include "core/text/json.hpp"
 #include "tests/test.hpp"
 
@@ -10,6 +11,14 @@
 namespace shown_test {
 
 using namespace macheps;
+
+TEST_CASE("colour codes are removed, and no other character", "[core][shown]") {
+    CHECK(without_colour_codes("a\x1b[31mb\x1b[0m c") == "ab c");
+    CHECK(without_colour_codes("\x1b[1;38;5;208mbold\x1b[K\x1b[?25h.") == "bold.");
+    CHECK(without_colour_codes("\x1b[12\nline\x1b[") == "\nline");
+    CHECK(without_colour_codes("[31m\x1b]m\x1b") == "[31m\x1b]m\x1b");
+    CHECK(without_colour_codes("") == "");
+}
 
 TEST_CASE("shown text is one line of visible characters", "[core][shown]") {
     struct Case {

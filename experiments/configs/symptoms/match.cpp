@@ -3,6 +3,7 @@
 // between two occurrences of the same message. Three comparisons are made, from strict to tolerant: a text of a symptom
 // occurs in the given text; consecutive words and marks are equal; most words are equal, in any order.
 #include "experiments/configs/symptoms/match.hpp"
+#include "core/text/colour_codes.hpp"
 #include "core/text/nearest_name.hpp"
 
 #include <algorithm>
@@ -55,11 +56,9 @@ bool is_word_char(char c) {
 std::string normalised(std::string_view text) {
     std::string result;
     result.reserve(text.size());
-    for (std::size_t i = 0; i < text.size(); ++i) {
-        if (text[i] == '\x1b' && i + 1 < text.size() && text[i + 1] == '[') {
-            for (i += 2; i < text.size() && (is_digit(text[i]) || text[i] == ';');) ++i;
-        } else if (!is_space(text[i])) {
-            result += lower(text[i]);
+    for (const char c : without_colour_codes(text)) {
+        if (!is_space(c)) {
+            result += lower(c);
         } else if (!result.empty() && result.back() != ' ') {
             result += ' ';
         }
