@@ -9,14 +9,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 
 namespace macheps::reports {
 
 namespace {
 
-/// Maximum number of rows that a figure shows without combining them.
-constexpr std::size_t max_points = 2000;
+/// Maximum number of rows that a figure shows without combining them, and maximum number of marks.
+constexpr std::size_t max_points = 2000, max_marks = 200;
 
 /// A figure: the quantities that it shows. Ids begin with `log-`, because other elements of the page have ids such as
 /// `loss`.
@@ -30,12 +31,13 @@ const LogFigure figures[] = {{"log-loss", "Loss.", {"loss", "eval_loss"}, false}
                              {"log-lr", "Learning rate.", {"lr"}, false},
                              {"log-loss-scale", "Loss scale.", {"loss_scale"}, true}};
 
-/// Returns the points of a quantity. If there are many rows, they are combined in groups, and only the smallest and the
-/// largest value of a group are kept.
+/// Returns the points of a quantity whose values are finite. If there are many, they are combined in groups, and only the
+/// smallest and the largest value of a group are kept.
 std::vector<std::pair<double, double>> points_of(const TrainingLog& log, Quantity quantity) {
     std::vector<std::pair<double, double>> points, all;
     for (const TrainingRow& row : log.rows) {
-        if (row.*quantity) all.emplace_back(static_cast<double>(row.step), *(row.*quantity));
+        if (row.*quantity && std::isfinite(*(row.*quantity)))
+            all.emplace_back(static_cast<double>(row.step), *(row.*quantity));
     }
     const std::size_t group = 2 * (all.size() / max_points + 1);
     if (all.size() <= max_points) return all;
@@ -49,6 +51,26 @@ std::vector<std::pair<double, double>> points_of(const TrainingLog& log, Quantit
         if (largest != least) points.push_back(*largest);
     }
     return points;
+}
+
+/// Returns marks at the steps whose value is not finite, at the height of the largest of the `drawn` values. Returns no
+/// marks if there are no values at which they could be drawn.
+PlotCurve marks_of_bad_values(const TrainingLog& log, std::string_view name, const PlotCurve& drawn) {
+    PlotCurve marks{.name = fmt::format("{} is not finite (drawn at the largest value)", name),
+                    .colour = drawn.colour + 2,
+                    .stroke = Stroke::none};
+    const Quantity quantity = find_quantity(name);
+    const auto top = std::max_element(drawn.points.begin(), drawn.points.end(),
+                                      [](const auto& a, const auto& b) { return a.second < b.second; });
+    if (top == drawn.points.end()) return marks;
+    std::vector<std::int64_t> steps;
+    for (const TrainingRow& row : log.rows) {
+        if (row.*quantity && !std::isfinite(*(row.*quantity))) steps.push_back(row.step);
+    }
+    const std::size_t every = steps.size() / max_marks + 1;
+    for (std::size_t i = 0; i < steps.size(); i += every)
+        marks.points.emplace_back(static_cast<double>(steps[i]), top->second);
+    return marks;
 }
 
 std::string figures_html(const TrainingLog& log, std::size_t number) {
@@ -66,6 +88,7 @@ std::string figures_html(const TrainingLog& log, std::size_t number) {
                                    .points = points_of(log, quantity),
                                    .colour = i,
                                    .mark = Mark::none});
+            plot.curves.push_back(marks_of_bad_values(log, figure.quantities[i], plot.curves.back()));
         }
         out += plot_figure(plot);
     }
@@ -109,8 +132,11 @@ std::string name_of(const TrainingLog& log) { return log.path.filename().string(
 std::string training_logs_page(const std::vector<TrainingLog>& logs, const std::vector<LogVerdicts>& verdicts) {
     std::string section;
     for (std::size_t i = 0; i < logs.size(); ++i) {
-        section += fmt::format("<section class=\"measured\">\n<h2>{}</h2>\n<p class=\"how\">{}</p>\n",
-                               escape_html(name_of(logs[i])), escape_html(reading_words(logs[i])));
+        // The heading of the page is the name of a single log.
+        const std::string name =
+            logs.size() == 1 ? std::string() : fmt::format("<h2>{}</h2>\n", escape_html(name_of(logs[i])));
+        section += fmt::format("<section class=\"measured\">\n{}<p class=\"how\">{}</p>\n", name,
+                               escape_html(reading_words(logs[i])));
         for (const std::string& note : logs[i].notes) section += "<p class=\"note\">" + escape_html(note) + "</p>\n";
         section += findings_html(logs[i], verdicts[i]) + figures_html(logs[i], i) + "</section>\n";
     }
