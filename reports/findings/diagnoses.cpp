@@ -366,8 +366,7 @@ std::optional<Sighting> loss_rounded(const RunView& view) {
 constexpr Diagnosis table[] = {
     {"overflow-cascade", Reads::steps, "4 or more consecutive steps were skipped while the loss scale fell",
      "{skipped} consecutive steps were skipped while the loss scale fell from {from} to {to} ({halvings} "
-     "{halvings?halving|halvings}), "
-     "and nothing was learned in them",
+     "{halvings?halving|halvings}), and nothing was learned in them",
      "start with the loss scale at which it ended (init_scale, DeepSpeed's initial_scale_power, Megatron's "
      "--initial-loss-scale); if it happened in the middle of a run, look at the first site that overflowed",
      overflow_cascade},
@@ -414,9 +413,9 @@ constexpr Diagnosis table[] = {
      nonfinite_update},
     {"stagnation", Reads::steps,
      "the weights moved less than 98 % of the distance that the optimiser asked for (mean of update_eff)",
-     "the weights moved {percent} % of the distance that the optimiser asked for: {lost} {lost?update per step "
-     "was|updates "
-     "per step were} below half a unit in the last place of their weights and changed nothing",
+     "the weights moved {percent} % of the distance that the optimiser asked for: {lost} "
+     "{lost?update per step was|updates per step were} below half a unit in the last place of their weights and "
+     "changed nothing",
      "keep fp32 master weights, round the weights stochastically, or raise the learning rate", stagnation},
     {"frozen-moments", Reads::moments,
      "in the second half of the steps, more than a fifth of the second moments did not change (mean of "
@@ -471,7 +470,7 @@ constexpr Diagnosis table[] = {
     {"layers-left-out", Reads::manifest, "some layers that match a rule of the policy were left unchanged",
      "{layers} {layers?layer that matches a rule of the policy was|layers that match a rule of the policy were} left "
      "unchanged, because {layers?its|their} sizes are not the multiples that the rule requires or a framework's filter "
-     "excludes them; the manifest gives each reason (left_out_why)",
+     "excludes {layers?it|them}; the manifest gives each reason (left_out_why)",
      "choose sizes that are such multiples, or another filter; otherwise do not expect the speed of the format in "
      "those layers",
      layers_left_out},

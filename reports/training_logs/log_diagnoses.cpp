@@ -108,8 +108,7 @@ const LogDiagnosis table[] = {
      find_divergence_after_spike},
     {"rounded-norm", Needs::norm, likely,
      "all gradient norms have at most 8 significant bits, and 20 or more of them, at least 10 of them different, are "
-     "not "
-     "whole numbers below 256",
+     "not whole numbers below 256",
      "compute and clip the norm in fp32", find_rounded_norm},
     {"epoch-steps", Needs::loss_and_epoch, likely,
      "the loss drops by more than 5 %, and by more than three times its change and noise within an epoch, where most "

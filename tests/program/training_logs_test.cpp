@@ -68,7 +68,8 @@ TEST_CASE("report refuses logs that it cannot read, and options that do not appl
         {"report run.log --margin 1", 2, "--margin: this option is not for logs of other programs"},
         {"report run.log --small", 2, "--small: this option is not for logs of other programs"},
         {"report run.log --gpu b200", 2, "--gpu: this option is not for logs of other programs"},
-        {"report run.log --framework-version 0.16.5", 2, "--framework-version: '0.16.5' has no name of a package"},
+        {"report run.log --framework-version 0.16.5", 2,
+         "--framework-version: 0.16.5 is a version without the name of a package"},
         {"report missing.log", 3, "missing.log: the file or folder does not exist"},
         {"report run.log -o missing/page.html", 5, "missing/page.html"}};
     for (const auto& [arguments, code, words] : cases) {

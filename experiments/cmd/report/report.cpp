@@ -229,10 +229,14 @@ void check_fits_logs(const ReportOptions& options, const Command& verb) {
     std::erase_if(of_configs,
                   [](const std::string& name) { return name == "--framework-version" || name == "--requirements"; });
     policies::refuse_without_config(of_configs);
-    if (options.import.options(verb).versions.contains("")) {
-        throw usage_error(fmt::format("'{}' has no name of a package", options.import.versions), "--framework-version",
-                          "pass a name and a version, such as deepspeed=0.16.5, or pass a config with --config");
-    }
+}
+
+/// Throws Error (usage) if a version has no name. Without a config, the package is then unknown.
+void check_versions_have_names(const LogReport& logs) {
+    if (!logs.config.empty() || !logs.config_options.versions.contains("")) return;
+    throw usage_error(
+        fmt::format("{} is a version without the name of a package", to_string(logs.config_options.versions.at(""))),
+        "--framework-version", "pass a name and a version, such as deepspeed=0.16.5, or pass a config with --config");
 }
 
 Exit report(const ReportOptions& options, const Command& verb) {
@@ -264,6 +268,7 @@ Exit report(const ReportOptions& options, const Command& verb) {
                        .config_options = options.import.options(verb),
                        .json = options.json,
                        .csv = options.csv};
+        check_versions_have_names(logs);
         add_columns(options.log_columns, logs.options);
         report_training_logs(logs);
         draw_pictures(options, logs.page);

@@ -57,7 +57,7 @@ JSON:
   "causes": [{"text", "rules": [...], "diagnoses": [...], "faults": [...], "verdict", "reason"}],
   "try": [...], "command"}, ...], "nearest": [{"id", "title"}, ...]}
   `kind` is exact, run or words. `verdict` is open, applies or excluded. `nearest` is empty if there
-  are entries. With --list, an array of entries without "match".
+  are entries, or if no entry has a word of TEXT. With --list, an array of entries without "match".
 
 Exit codes:
   0  an entry was found
