@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs three steps of a released DeepSpeed on a CPU, with gradients that are known, and prints what the weights do.
+"""Runs three steps of a released DeepSpeed, with gradients that are known, and prints what the weights do.
 
 The model is one linear layer with eight weights of 0.5. The optimiser is SGD with rate 1. Each step has two
 micro-batches, whose gradients are 0.125 and 0.375 for every weight, so each of the first two steps must move every
 weight by 0.25. The loss of the third step is infinite. scripts/release-steps calls this program once for each release.
 
-usage: deepspeed_step.py CONFIGS.json [NAME...]   prints one JSON line for each config, by name
-The release is the first folder in PYTHONPATH that contains `deepspeed`.
+usage: deepspeed_step.py DEVICE CONFIGS.json [NAME...]   prints one JSON line for each config, by name
+DEVICE is cpu or cuda. The release is the first folder in PYTHONPATH that contains `deepspeed`.
 """
 import contextlib
 import io
@@ -15,8 +15,9 @@ import logging
 import os
 import sys
 
+DEVICE = sys.argv[1]
 os.environ.update(
-    DS_ACCELERATOR="cpu",
+    DS_ACCELERATOR=DEVICE,
     DS_BUILD_OPS="0",
     DS_SKIP_CUDA_CHECK="1",
     RANK="0",
@@ -42,19 +43,20 @@ MASTERS = ("fp32_groups", "fp32_groups_flat_partition", "single_partition_of_fp3
 
 
 def start():
-    """Returns the package deepspeed. The CPU claims to support both low formats, as a GPU does."""
-    from deepspeed.accelerator import get_accelerator
+    """Returns the package deepspeed. A CPU claims to support both low formats, as a GPU does."""
+    if DEVICE == "cpu":
+        from deepspeed.accelerator import get_accelerator
 
-    accelerator = type(get_accelerator())
-    accelerator.is_fp16_supported = lambda self: True
-    accelerator.is_bf16_supported = lambda self: True
-    accelerator.supported_dtypes = lambda self: [torch.float32, torch.float16, torch.bfloat16]
+        accelerator = type(get_accelerator())
+        accelerator.is_fp16_supported = lambda self: True
+        accelerator.is_bf16_supported = lambda self: True
+        accelerator.supported_dtypes = lambda self: [torch.float32, torch.float16, torch.bfloat16]
     import deepspeed
 
     logging.getLogger("DeepSpeed").setLevel(logging.ERROR)
     if "deepspeed.comm.torch" in sys.modules:
         sys.modules["deepspeed.comm.torch"].build_shm_op = lambda: None
-    deepspeed.init_distributed(dist_backend="gloo", verbose=False)
+    deepspeed.init_distributed(dist_backend="gloo" if DEVICE == "cpu" else "nccl", verbose=False)
     return deepspeed
 
 
@@ -113,7 +115,7 @@ def steps(deepspeed, config):
     optimizer = fused_optimizer(model.parameters()) if is_fused else torch.optim.SGD(model.parameters(), lr=RATE)
     engine, wrapper, _, _ = deepspeed.initialize(model=model, optimizer=optimizer, config=config)
     low = torch.float16 if config.get("fp16") else torch.bfloat16 if config.get("bf16") else torch.float32
-    data = torch.full((1, 8), INPUT, dtype=low)
+    data = torch.full((1, 8), INPUT, dtype=low, device=DEVICE)
 
     def step(factor):
         before = weight_of(engine, wrapper)
@@ -138,10 +140,10 @@ def steps(deepspeed, config):
 
 
 def main():
-    with open(sys.argv[1], encoding="utf-8") as file:
+    with open(sys.argv[2], encoding="utf-8") as file:
         configs = json.load(file)
     deepspeed = start()
-    for name in sys.argv[2:] or configs:
+    for name in sys.argv[3:] or configs:
         try:
             with contextlib.redirect_stdout(io.StringIO()):
                 found = steps(deepspeed, configs[name])
