@@ -2,7 +2,6 @@
 // Python bindings that load policies, import framework configs as policies, and return the results as JSON.
 #include "core/field_error.hpp"
 #include "core/text/json.hpp"
-#include "experiments/configs/finding_json.hpp"
 #include "experiments/configs/framework.hpp"
 #include "experiments/configs/import.hpp"
 #include "experiments/configs/memory/tensors.hpp"

@@ -238,12 +238,12 @@ class KeyCheck {
     }
 
     void unknown_precision(const files::ConfigValue::Entry& entry, const std::string& path) {
-        report(
-            FindingCode::warning, "unknown-precision-key", entry, path,
-            fmt::format("`{}` is not in macheps's tables for {} {}, and its name suggests that it may affect precision: "
-                        "its effect is not part of the result",
-                        path, context_.framework().title, to_string(version_)),
-            {});
+        report(FindingCode::warning, "unknown-precision-key", entry, path,
+               fmt::format(
+                   "`{}` is not in macheps's tables for {} {}, and its name suggests that it may affect precision: "
+                   "its effect is not part of the result",
+                   path, context_.framework().title, to_string(version_)),
+               {});
     }
 
     void script_option(const files::ConfigValue::Entry& entry, const std::string& path) {

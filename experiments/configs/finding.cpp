@@ -36,4 +36,19 @@ std::string_view to_string(FindingSeverity severity) {
     return names[static_cast<int>(severity)];
 }
 
+Json finding_json(const Finding& finding) {
+    return {{"code", std::string(1, static_cast<char>(finding.code))},
+            {"severity", to_string(severity(finding))},
+            {"file", finding.place.file},
+            {"line", finding.place.line},
+            {"column", finding.place.column},
+            {"key", finding.key},
+            {"keys", finding.keys},
+            {"rule", finding.rule},
+            {"fault", finding.fault},
+            {"message", finding.message},
+            {"instead", finding.instead},
+            {"not_emulated", finding.not_emulated}};
+}
+
 }  // namespace macheps::configs

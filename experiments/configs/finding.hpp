@@ -2,6 +2,7 @@
 // Findings of an importer about a config. Each finding reports one fact, such as an error, an ignored key or a default
 // that was used.
 #pragma once
+#include "core/text/json.hpp"
 #include "experiments/files/config/value.hpp"
 
 #include <cstdint>
@@ -48,6 +49,8 @@ struct Finding {
 FindingSeverity severity(const Finding& finding);
 /// Returns what the findings say is not emulated, each statement once, in the order of the findings.
 std::vector<std::string> not_emulated_in(std::span<const Finding> findings);
+/// Returns a finding as JSON, in the form that the help of `policy import` describes.
+Json finding_json(const Finding& finding);
 /// Returns "error", "warning" or "note".
 std::string_view to_string(FindingSeverity severity);
 

@@ -35,18 +35,18 @@ using Found = std::optional<Trap>;
 Found low_reduce(const ImportContext& context) {
     const char format = low_format(context, "reduce");
     if (format == 0) return {};
-    return Trap{fmt::format(
-        "if several ranks train, their gradients are summed in {}, although fp32 is usually recommended",
-        format_word(format))};
+    return Trap{
+        fmt::format("if several ranks train, their gradients are summed in {}, although fp32 is usually recommended",
+                    format_word(format))};
 }
 
 Found low_buffers(const ImportContext& context) {
     const char format = low_format(context, "buffers");
     if (format == 0) return {};
-    return Trap{fmt::format(
-        "buffers are {}: the frequencies of rotary embeddings are rounded, and the angles of distant "
-        "positions are wrong",
-        format_word(format))};
+    return Trap{
+        fmt::format("buffers are {}: the frequencies of rotary embeddings are rounded, and the angles of distant "
+                    "positions are wrong",
+                    format_word(format))};
 }
 
 Found low_masters(const ImportContext& context) {
@@ -63,9 +63,8 @@ Found no_master(const ImportContext& context) {
     const std::string_view adapter = context.resolved().word("adapter");
     const bool is_frozen = (!adapter.empty() && adapter != "none") || context.resolved().word("grad") == "F";
     if (format == 0 || is_frozen || context.resolved().word("master") != "none") return {};
-    return Trap{
-        fmt::format("the optimiser updates {} weights, and without fp32 master weights small updates are lost",
-                    format_word(format))};
+    return Trap{fmt::format("the optimiser updates {} weights, and without fp32 master weights small updates are lost",
+                            format_word(format))};
 }
 
 /// The scaler of FSDP 1 accepts fp16 gradients, but not bf16 gradients. On a CPU, GradScaler also accepts bf16

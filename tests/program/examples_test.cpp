@@ -37,6 +37,7 @@ constexpr Way ways[] = {
     {.holds = "macheps check make-inputs recipe.toml"},
     {.holds = "macheps check make-inputs --list"},
     {.holds = "macheps check", .elsewhere = "every example of the check's help runs; docs/check-inputs.md"},
+    {.holds = "macheps diagnose", .elsewhere = "diagnose: every example of its help is valid"},
     {.holds = "macheps policy import", .elsewhere = "policy import: every example of its help runs"},
     {.holds = "macheps policy advise",
      .elsewhere = "every example of the help of policy advise and policy explain runs"},

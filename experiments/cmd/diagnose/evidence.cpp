@@ -61,16 +61,15 @@ std::optional<fs::path> log_in(const fs::path& folder) {
     for (const char* name : names) {
         if (fs::is_regular_file(folder / name, error)) return folder / name;
     }
-    fs::path last;
+    std::optional<fs::path> last;
     std::int64_t highest = -1;
-    for (const auto& entry : fs::directory_iterator(folder, error)) {
-        const std::int64_t number = checkpoint_number(entry.path().filename().string());
-        if (number > highest && fs::is_regular_file(entry.path() / names.front(), error)) {
-            highest = number;
-            last = entry.path() / names.front();
-        }
+    for (const std::string& name : names_in(folder)) {
+        const fs::path state = folder / name / names.front();
+        const std::int64_t number = checkpoint_number(name);
+        if (number <= highest || !fs::is_regular_file(state, error)) continue;
+        highest = number;
+        last = state;
     }
-    if (highest < 0) return {};
     return last;
 }
 

@@ -7,7 +7,6 @@
 #include "experiments/cmd/policy/import.hpp"
 #include "experiments/cmd/policy/import_output.hpp"
 #include "experiments/cmd/policy/memory.hpp"
-#include "experiments/configs/finding_json.hpp"
 #include "experiments/configs/memory/advise.hpp"
 #include "experiments/configs/memory/memory_recipe.hpp"
 #include "experiments/configs/remedy/remedies.hpp"

@@ -6,7 +6,6 @@
 #include "experiments/cmd/frame/eprint.hpp"
 #include "experiments/cmd/frame/print.hpp"
 #include "experiments/cmd/policy/import_output.hpp"
-#include "experiments/configs/finding_json.hpp"
 #include "experiments/configs/framework.hpp"
 #include "experiments/configs/remedy/remedies.hpp"
 #include "experiments/files/config/environment.hpp"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/host/version.hpp"
 #include "experiments/cmd/policy/import_output.hpp"
-#include "experiments/configs/finding_json.hpp"
 #include "experiments/configs/framework.hpp"
 #include "reports/ci/sarif.hpp"
 
