@@ -22,7 +22,7 @@ macheps needs the C++ packages ${missing} to build. On Debian or Ubuntu:
     apt-get install g++ cmake ninja-build libfmt-dev libhwy-dev libtomlplusplus-dev \\
         nlohmann-json3-dev libyaml-cpp-dev libcli11-dev libboost-dev libzstd-dev zlib1g-dev
 (and libflint-arb-dev on Debian 12 or libflint-dev on Ubuntu 24.04 for `macheps eval`)
-or install a wheel: pip install --only-binary :all: macheps
+or install a wheel of a release: pip install macheps-*.whl
 ")
     endif()
 endfunction()

@@ -17,6 +17,11 @@ from ._errors import Error
 STOPPED = 75
 
 
+def packaged_program() -> Path:
+    """Returns the path of the program in an installed package. A package in a source tree does not contain it."""
+    return Path(__file__).with_name("bin") / "macheps"
+
+
 def find_program() -> str:
     """Returns the path of the program: from MACHEPS, otherwise from the package, otherwise from PATH."""
     named = os.environ.get("MACHEPS")
@@ -24,14 +29,13 @@ def find_program() -> str:
         if os.access(named, os.X_OK) and os.path.isfile(named):
             return named
         raise Error(f"{named} is not a program", "MACHEPS", "set it to the path of the program macheps, or unset it")
-    beside = Path(__file__).with_name("bin") / "macheps"
-    if os.access(beside, os.X_OK):
-        return str(beside)
+    if os.access(packaged_program(), os.X_OK):
+        return str(packaged_program())
     found = shutil.which("macheps")
     if found:
         return found
     raise Error("the program macheps was not found", "macheps.run",
-                "add it to PATH, set MACHEPS to its path, or run `pip install macheps`")
+                "add it to PATH, set MACHEPS to its path, or install a wheel of macheps")
 
 
 def program(args: Sequence[str | os.PathLike[str]], check: bool = True) -> str:

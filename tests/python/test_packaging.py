@@ -4,7 +4,9 @@ package."""
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
+import os
 import re
 import shutil
 import subprocess
@@ -41,7 +43,7 @@ def test_missing_packages_are_named_with_the_command_that_brings_them(missing, b
     assert made.returncode != 0
     said, names = " ".join(made.stderr.split()), ", ".join(PACKAGES.get(name, name) for name in missing)  # CMake wraps lines
     assert f"macheps needs the C++ packages {names} to build. On Debian or Ubuntu: apt-get install g++ cmake" in said, made.stderr
-    assert "libboost-dev" in said and "or install a wheel: pip install --only-binary :all: macheps" in said
+    assert "libboost-dev" in said and "or install a wheel of a release: pip install macheps-*.whl" in said
     assert said.count("CMake Error") == 1, "one message, and nothing about configuration files"
 
 
@@ -52,6 +54,22 @@ def test_the_message_names_what_scripts_install():
     told = text[text.index("apt-get install") :].split('")')[0].replace("\\", " ").split()
     libraries = {name for name in setup if name.endswith("-dev")}
     assert libraries <= set(told), libraries - set(told)
+
+
+def test_the_command_of_the_package_starts_its_program(tmp_path, monkeypatch):
+    """`pip install` makes a command `macheps`. It starts the program in the package with the same arguments."""
+    entry = re.search(r'^\[project\.scripts\]\nmacheps = "([\w.]+):(\w+)"$', (SOURCE / "pyproject.toml").read_text(), re.M)
+    module = importlib.import_module(entry.group(1))
+    started: list[tuple[Path, list[str]]] = []
+    monkeypatch.setattr(os, "execv", lambda path, words: started.append((Path(path), words)))
+    monkeypatch.setattr(sys, "argv", ["macheps", "show", "0.1"])
+    program = tmp_path / "macheps"
+    monkeypatch.setattr(module, "packaged_program", lambda: program)
+    with pytest.raises(SystemExit, match="lacks the program .*: install a wheel"):
+        getattr(module, entry.group(2))()
+    program.touch(mode=0o755)
+    getattr(module, entry.group(2))()
+    assert started == [(program, [str(program), "show", "0.1"])]
 
 
 def first_cell(path: Path) -> str:
