@@ -201,15 +201,24 @@ TEST_CASE("scripts of `sweep submit` quote names for their language, or refuse t
     }
     CHECK(submit("--engine kubernetes --image registry.example.org:5000/me/macheps:1.0@sha256:00ff") == 0);
     CHECK(folder.out().find("image: \"registry.example.org:5000/me/macheps:1.0@sha256:00ff\"\n") != std::string::npos);
-    // sbatch (here replaced by a script that records its arguments) receives the words unchanged.
+    // The options of --sbatch become words of an #SBATCH line. sbatch (here replaced by a script that records its
+    // arguments) receives only the path of the script.
     folder.write("sbatch", "#!/bin/sh\nfor word in \"$@\"; do echo \"[$word]\" >>asked; done\necho 7\n");
     fs::permissions(folder / "sbatch", fs::perms::owner_all);
     CHECK(folder.shell(
               "PATH=.:$PATH '" MACHEPS_PROGRAM
-              "' sweep submit 'my sweeps' --engine slurm --sbatch \"-A 'my account'; touch INJECTED \\$HOME\"") == 0);
-    const std::string asked = contents(folder / "asked");
-    CHECK(asked.find("[-A]\n[my account;]\n[touch]\n[INJECTED]\n[$HOME]\n") != std::string::npos);
-    CHECK(asked.find("/my sweeps/slurm/array.sh]") != std::string::npos);
+              "' sweep submit 'my sweeps' --engine slurm --sbatch \"-A 'my account'; touch INJECTED \\$HOME #x\"") ==
+          0);
+    for (const char* script : {"my sweeps/slurm/array.sh", "my sweeps/slurm/merge.sh"}) {
+        CAPTURE(script);
+        CHECK(contents(folder / script).find("\n#SBATCH -A \"my account;\" touch INJECTED \"$HOME\" \"#x\"\n") !=
+              std::string::npos);
+    }
+    const std::string array = "[" + (folder / "my sweeps/slurm/array.sh").string() + "]\n";
+    const std::string merge = "[" + (folder / "my sweeps/slurm/merge.sh").string() + "]\n";
+    CHECK(contents(folder / "asked") == "[--parsable]\n" + array + "[--parsable]\n[--dependency=afterany:7]\n" + merge);
+    CHECK(submit("--engine slurm --sbatch \"-A '$(printf 'x\\n#SBATCH -w y')'\"") == 2);
+    CHECK(folder.err().find("--sbatch") != std::string::npos);
     CHECK_FALSE(fs::exists(folder / "INJECTED"));
 }
 

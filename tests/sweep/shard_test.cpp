@@ -2,6 +2,7 @@
 // Tests which units belong to a shard, and how a process determines its shard.
 #include "experiments/training/sweep/shard.hpp"
 #include "core/error.hpp"
+#include "experiments/training/sweep/engines.hpp"
 #include "experiments/training/sweep/plan_file.hpp"
 #include "experiments/training/sweep/store/done.hpp"
 #include "tests/test.hpp"
@@ -127,6 +128,19 @@ TEST_CASE("a shard is written as I/N with 0 <= I < N", "[sweeps]") {
         CAPTURE(bad);
         CHECK_THROWS_AS(parse_shard(bad), Error);
     }
+}
+
+TEST_CASE("by default, a sweep has a shard for each unit, but at most 64", "[sweeps]") {
+    const auto [units, shards, why] = GENERATE(table<std::size_t, int, const char*>({
+        {0, 1, "a job array without tasks does not exist"},
+        {1, 1, "one unit"},
+        {7, 7, "short units are also divided"},
+        {64, 64, "the limit"},
+        {65, 64, "more units than shards"},
+        {495, 64, "many units"},
+    }));
+    CAPTURE(why);
+    CHECK(usual_shards(sweep_of(std::vector<double>(units, 0.5))) == shards);
 }
 
 TEST_CASE("every unit belongs to one shard, and no shard takes much longer than another", "[sweeps]") {

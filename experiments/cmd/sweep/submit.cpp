@@ -2,6 +2,7 @@
 // macheps sweep submit: hands the shards of a sweep to a scheduler.
 #include "core/host/child_process.hpp"
 #include "core/host/publish.hpp"
+#include "core/host/read_file.hpp"
 #include "core/text/quote.hpp"
 #include "experiments/cmd/frame/eprint.hpp"
 #include "experiments/cmd/frame/json.hpp"
@@ -27,13 +28,17 @@ constexpr const char* submit_help =
     R"(Submits the shards of a sweep to Slurm as an array, or writes a job for Kubernetes.
 
 Examples:
-  macheps sweep submit formats.toml --engine slurm --print                what would be submitted
+  macheps sweep submit formats.toml --engine slurm --print                what would be submitted, and what to copy
   macheps sweep submit formats.toml --engine kubernetes --print > job.yaml)";
 
 constexpr const char* submit_notes = R"(Slurm:
   Writes OUT/slurm/array.sh and merge.sh and submits both. The merge starts when every task has
   ended, and reports what is missing. A task that nears its time limit saves its state and is
-  requeued.
+  requeued. The options of --time and --sbatch are #SBATCH lines of the scripts.
+
+A cluster that has no macheps:
+  With --engine slurm --print, stderr lists the files to copy: the program, the plan, its policies
+  and its data. The program has to be one that runs there (docs/sweeps.md).
 
 Kubernetes:
   You provide the image of the job, and a volume that all pods mount as /out.
@@ -77,7 +82,7 @@ std::string submit_job(std::vector<std::string> options, const std::string& scri
     for (const std::string& word : options) command += " " + shell_word(word);
     throw Error({.what = "sbatch did not accept the job",
                  .where = command,
-                 .fix = why + "; use --print to get the script and submit it yourself",
+                 .fix = why + "; use --print to see the scripts and the files to copy to a cluster",
                  .exit = Exit::check_failed});
 }
 
@@ -102,6 +107,29 @@ std::filesystem::path own_program() {
     return program;
 }
 
+/// Prints to stderr which files to copy to another system, and the command to run there. If the sweep is named by its
+/// folder, the folder contains the plan and the policies.
+void print_what_to_copy(const SubmitArguments& a, const Sweep& sweep) {
+    const bool has_folder = is_folder(a.path);
+    eprint("To submit the sweep on another system, copy these files to it, {}:\n",
+           has_folder ? "data to the same paths" : "policies and data to the paths that the plan names");
+    const auto row = [](const char* kind, const std::filesystem::path& file) {
+        eprint("  {:<8} {}\n", kind, file.string());
+    };
+    row("program", own_program());
+    row(has_folder ? "folder" : "plan", a.path);
+    if (!has_folder) {
+        for (const std::filesystem::path& file : policy_files(sweep, a.path.parent_path())) row("policy", file);
+    }
+    for (const std::filesystem::path& file : data_files(sweep)) row("data", file);
+    std::string command = fmt::format("macheps sweep submit {} --engine {}", shell_word(a.path.string()), a.engine);
+    if (a.shards > 0) command += fmt::format(" --shards {}", a.shards);
+    if (!a.time.empty()) command += " --time " + shell_word(a.time);
+    if (!a.sbatch.empty()) command += " --sbatch " + shell_word(a.sbatch);
+    eprint("Then run there: {}\n", command);
+    eprint("If the program does not start there, use a portable one (scripts/release program; docs/sweeps.md)\n");
+}
+
 Exit submit(const SubmitArguments& a) {
     const EngineRow& engine = engine_of(a);
     const SweepFolder folder =
@@ -120,6 +148,7 @@ Exit submit(const SubmitArguments& a) {
             if (scripts.size() > 1) print("# --- {}\n", script.file);
             print_text(script.text);
         }
+        if (engine.submits) print_what_to_copy(a, folder.sweep);
         return Exit::ok;
     }
     std::vector<std::string> files, jobs;
@@ -132,10 +161,8 @@ Exit submit(const SubmitArguments& a) {
     }
     remember_shard_count(request.out, request.shards);
     if (engine.submits) {
-        std::vector<std::string> options = words_of(a.sbatch);
-        jobs.push_back(submit_job(options, files[0]));
-        options.push_back("--dependency=afterany:" + jobs[0]);
-        jobs.push_back(submit_job(options, files[1]));
+        jobs.push_back(submit_job({}, files[0]));
+        jobs.push_back(submit_job({"--dependency=afterany:" + jobs[0]}, files[1]));
         eprint("Job {}: {} tasks; job {} merges their results\n", jobs[0], request.shards, jobs[1]);
     }
     for (const std::string& file : files) eprint("wrote {}\n", file);
@@ -155,12 +182,11 @@ void describe_submit(Command& verb) {
     std::vector<std::string> names;
     for (const EngineRow& row : engine_rows) names.emplace_back(row.name);
     verb.option("--engine", a->engine, "Engine that schedules the jobs").required().one_of(names);
-    verb.integer("--shards", a->shards, {0, max_shards},
-                 "Number of shards. 0: one for each unit, but at most 1000. "
-                 "There are fewer if the average shard would take less than ten minutes")
+    verb.integer("--shards", a->shards, {0, max_shards}, "Number of shards. 0: one for each unit, but at most 64")
         .shows_default();
     verb.option("--time", a->time, "Time limit of a Slurm task, such as 4:00:00. Default: the limit of the cluster");
-    verb.option("--sbatch", a->sbatch, "Further options for sbatch, such as \"-p cpu -A account\". Default: none");
+    verb.option("--sbatch", a->sbatch,
+                "Further options for sbatch, such as \"-p cpu -A account\", for the scripts. Default: none");
     verb.option("--image", a->image, "Container image of a Kubernetes job. Default: macheps");
     verb.option("-o,--out", a->out, "Folder of the sweep. Default: the path of the plan without .toml")
         .takes(value_kind::folder);

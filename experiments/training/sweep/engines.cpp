@@ -3,20 +3,21 @@
 
 #include "core/text/json.hpp"
 #include "core/text/quote.hpp"
+#include "experiments/training/sweep/plan_file.hpp"
 #include "experiments/training/sweep/shard.hpp"
+#include "experiments/training/sweep/store/unit_recipe.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+#include <set>
 #include <string_view>
 
 namespace macheps::training {
 
 namespace {
 
-constexpr int max_tasks = 1000;  // per job array: Slurm's MaxArraySize is 1001 unless a cluster raises it
-constexpr double min_shard_seconds = 600;
+constexpr std::size_t max_usual_shards = 64;
 
 std::int64_t megabytes(std::int64_t bytes) { return std::max<std::int64_t>(100, (bytes + 999999) / 1000000); }
 
@@ -28,7 +29,7 @@ std::int64_t megabytes(std::int64_t bytes) { return std::max<std::int64_t>(100, 
 constexpr const char* array_text = R"(#!/bin/bash
 #SBATCH --job-name={name} --array=0-{last} --ntasks=1 --cpus-per-task=1 --mem={memory}
 #SBATCH {time}--signal=B:USR1@120 --requeue --open-mode=append --output={log}
-pid= again= hit=
+{more}pid= again= hit=
 trap 'again=1; hit=1; [ -z "$pid" ] || kill -TERM "$pid" 2>/dev/null' USR1
 trap 'hit=1; [ -z "$pid" ] || kill -TERM "$pid" 2>/dev/null' TERM
 {program} sweep run {out} --shard "$SLURM_ARRAY_TASK_ID/{shards}" & pid=$!
@@ -43,7 +44,7 @@ exit "$rc"
 constexpr const char* merge_text = R"(#!/bin/bash
 #SBATCH --job-name={name} --ntasks=1 --cpus-per-task=1 --mem=1000
 #SBATCH --open-mode=append --output={log}
-exec {program} merge {out}
+{more}exec {program} merge {out}
 )";
 
 constexpr const char* job_text = R"(apiVersion: batch/v1
@@ -111,6 +112,17 @@ std::string log_pattern(const std::filesystem::path& folder, std::string_view fi
     return sbatch_word(fmt::format("{}/{}", pattern, file));
 }
 
+/// Returns an #SBATCH line with the user's options for sbatch, or nothing if there are none. The line comes after the
+/// other #SBATCH lines, so its options override theirs.
+std::string sbatch_line(std::string_view options) {
+    std::string line;
+    for (const std::string& word : words_of(options)) {
+        check_one_line(word, "an option for sbatch", "--sbatch");
+        line += ' ' + sbatch_word(word);
+    }
+    return line.empty() ? line : "#SBATCH" + line + '\n';
+}
+
 }  // namespace
 
 std::vector<EngineScript> slurm_scripts(const SubmitRequest& r) {
@@ -119,14 +131,16 @@ std::vector<EngineScript> slurm_scripts(const SubmitRequest& r) {
     const std::string program = shell_quoted(r.program.string()), out = shell_quoted(r.out.string());
     check_one_line(r.time, "the time limit", "--time");
     check_one_line(r.name, "the name of the sweep", r.out.string());
+    const std::string more = sbatch_line(r.more);
     const std::string time = r.time.empty() ? "" : "--time=" + sbatch_word(r.time) + " ";
-    return {{"slurm/array.sh", fmt::format(fmt::runtime(array_text), arg("name", sbatch_word(r.name)),
-                                           arg("last", r.shards - 1), arg("memory", megabytes(r.memory_bytes)),
-                                           arg("time", time), arg("log", log_pattern(logs, "%A_%a.log")),
-                                           arg("program", program), arg("out", out), arg("shards", r.shards))},
-            {"slurm/merge.sh",
-             fmt::format(fmt::runtime(merge_text), arg("name", sbatch_word(r.name + "-merge")),
-                         arg("log", log_pattern(logs, "merge_%j.log")), arg("program", program), arg("out", out))}};
+    return {{"slurm/array.sh",
+             fmt::format(fmt::runtime(array_text), arg("name", sbatch_word(r.name)), arg("last", r.shards - 1),
+                         arg("memory", megabytes(r.memory_bytes)), arg("time", time),
+                         arg("log", log_pattern(logs, "%A_%a.log")), arg("program", program), arg("out", out),
+                         arg("shards", r.shards), arg("more", more))},
+            {"slurm/merge.sh", fmt::format(fmt::runtime(merge_text), arg("name", sbatch_word(r.name + "-merge")),
+                                           arg("log", log_pattern(logs, "merge_%j.log")), arg("program", program),
+                                           arg("out", out), arg("more", more))}};
 }
 
 std::vector<EngineScript> kubernetes_scripts(const SubmitRequest& r) {
@@ -146,11 +160,29 @@ std::vector<EngineScript> kubernetes_scripts(const SubmitRequest& r) {
 }
 
 int usual_shards(const Sweep& sweep) {
-    double seconds = 0;
-    const std::vector<std::size_t> units = units_of(sweep, {0, 1});
-    for (const std::size_t unit : units) seconds += sweep.units[unit].seconds;
-    const double most = std::min<double>(max_tasks, static_cast<double>(units.size()));
-    return static_cast<int>(std::clamp(std::floor(seconds / min_shard_seconds), 1.0, std::max(1.0, most)));
+    return static_cast<int>(std::clamp<std::size_t>(units_of(sweep, {0, 1}).size(), 1, max_usual_shards));
+}
+
+std::vector<std::filesystem::path> policy_files(const Sweep& sweep, const std::filesystem::path& plan_folder) {
+    std::set<std::filesystem::path> files;
+    for (const SweepPolicy& policy : sweep.policies) {
+        for (const policy::PolicySource& source : policy.sources) {
+            if (source.is_file) files.insert(file_of_source(source.name, plan_folder));
+        }
+    }
+    return {files.begin(), files.end()};
+}
+
+std::vector<std::filesystem::path> data_files(const Sweep& sweep) {
+    std::set<std::filesystem::path> files;
+    for (const SweepSetting& setting : sweep.settings) {
+        for (const std::string& option : setting.options) {
+            const std::size_t end = option.find('=');
+            if (end != option.npos && is_data_option(std::string_view(option).substr(2, end - 2)))
+                files.insert(option.substr(end + 1));
+        }
+    }
+    return {files.begin(), files.end()};
 }
 
 std::int64_t task_memory(const Sweep& sweep) {

@@ -32,9 +32,12 @@ std::vector<EngineScript> slurm_scripts(const SubmitRequest& request);
 /// Returns an indexed Kubernetes job as YAML.
 std::vector<EngineScript> kubernetes_scripts(const SubmitRequest& request);
 
-/// Returns the default number of shards: the largest number for which a shard takes ten minutes or more on average,
-/// limited to 1000 and to the number of units.
+/// Returns the default number of shards: the number of units, but at most 64.
 int usual_shards(const Sweep& sweep);
+/// Returns the policy files of a sweep, for a plan in the folder `plan_folder`.
+std::vector<std::filesystem::path> policy_files(const Sweep& sweep, const std::filesystem::path& plan_folder);
+/// Returns the data files of a sweep, as absolute paths.
+std::vector<std::filesystem::path> data_files(const Sweep& sweep);
 /// Returns the memory to request for a task: 130 % of the memory that the largest unit needs.
 std::int64_t task_memory(const Sweep& sweep);
 

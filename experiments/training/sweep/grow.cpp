@@ -38,7 +38,7 @@ using DataChecksums = std::map<std::string, std::string>;
 /// Adds an option to a setting. Paths of data files are made absolute, because a shard may start in any folder.
 void append_option(const PlanFile& plan, const std::string& name, PlanValue value, SweepSetting& setting,
                    DataChecksums& checksums) {
-    if (name == "data" || name == "val-data") {
+    if (is_data_option(name)) {
         value.text = std::filesystem::absolute(plan.beside(value.text)).lexically_normal().string();
         const auto [known, is_new] = checksums.try_emplace(value.text);
         if (is_new) known->second = reports::to_hex(reports::csv::mark_of(value.text).checksum);

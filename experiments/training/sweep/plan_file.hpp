@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace macheps::training {
@@ -48,6 +49,9 @@ struct PlanFile {
     /// Returns the path of a file that the plan names. In the plan, paths are relative to the folder of the plan.
     std::filesystem::path beside(const std::filesystem::path& file) const { return path.parent_path() / file; }
 };
+
+/// Returns whether the value of an option of `macheps train` is the path of a data file.
+inline bool is_data_option(std::string_view name) { return name == "data" || name == "val-data"; }
 
 /// Names of the two axes that do not belong to a setting: a setting combines the values of all other axes.
 inline constexpr const char *policy_axis = "policy", *seeds_axis = "seeds";

@@ -31,6 +31,10 @@ policy::Policy as_in_sweep(const policy::Policy& policy, const std::filesystem::
     return policy::parse_policy(sources);
 }
 
+std::filesystem::path file_of_source(const std::string& name, const std::filesystem::path& folder) {
+    return (folder / std::filesystem::path(name).lexically_relative("policies")).lexically_normal();
+}
+
 std::string unit_id(const Experiment& experiment) {
     const SharedInputs inputs(experiment);
     return reports::to_hex(recipe_checksum(manifest_text(experiment, inputs.policies, inputs.data->describe(), "")));

@@ -20,6 +20,9 @@ std::uint64_t checksum_of_sources(std::span<const policy::PolicySource> sources)
 /// `policies/mine.toml`.
 policy::Policy as_in_sweep(const policy::Policy& policy, const std::filesystem::path& folder);
 
+/// Returns the file in `folder` that as_in_sweep() renamed to `name`.
+std::filesystem::path file_of_source(const std::string& name, const std::filesystem::path& folder);
+
 /// Returns the name of the unit that trains an experiment: the checksum of the recipe in its manifest. Errors: throws
 /// Error if the experiment cannot be trained.
 std::string unit_id(const Experiment& experiment);
