@@ -7,7 +7,11 @@
 #include "tests/program/program.hpp"
 #include "tests/regex.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <optional>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -165,7 +169,86 @@ void follow(const std::string& page, bool is_with_numpy) {
     fs::remove_all(scratch());
 }
 
+// --- the CI jobs on the page
+
+std::size_t indentation(const std::string& line) { return std::min(line.find_first_not_of(' '), line.size()); }
+
+/// Returns the shell commands of each job in a text with GitHub, GitLab and Jenkins jobs. The commands are the lines of
+/// a block after `run: |`, `script:` or `sh '''`.
+std::vector<std::string> shell_of_jobs(const std::string& text) {
+    std::vector<std::string> jobs;
+    std::optional<std::size_t> outer;  // the indentation of the line before the block
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+        const std::size_t indent = indentation(line);
+        std::string words = line.substr(indent);
+        if (outer && indent > *outer && words != "'''") {
+            if (words.starts_with("- ")) words.erase(0, 2);
+            jobs.back() += words + "\n";
+            continue;
+        }
+        outer.reset();
+        if (words.ends_with("run: |") || words == "script:" || words == "sh '''") {
+            outer = indent;
+            jobs.emplace_back();
+        }
+    }
+    return jobs;
+}
+
+/// Replaces `python3 -m venv` by a script, so that no package is installed: the script makes a `pip` that installs the
+/// tested program if the wheel is there. If MACHEPS_WHEEL names a wheel, that wheel is really installed.
+void prepare_installation() {
+    fs::create_directories(scratch() / "ci");
+    if (const char* wheel = std::getenv("MACHEPS_WHEEL")) {
+        fs::copy_file(wheel, scratch() / "ci" / fs::path(wheel).filename());
+        return;
+    }
+    write("ci/macheps-0.1.0-cp310-abi3-manylinux_2_36_x86_64.whl", "");
+    fs::create_directories(scratch() / "path");
+    write("path/python3",
+          "#!/bin/sh\n[ \"$1 $2\" = '-m venv' ] && mkdir -p \"$3/bin\" && cp path/pip \"$3/bin/pip\"\n");
+    write("path/pip",
+          "#!/bin/sh\n[ \"$1\" = install ] && [ -f \"$2\" ] && "
+          "ln -sf '" MACHEPS_PROGRAM "' \"${0%/*}/macheps\"\n");
+    for (const char* name : {"path/python3", "path/pip"}) fs::permissions(scratch() / name, fs::perms::owner_all);
+}
+
+/// Runs the commands of a job in the scratch folder, as CI systems do: the first command that fails ends the job.
+int run_job(const std::string& commands) {
+    write("job.sh", "PATH=\"$PWD/path:$PATH\"\nunset GITHUB_ACTIONS GITHUB_STEP_SUMMARY\nset -e\n" + commands);
+    const int status = std::system(("cd '" + scratch().string() + "' && sh job.sh >out.txt 2>&1 </dev/null").c_str());
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
 }  // namespace
+
+TEST_CASE("the CI jobs on docs/check.md install macheps, and fail if a kernel is wrong", "[program][check]") {
+    const std::string page = contents(root / "docs/check.md");
+    const std::size_t from = page.find("\n## In CI\n");
+    REQUIRE(from != std::string::npos);
+    const std::vector<std::string> jobs = shell_of_jobs(page.substr(from, page.find("\n## ", from + 1) - from));
+    REQUIRE(jobs.size() == 3);
+    for (const std::string& commands : jobs) {
+        CAPTURE(commands);
+        fs::remove_all(scratch());
+        prepare_installation();
+        fs::create_directories(scratch() / "checks");
+        fs::copy_file(root / "examples/check/suite.toml", scratch() / "checks/suite.toml");
+        run_kernels(scratch() / "out", false);
+        REQUIRE(run("check checks/suite.toml --baseline checks/check.lock --update-baseline").code == 0);
+        const std::vector<Match> reports = all_matches(commands, R"(--(junit|sarif) (\S+))");
+        REQUIRE(reports.size() == 1);
+        for (const bool is_wrong : {false, true}) {
+            run_kernels(scratch() / "out", is_wrong);
+            const int code = run_job(commands);
+            CAPTURE(is_wrong, contents(scratch() / "out.txt"));
+            CHECK(code == (is_wrong ? 1 : 0));
+            CHECK(holds(contents(scratch() / reports[0][2]), "KC020") == is_wrong);
+        }
+    }
+    fs::remove_all(scratch());
+}
 
 TEST_CASE("every command on docs/check.md has the exit code and output that the page shows", "[program][check]") {
     const std::string page = contents(root / "docs/check.md");
