@@ -89,15 +89,16 @@ TEST_CASE("show rounds the typed decimal number directly to each format, also to
 TEST_CASE("show --csv prints a row for each number and format", "[program]") {
     const Outcome csv = run("show 0.1 1000 -f fp16,e4m3fn --csv");
     CHECK(csv.out ==
-          "input,format,value,code,error,relative_error,ulp_error,below,above,fraction,hex,fields,unheld\n"
+          "input,format,value,code,error,relative_error,ulp_error,below,above,fraction,hex,fields,unheld,"
+          "truncated,truncated_probability,away,away_probability,away_fraction\n"
           "0.1,fp16,0.0999755859375,0x2e66,-2.44140625e-05,-0.000244140625,0.4,0."
           "09991455078125,0.10003662109375,819/2^13,"
-          "0x1.998p-4,0|01011|1001100110,\n"
+          "0x1.998p-4,0|01011|1001100110,,,,,,\n"
           "0.1,e4m3fn,0.1015625,0x1d,0.0015625,0.015625,0.2,0.09375,0.109375,13/"
           "2^7,"
-          "0x1.ap-4,0|0011|101,\n"
-          "1000,fp16,1000,0x63d0,0,0,0,999.5,1000.5,1000,0x1.f4p+9,0|11000|1111010000,\n"
-          "1000,e4m3fn,nan,0x7f,nan,nan,nan,,,nan,nan,0|1111|111,\n");
+          "0x1.ap-4,0|0011|101,,,,,,\n"
+          "1000,fp16,1000,0x63d0,0,0,0,999.5,1000.5,1000,0x1.f4p+9,0|11000|1111010000,,,,,,\n"
+          "1000,e4m3fn,nan,0x7f,nan,nan,nan,,,nan,nan,0|1111|111,,,,,,\n");
     CHECK(run("show 1 --csv --json").code == 2);
     CHECK(std::count(csv.out.begin(), csv.out.end(), '\n') == 5);
     fs::remove_all(scratch());
@@ -197,6 +198,86 @@ TEST_CASE("show prints the random bits that stochastic rounding used", "[program
     fs::remove_all(scratch());
 }
 
+TEST_CASE("show prints both results of stochastic rounding and their exact probabilities", "[program]") {
+    // The neighbours of 0.1 in bf16 are 204 and 205 times 2^-11, and 0.1 is 204.8 times 2^-11.
+    const Outcome tenth = run("show 0.1 -f bf16,fp32 --round stochastic");
+    CAPTURE(tenth.out);
+    CHECK(says(tenth.out,
+               "bf16    0.099609375          0x3dcc      0.2          0.10009765625        0x3dcd      0.8  "
+               "        4/5\n"));
+    struct Case {
+        const char *arguments, *truncated, *away, *probability;  // `away` is empty if the result is certain
+    };
+    for (const Case& c : {
+             Case{"0.1 -f bf16", "0x3dcc", "0x3dcd", "4/5"},
+             Case{"-0.1 -f bf16", "0xbdcc", "0xbdcd", "4/5"},
+             Case{"0.1 -f fp64", "0x3fb9999999999999", "0x3fb999999999999a", "3/5"},  // 0.1 = 7205759403792793.6 2^-56
+             Case{"1/3 -f e2m1fn", "0x0", "0x1", "2/3"},                              // between 0 and 0.5
+             Case{"1.5 -f e2m1fn", "0x3", "", "0"},                                   // exact
+             Case{"5 -f e2m1fn", "0x6", "0x7", "1/2"},                                // between 4 and 6
+             Case{"7 -f e2m1fn", "0x7", "", "0"},                                     // saturates
+             Case{"456 -f e4m3fn", "0x7e", "0x7f", "1/4"},      // between 448 and the next multiple of 32, which is NaN
+             Case{"456 -f e4m3fn -s", "0x7e", "", "0"},         // saturates
+             Case{"480 -f e4m3fn", "0x7f", "", "0"},            // always overflows
+             Case{"65512 -f fp16", "0x7bff", "0x7c00", "1/4"},  // between 65504 and 65536, which is infinity
+             Case{"-65512 -f fp16", "0xfbff", "0xfc00", "1/4"},
+             Case{"-inf -f fp16", "0xfc00", "", "0"},
+             Case{"nan -f fp16", "0x7e00", "", "0"},
+             Case{"-0 -f fp16", "0x8000", "", "0"},
+             Case{"2.5 -f e8m0fnu", "0x80", "0x81", "1/4"},                 // between 2 and 4
+             Case{"-2.5 -f e8m0fnu", "0x80", "0x81", "1/4"},                // the magnitude is rounded
+             Case{"0x1.8p127 -f e8m0fnu", "0xfe", "0xff", "1/2"},           // between 2^127 and 2^128, which is NaN
+             Case{"3/128 -f mxint8", "0x01", "0x02", "1/2"},                // multiples of 1/64
+             Case{"1.99 -f mxint8", "0x7f", "", "0"},                       // saturates at 127/64
+             Case{"0x1p-26 -f fp16", "0x0000", "0x0001", "1/4"},            // the smallest subnormal number is 2^-24
+             Case{"0x1p-60 -f fp16", "0x0000", "0x0001", "1/68719476736"},  // below 2^-32
+         }) {
+        CAPTURE(c.arguments);
+        const json row = json::parse(run(std::string("show --json -r sr ") + c.arguments).out)[0]["formats"][0];
+        CAPTURE(row.dump());
+        const json& results = row["stochastic"];
+        CHECK(results[0]["code"] == c.truncated);
+        REQUIRE(results.size() == (*c.away == 0 ? 1 : 2));
+        if (*c.away == 0) {
+            CHECK(results[0]["probability"] == 1);
+            CHECK(results[0]["random_words"] == std::uint64_t{1} << 32);
+            continue;
+        }
+        CHECK(results[1]["code"] == c.away);
+        CHECK(results[1]["fraction"] == c.probability);
+        CHECK(results[0]["random_words"].get<std::uint64_t>() + results[1]["random_words"].get<std::uint64_t>() ==
+              std::uint64_t{1} << 32);
+    }
+    CHECK(json::parse(run("show 0.1 -f bf16 --json").out)[0]["formats"][0]["stochastic"].is_null());
+    CHECK(says(run("show 0.1 1 -f bf16 -r sr --csv").out, ",0.099609375,0.2,0.10009765625,0.8,4/5\n1,bf16,1,"));
+    CHECK(says(run("show 0.1 1 -f bf16 -r sr --csv").out, ",1,1,,0,0\n"));
+    CHECK(says(run("show 0x1p-60 -f fp16 -r sr").out, " >0.999999  "));
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("the number of random words that show prints for a result is the number of words that give it", "[program]") {
+    // A larger word never rounds closer to zero, so the words at the boundary prove the number.
+    for (const char* x : {"0.1", "-1/3", "1e-3", "3e38", "7.7", "100", "1e-45", "-440.3", "0x1.fffffffffp-1"}) {
+        const json all = json::parse(run(std::string("show ") + x + " -r sr --json").out)[0]["formats"];
+        for (const json& row : all) {
+            const json& results = row["stochastic"];
+            if (results.size() == 1) continue;
+            const std::string format = row["format"];
+            const auto words = results[1]["random_words"].get<std::uint64_t>();
+            CAPTURE(x, format, words);
+            const auto code_of = [&](std::uint64_t word) {
+                const Outcome shown =
+                    run(std::string("show ") + x + " -f " + format + " -r sr --json --random " + std::to_string(word));
+                return json::parse(shown.out)[0]["formats"][0]["code"];
+            };
+            const std::uint64_t first = (std::uint64_t{1} << 32) - words;  // the first word that rounds away from zero
+            if (words > 0) CHECK(code_of(first) == results[1]["code"]);
+            CHECK(code_of(first - 1) == results[0]["code"]);
+        }
+    }
+    fs::remove_all(scratch());
+}
+
 TEST_CASE("show names the formats that cannot represent the sign, zero, NaN or infinity of a number", "[program]") {
     struct Case {
         const char *arguments, *says;
@@ -216,7 +297,7 @@ TEST_CASE("show names the formats that cannot represent the sign, zero, NaN or i
     CHECK_FALSE(says(run("show -3 -f bf16,e2m1fn").out, "\nno "));
     CHECK_FALSE(says(run("show -1e-400 -f e4m3fnuz").out, "\nno "));
     CHECK_FALSE(says(run("show 1e400 -f e2m1fn,e8m0fnu").out, "\nno "));
-    CHECK(says(run("show -inf -f e8m0fnu --csv").out, ",inf sign\n"));
+    CHECK(says(run("show -inf -f e8m0fnu --csv").out, ",inf sign,,,,,\n"));
     fs::remove_all(scratch());
 }
 

@@ -39,6 +39,7 @@ Examples:
   macheps show 1/3 --format fp16,bf16,e5m6       a fraction; e5m6 is a format given by its widths
   macheps show 1000 --format e4m3fn,e5m2         overflow: NaN in e4m3fn, finite in e5m2
   macheps show 0x1.8p-9 --round toward_zero      a hexadecimal float, another rounding mode
+  macheps show 0.1 --round stochastic            both possible results, and their probabilities
   macheps show 0x3dcd --bits bf16                a code of bf16, and its value in every other format
   macheps show 0.1 1/3 --csv > numbers.csv       a row for each number and format
   macheps show -0 nan -inf --json                several numbers, for a program)";
@@ -56,17 +57,25 @@ Tables:
   format's value exactly, as a fraction and as a hexadecimal float, and the fields of its code:
   sign|exponent|fraction. With --bits, the row of that format shows the code as it was typed, even
   a NaN with its payload, -0, or a code that conversions never return.
+  With stochastic rounding, a third table shows the two possible results and their probabilities.
+  The probability of rounding away from zero is the fraction of the spacing that is cut off. A
+  result is computed with 32 random bits (--random), which round this probability down to a
+  multiple of 2^-32.
   A note below the tables lists the formats that cannot represent a property of the number: a
   sign, zero, -0, an infinity, NaN. docs/conversions.md describes how such numbers are converted.
 
 CSV:
   input, format, value, code, error, relative_error, ulp_error, below, above, fraction, hex,
-  fields, unheld
+  fields, unheld, truncated, truncated_probability, away, away_probability, away_fraction
+  The last five are empty unless the rounding is stochastic. away is empty if truncated is certain.
 
 JSON:
   [{"input", "value", "hex", "round", "overflow", "formats": [{"format", "value", "hex", "code",
   "fraction", "fields", "error", "relative_error", "ulp_error", "below": {"value", "code"},
-  "above", "unheld": ["nan", "inf", "sign", "zero", "negative_zero"]}, ...], "random"}, ...])";
+  "above", "unheld": ["nan", "inf", "sign", "zero", "negative_zero"], "stochastic"}, ...],
+  "random"}, ...]
+  stochastic is null, or the possible results: [{"value", "code", "probability", "fraction",
+  "random_words": number of the 2^32 words of --random that give this result}, ...])";
 
 struct Arguments {
     std::vector<std::string> values, formats;
@@ -115,8 +124,9 @@ struct Shown {
     Format f;
     std::uint64_t code;
     double value, error, relative_error, ulps;
-    std::optional<std::uint64_t> below, above;  ///< none at the ends of the format, or next to a NaN
-    PropertySet lost;                           ///< properties of the number that the format cannot hold
+    std::optional<std::uint64_t> below, above;                ///< none at the ends of the format, or next to a NaN
+    PropertySet lost;                                         ///< properties of the number that the format cannot hold
+    std::vector<ExactNumber::StochasticResult> stochastic{};  ///< possible results; none for other rounding modes
 };
 
 /// Returns x in format `f`. `code` is the code of `f` that was typed, if one was.
@@ -139,6 +149,10 @@ Shown show_in(std::string_view name, Format f, const ExactNumber& x, const std::
         const std::int64_t here = ordinal(f, s.code);
         if (here > min_ordinal(f)) s.below = from_ordinal(f, here - 1);
         if (here < greatest_ordinal(f)) s.above = from_ordinal(f, here + 1);
+    }
+    if (mode == Round::stochastic) {
+        s.stochastic = x.stochastic_results(f, overflow);
+        if (code) s.stochastic = {{.code = *code}};
     }
     return s;
 }
@@ -213,6 +227,30 @@ std::string notes(const std::vector<Shown>& rows) {
     return text.empty() ? text : "\n" + text;
 }
 
+/// Returns a probability with 6 digits. A probability below 1 is never printed as 1.
+std::string probability_text(double p) { return p < 1 && p > 0.999999 ? ">0.999999" : fmt::format("{:.6g}", p); }
+
+/// Returns the table of the possible results of stochastic rounding, or nothing for other rounding modes.
+std::string stochastic_table(const std::vector<Shown>& rows) {
+    constexpr std::size_t longest_fraction = 24;
+    std::vector<TextCells> cells{
+        {"format", "truncated", "code", "probability", "away", "code", "probability", "exact"}};
+    for (const Shown& s : rows) {
+        if (s.stochastic.empty()) return {};
+        TextCells row{std::string(s.format)};
+        for (const auto& each : s.stochastic) {
+            row.push_back(decimal(decode64(s.f, each.code)));
+            row.push_back(hex_code(s.f, each.code));
+            row.push_back(probability_text(each.probability));
+        }
+        const std::string& fraction = s.stochastic.back().fraction;
+        if (s.stochastic.size() > 1) row.push_back(fraction.size() <= longest_fraction ? fraction : "-");
+        row.resize(cells.front().size(), "-");
+        cells.push_back(std::move(row));
+    }
+    return "\n" + joined_lines(aligned_lines(cells));
+}
+
 std::string table(const std::vector<Shown>& rows) {
     std::vector<TextCells> cells{{"format", "value", "code", "error", "relative", "ulps", "below", "above"}};
     std::vector<TextCells> exact{{"format", "fraction", "hex", "sign|exponent|fraction"}};
@@ -221,11 +259,23 @@ std::string table(const std::vector<Shown>& rows) {
                          error_text(s.relative_error), ulp_text(s.ulps), neighbour(s, s.below), neighbour(s, s.above)});
         exact.push_back({std::string(s.format), fraction_text(s.value), hex_float(s.value), fields_text(s.f, s.code)});
     }
-    return joined_lines(aligned_lines(cells)) + "\n" + joined_lines(aligned_lines(exact)) + notes(rows);
+    return joined_lines(aligned_lines(cells)) + "\n" + joined_lines(aligned_lines(exact)) + stochastic_table(rows) +
+           notes(rows);
 }
 
 constexpr const char* csv_header =
-    "input,format,value,code,error,relative_error,ulp_error,below,above,fraction,hex,fields,unheld\n";
+    "input,format,value,code,error,relative_error,ulp_error,below,above,fraction,hex,fields,unheld,truncated,"
+    "truncated_probability,away,away_probability,away_fraction\n";
+
+/// Returns the last five cells of a CSV line.
+std::string stochastic_cells(const Shown& s) {
+    if (s.stochastic.empty()) return ",,,,";
+    const auto &truncated = s.stochastic.front(), &away = s.stochastic.back();
+    std::string cells = fmt::format("{},{}", decimal(decode64(s.f, truncated.code)), decimal(truncated.probability));
+    if (s.stochastic.size() == 1) return cells + ",,0,0";
+    return cells +
+           fmt::format(",{},{},{}", decimal(decode64(s.f, away.code)), decimal(away.probability), away.fraction);
+}
 
 std::string csv_line(const std::string& input, const Shown& s) {
     const auto beside = [&s](const std::optional<std::uint64_t>& code) {
@@ -233,10 +283,24 @@ std::string csv_line(const std::string& input, const Shown& s) {
     };
     std::string cell;
     reports::csv::append_cell(cell, input);
-    return fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{}\n", cell, s.format, decimal(s.value),
+    return fmt::format("{},{},{},{},{},{},{},{},{},{},{},{},{},{}\n", cell, s.format, decimal(s.value),
                        hex_code(s.f, s.code), decimal(s.error), decimal(s.relative_error), decimal(s.ulps),
                        beside(s.below), beside(s.above), fraction_text(s.value), hex_float(s.value),
-                       fields_text(s.f, s.code), fmt::join(names_of(s.lost), " "));
+                       fields_text(s.f, s.code), fmt::join(names_of(s.lost), " "), stochastic_cells(s));
+}
+
+/// Returns the possible results of stochastic rounding, or null for other rounding modes.
+Json stochastic_json(const Shown& s) {
+    if (s.stochastic.empty()) return nullptr;
+    Json list = Json::array();
+    for (const auto& each : s.stochastic) {
+        list.push_back({{"value", json_number(decode64(s.f, each.code))},
+                        {"code", hex_code(s.f, each.code)},
+                        {"probability", json_number(each.probability)},
+                        {"fraction", each.fraction},
+                        {"random_words", each.words}});
+    }
+    return list;
 }
 
 Json json_of(const Shown& s) {
@@ -255,7 +319,8 @@ Json json_of(const Shown& s) {
             {"ulp_error", json_number(s.ulps)},
             {"below", beside(s.below)},
             {"above", beside(s.above)},
-            {"unheld", names_of(s.lost)}};
+            {"unheld", names_of(s.lost)},
+            {"stochastic", stochastic_json(s)}};
 }
 
 /// Returns the rounding mode as named by the user. For stochastic rounding, the text includes the random bits, which

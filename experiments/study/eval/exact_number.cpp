@@ -124,6 +124,13 @@ ExactNumber ExactNumber::of(double x) {
 Unpacked ExactNumber::parts() const { return special_ ? unpack(*special_) : unpack_ratio(value_, is_negative_); }
 
 std::uint64_t ExactNumber::encode(Format f, Round mode, Overflow overflow, RandomBits random) const {
+    // parts() has 62 bits. In fp64, too few of them are below the last place to compare them with the random bits.
+    constexpr int bits_of_parts = 62;
+    if (mode == Round::stochastic && f.precision + random.bits >= bits_of_parts && random.value != 0) {
+        const std::vector<StochasticResult> results = stochastic_results(f, overflow);
+        const std::uint64_t drawn = random.bits < 32 ? std::uint64_t{random.value} << (32 - random.bits) : random.value;
+        return results[drawn + results.back().words >= std::uint64_t{1} << 32 ? results.size() - 1 : 0].code;
+    }
     return detail::encode_unpacked(f, parts(), mode, overflow, random) << f.padding;
 }
 
@@ -153,6 +160,21 @@ ExactNumber::Distance ExactNumber::distance_of(Format f, double value) const {
                                         : rounded(error / abs(value_), Round::nearest_even);
     return {rounded(error, Round::nearest_even), relative,
             rounded(abs(error) / Ratio(last_place), Round::nearest_even)};
+}
+
+std::vector<ExactNumber::StochasticResult> ExactNumber::stochastic_results(Format f, Overflow overflow) const {
+    // A format without a sign rounds the magnitude, so rounding away from zero is rounding up.
+    const Round outward = is_negative_ && f.has_sign() ? Round::down : Round::up;
+    const std::uint64_t truncated = encode(f, Round::stochastic, overflow, {0, 32}),
+                        away = encode(f, outward, overflow, {});
+    if (truncated == away) return {{.code = truncated}};
+    const double low = std::fabs(decode64(f, truncated)), high = std::fabs(decode64(f, away));
+    // A number that may overflow lies less than one ulp beyond the largest finite value.
+    const Ratio spacing = std::isfinite(high) ? Ratio(high) - Ratio(low) : Ratio(ulp(f, low)),
+                share = (abs(value_) - Ratio(low)) / spacing, rest = 1 - share;
+    const auto words = static_cast<std::uint64_t>(cpp_int((numerator(share) << 32) / denominator(share)));
+    return {{truncated, rounded(rest, Round::nearest_even), rest.str(), (std::uint64_t{1} << 32) - words},
+            {away, rounded(share, Round::nearest_even), share.str(), words}};
 }
 
 }  // namespace macheps::study

@@ -7,8 +7,11 @@
 
 #include <boost/multiprecision/cpp_int.hpp>
 
+#include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace macheps::study {
 
@@ -35,6 +38,18 @@ class ExactNumber {
         double error = 0, relative = 0, ulps = 0;
     };
     Distance distance_of(Format f, double value) const;
+
+    /// A possible result of stochastic rounding.
+    struct StochasticResult {
+        std::uint64_t code = 0;      ///< a container
+        double probability = 1;      ///< for random numbers of unlimited width; rounded once
+        std::string fraction = "1";  ///< the exact probability, such as `4/5`
+        std::uint64_t words = std::uint64_t{1}
+                              << 32;  ///< how many of the 2^32 words of random bits give it in encode()
+    };
+    /// Returns the possible results of stochastic rounding: first the result of cutting off the digits that do not fit,
+    /// then the result of rounding away from zero. Returns only one if the result is certain.
+    std::vector<StochasticResult> stochastic_results(Format f, Overflow overflow) const;
 
   private:
     using Ratio = boost::multiprecision::cpp_rational;
