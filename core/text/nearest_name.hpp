@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Suggestions ("did you mean ...?") for names that a user types. Host only.
 #pragma once
+#include "core/text/meanings.hpp"
+
 #include <algorithm>
 #include <cstddef>
 #include <numeric>
@@ -43,12 +45,26 @@ inline std::size_t edit_distance(std::string_view a, std::string_view b) {
     return row[b.size()];
 }
 
-/// Returns the candidate with the smallest edit distance to `name`. If several have it, returns the first. Returns an
-/// empty string if every distance is larger than half the length of `name`, because `name` is then not a misspelling. A
-/// distance of 1 is always accepted.
+/// Returns the candidate that `name` means according to the table `meanings`, or an empty string.
+template <class Candidates>
+std::string_view meant_name(std::string_view name, const Candidates& candidates) {
+    const std::string word = lowered(name);
+    for (const Meaning& row : meanings) {
+        if (row.word != word) continue;
+        for (const auto& candidate : candidates) {
+            if (row.name == candidate) return row.name;
+        }
+    }
+    return {};
+}
+
+/// Returns the candidate that `name` means. If there is none, returns the candidate with the smallest edit distance to
+/// `name`. If several have it, returns the first. Returns an empty string if every distance is larger than half the
+/// length of `name`, because `name` is then not a misspelling. A distance of 1 is always accepted.
 template <class Candidates>
 std::string nearest_name(std::string_view name, const Candidates& candidates) {
-    std::string best;
+    std::string best(meant_name(name, candidates));
+    if (!best.empty()) return best;
     std::size_t least = std::max<std::size_t>(name.size() / 2, 1) + 1;
     for (const auto& candidate : candidates) {
         const std::size_t distance = edit_distance(name, candidate);

@@ -3,6 +3,7 @@
 
 #include "core/field_error.hpp"
 #include "core/text/nearest_name.hpp"
+#include "emulation/machine/gpus.hpp"
 #include "emulation/machine/table.hpp"
 #include "emulation/matmul/library_names.hpp"
 
@@ -50,6 +51,12 @@ SpelledRule base_rule(std::string_view name, std::string_view text) {
                   nearest.empty() ? fmt::format("use one of {}", fmt::join(names, ", "))
                                   : fmt::format("did you mean '{}'?", nearest));
     }
+    if (const std::vector<const Machine*> units = machines_of_gpu(name); !units.empty()) {
+        std::vector<std::string_view> unit_names;
+        for (const Machine* unit : units) unit_names.push_back(unit->name);
+        throw bad(fmt::format("'{}' is a GPU with several machines", name), text,
+                  fmt::format("use one of {}", fmt::join(unit_names, ", ")));
+    }
     const std::string near = nearest_name(std::string(name), names);
     throw bad(fmt::format("unknown machine '{}'", name), text,
               near.empty() ? "see `macheps machine list`" : fmt::format("did you mean '{}'?", near));
@@ -91,13 +98,14 @@ void add_suffix(SpelledRule& spelled, std::string_view word) {
 
 }  // namespace
 
-SpelledRule parse_machine(std::string_view text) {
+SpelledRule parse_machine(std::string_view given) {
+    const std::string text = lowered(given);  // every name is in lower case
     if (const std::optional<SumOrder> order = parse_sum_order(text)) {
-        return {.name = std::string(text), .order = order};
+        return {.name = text, .order = order};
     }
     const std::size_t end = std::min(text.find('+'), text.size());
-    SpelledRule spelled = base_rule(text.substr(0, end), text);
-    std::string_view rest = text.substr(end);
+    SpelledRule spelled = base_rule(std::string_view(text).substr(0, end), text);
+    std::string_view rest = std::string_view(text).substr(end);
     while (!rest.empty()) {
         rest.remove_prefix(1);
         const std::string_view word = rest.substr(0, rest.find('+'));

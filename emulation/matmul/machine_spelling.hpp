@@ -28,8 +28,10 @@ struct SpelledRule {
 ///   slicesN     N slices of k, added in a workspace unless the rule specifies another SliceJoin
 ///   RULE        the name of a rule that does not specify a machine
 /// ORDER:FORMAT[:ROUND] is an order of summation in any format.
-/// Errors: throws Error (usage) for an unknown name (the message suggests the nearest name), an unknown suffix, an
-/// interval that is not a multiple of the instruction's k, or a missing number of slices.
-SpelledRule parse_machine(std::string_view text);
+/// The text may be in upper or lower case.
+/// Errors: throws Error (usage) for an unknown name (the message suggests the nearest name), the name of a GPU (the
+/// message lists its machines), an unknown suffix, an interval that is not a multiple of the instruction's k, or a
+/// missing number of slices.
+SpelledRule parse_machine(std::string_view given);
 
 }  // namespace macheps

@@ -3,7 +3,10 @@
 #include "experiments/configs/frameworks.hpp"
 #include "core/text/split.hpp"
 
+#include "core/text/nearest_name.hpp"
+
 #include <array>
+#include <string>
 
 namespace macheps::configs {
 
@@ -21,8 +24,9 @@ constexpr std::array rows{&transformers::framework, &accelerate::framework, &dee
 std::span<const Framework* const> frameworks() { return rows; }
 
 const Framework* find_framework(std::string_view name) {
+    const std::string wanted = lowered(name);
     for (const Framework* each : frameworks()) {
-        if (each->name == name) return each;
+        if (each->name == wanted) return each;
     }
     return nullptr;
 }

@@ -39,7 +39,8 @@ std::vector<std::string_view> names_of_rows(const Rows& rows) {
 
 void require_name(std::string_view name, const std::vector<std::string_view>& names, std::string_view what,
                   std::string field) {
-    if (std::find(names.begin(), names.end(), name) != names.end()) return;
+    const auto is_name = [&](std::string_view each) { return lowered(each) == lowered(name); };
+    if (std::any_of(names.begin(), names.end(), is_name)) return;
     const std::string nearest = nearest_name(name, names);
     throw FieldError(std::move(field), fmt::format("'{}' is not a {}", name, what),
                      nearest.empty()

@@ -39,12 +39,13 @@ static_assert([] {
 
 template <class Table>
 bool has_name(const Table& table, std::string_view name) {
-    return std::any_of(std::begin(table), std::end(table), [&](const auto& row) { return row.name == name; });
+    return std::any_of(std::begin(table), std::end(table), [&](const auto& row) { return row.name == lowered(name); });
 }
 
 template <class Table>
 const auto& row_named(const Table& table, std::string_view what, std::string_view name, const std::string& where) {
-    const auto row = std::find_if(std::begin(table), std::end(table), [&](const auto& r) { return r.name == name; });
+    const std::string wanted = lowered(name);
+    const auto row = std::find_if(std::begin(table), std::end(table), [&](const auto& r) { return r.name == wanted; });
     if (row == std::end(table)) unknown(what, name, names_of(table), where);
     return *row;
 }
@@ -66,7 +67,7 @@ bool read_word(CastRule& cast, std::string_view word, const std::string& where) 
         cast.scale_rule = parse_scale_rule(word, where);
     } else if (has_name(amax_choices, word)) {
         cast.delayed.choice = parse_amax_choice(word, where);
-    } else if (word == "hadamard") {
+    } else if (lowered(word) == "hadamard") {
         cast.hadamard = true;
     } else {
         return false;

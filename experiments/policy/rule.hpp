@@ -51,6 +51,8 @@ struct Policy::Rule {
     std::string model;  ///< kind of model to which the rule is limited; empty: all models
     bool about_parameters = false;
     std::vector<Pattern> patterns;
+    std::string recipe{};  ///< the value of the key `recipe`, such as `te-block:stochastic`; empty if there is none
+    /// If the rule has a recipe, the recipe's casts come first. A later cast for the same slot replaces an earlier one.
     std::vector<SlotCast> casts;
     std::vector<MatmulSetting> matmuls;
     bool gathers_codes = false;  ///< FSDP gathers the weights of these linears as fp8 codes

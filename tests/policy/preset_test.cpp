@@ -313,6 +313,7 @@ TEST_CASE("each preset has the expected loss scaler and optimiser arithmetic", "
                                               "b200-amp-bf16",
                                               "b200-fp8",
                                               "b200-mxfp8",
+                                              "b200-mxfp4",
                                               "b200-nvfp4",
                                               "te-delayed",
                                               "te-current",
@@ -385,6 +386,7 @@ constexpr MachinePreset machine_presets[] = {
     {"b200-fp8", "fp8-tensorwise", "sm100.tcgen05.bf16", "sm100.tcgen05.fp8, cublaslt.fp8.sm100, unverified",
      "sm100.tcgen05.fp8, cublaslt.fp8.sm100, unverified"},
     {"b200-mxfp8", "b200-amp-bf16", "sm100.tcgen05.bf16", "sm100.tcgen05.mxfp8", "sm100.tcgen05.mxfp8", true},
+    {"b200-mxfp4", "b200-amp-bf16", "sm100.tcgen05.bf16", "sm100.tcgen05.mxfp4", "sm100.tcgen05.mxfp4", true},
     {"b200-nvfp4", "b200-amp-bf16", "sm100.tcgen05.bf16", "sm100.tcgen05.nvfp4", "sm100.tcgen05.nvfp4", true},
 };
 
@@ -483,6 +485,8 @@ TEST_CASE("block-scaled presets use the casts of their frameworks", "[experiment
     };
     const Case cases[] = {
         {"b200-mxfp8", "{forward,input_grad,weight_grad}.{a,b}", "e4m3fn/mx32:ao_rceil"},
+        {"b200-mxfp4", "{{forward,input_grad,weight_grad}.a,weight_grad.b}", "e2m1fn/mx32:ao_floor"},
+        {"b200-mxfp4", "{forward,input_grad}.b", "e2m1fn/mx32:ao_floor:via=bf16"},
         {"b200-nvfp4", "{forward.a,weight_grad.b}", "e2m1fn/nvfp4"},
         {"b200-nvfp4", "{forward,input_grad}.b", "e2m1fn/nvfp4_16x16"},
         {"b200-nvfp4", "{input_grad,weight_grad}.a", "e2m1fn/nvfp4:stochastic:random_bits=8"},
@@ -494,7 +498,7 @@ TEST_CASE("block-scaled presets use the casts of their frameworks", "[experiment
             CAPTURE(c.preset, slot);
             CHECK(cast == parse_cast(c.cast, ""));
         }
-        CHECK(policy.matmul("block.0.mlp.up", "forward").bias_after == (std::string(c.preset) == "b200-mxfp8"));
+        CHECK(policy.matmul("block.0.mlp.up", "forward").bias_after == (std::string(c.preset) != "b200-nvfp4"));
     }
 }
 

@@ -222,6 +222,40 @@ TEST_CASE("the errors of long fp8 sums agree with the figures in README.md", "[r
     fs::remove_all(scratch());
 }
 
+TEST_CASE("sums in bf16 with both roundings agree with the figures in README.md", "[readme]") {
+    const std::string page = replaced(readme(), "\\s+", " ");
+    const std::vector<Command> commands = commands_of(readme());
+    const auto sum = std::find_if(commands.begin(), commands.end(), [](const Command& each) {
+        return each.line.starts_with("macheps sum -d positive") &&
+               each.line.find("nearest_even,stochastic") != std::string::npos;
+    });
+    REQUIRE(sum != commands.end());
+    for (const char* sentence :
+         {"the sum stops at 256 at the term with index 505", "At 65,536 terms, 99.2 % of the sum is lost",
+          "The root mean square of the error is 5.1 % of the sum (20 trials), and from 1,024 terms on it no longer grows"}) {
+        CAPTURE(sentence);
+        CHECK(page.find(sentence) != std::string::npos);
+    }
+    constexpr double unit = 0x1p-8;  // the unit roundoff of bf16: rms_unit * unit is relative to the sum
+    std::map<int, double> stochastic;
+    for (const json& row : rows_of(run(sum->line.substr(8) + " -q --json"))) {
+        const int n = row["n"];
+        const double error = row["rms_unit"].get<double>() * unit;
+        CAPTURE(n, error);
+        if (row["round"] == "stochastic") {
+            stochastic[n] = error;
+            continue;
+        }
+        if (n < 512) continue;
+        CHECK(row["value"] == 256);
+        CHECK(row["stagnated_at"] == 505);
+        if (n == 65536) CHECK(std::round(error * 1000) == 992);
+    }
+    CHECK(std::round(stochastic.at(65536) * 1000) == 51);
+    for (int n = 2048; n <= 65536; n *= 2) CHECK(stochastic.at(n) < 1.3 * stochastic.at(1024));
+    fs::remove_all(scratch());
+}
+
 TEST_CASE("the commands that scripts/demo prints at its end run", "[readme]") {
     fs::create_directories(scratch());
     std::istringstream lines(contents(root / "scripts/demo"));

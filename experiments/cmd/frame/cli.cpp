@@ -61,9 +61,19 @@ std::vector<std::string> names_of(std::span<const VerbRow* const> rows) {
     return names;
 }
 
+/// Returns the verbs below the verbs of the program that have this name, such as 'policy advise' for `advise`.
+std::vector<std::string> verbs_below(const VerbRow& program, const std::string& name) {
+    const VerbEntry root = verb_tree(program);
+    std::vector<std::string> found;
+    for (const VerbEntry* verb : all_verbs(root)) {
+        if (verb->path.size() > 1 && verb->path.back() == lowered(name)) found.push_back("'" + verb->name() + "'");
+    }
+    return found;
+}
+
 /// Returns the error for words that `app` could not parse. `path` leads from the program to `app`: `policy`, `explain`.
-Error usage_error(const CLI::App& app, std::span<const std::string> path, std::vector<std::string> verbs,
-                  const CLI::ParseError& error) {
+Error usage_error(const VerbRow& program, const CLI::App& app, std::span<const std::string> path,
+                  std::vector<std::string> verbs, const CLI::ParseError& error) {
     const std::string called = fmt::format("macheps{}{}", path.empty() ? "" : " ", fmt::join(path, " "));
     const auto failure = [&](std::string what, std::string fix) {
         return Error({.what = std::move(what),
@@ -87,6 +97,10 @@ Error usage_error(const CLI::App& app, std::span<const std::string> path, std::v
             const std::string name = word.substr(0, word.find('='));
             return failure(fmt::format("unknown option '{}'", name), suggestion(name, names));
         }
+        const std::vector<std::string> below = path.empty() ? verbs_below(program, word) : std::vector<std::string>();
+        if (!below.empty())
+            return failure(fmt::format("unknown verb '{}'", word),
+                           fmt::format("did you mean {}?", fmt::join(below, " or ")));
         if (!verbs.empty()) return failure(fmt::format("unknown verb '{}'", word), suggestion(word, verbs));
         return failure(fmt::format("there is one argument too many: '{}'", word),
                        fmt::format("{} --help shows the arguments", called));
@@ -183,7 +197,7 @@ std::vector<std::string> names_of(const std::set<CLI::Option*>& options) {
 OptionEntry Reading::entry_of(const CLI::Option& option) const {
     OptionEntry entry;
     for (const std::string& name : option.get_snames()) entry.names.push_back("-" + name);
-    for (const std::string& name : option.get_lnames()) entry.names.push_back("--" + name);
+    if (!option.get_lnames().empty()) entry.names.push_back("--" + option.get_lnames().front());
     entry.is_positional = entry.names.empty();
     if (entry.is_positional) entry.names.push_back(option.get_name(true));
     const bool is_flag = !entry.is_positional && option.get_items_expected_max() == 0;
@@ -242,7 +256,12 @@ Option Option::takes(const char* kind) {
 }
 
 Option Option::one_of(std::vector<std::string> words) {
-    option_->check(CLI::IsMember(std::move(words)));
+    option_->transform(CLI::IsMember(std::move(words), CLI::ignore_case));
+    return *this;
+}
+
+Option Option::in_lower_case() {
+    option_->transform(CLI::Validator([](std::string& text) { return text = lowered(text), std::string(); }, "", ""));
     return *this;
 }
 
@@ -467,7 +486,7 @@ CommandLine::CommandLine(const VerbRow& program, std::vector<std::string> words)
         reading_->version = version.what();
     } catch (const CLI::ParseError& error) {
         const auto [command, path] = reading_->innermost();
-        throw usage_error(*command->app_, path, names_of(command->rows_), error);
+        throw usage_error(program, *command->app_, path, names_of(command->rows_), error);
     }
 }
 

@@ -6,6 +6,7 @@
 #include "core/host/thread_pool.hpp"
 #include "emulation/cpu/cpu_backend.hpp"
 #include "emulation/gpu/gpu.hpp"
+#include "emulation/machine/gpus.hpp"
 
 #include <fmt/format.h>
 
@@ -32,6 +33,7 @@ void add_device_options(Command& verb, DeviceChoice& choice) {
     verb.option("--device", choice.device,
                 "Device that computes: cpu, or a GPU (cuda, cuda:1, ...). The results do not depend on it")
         .takes("DEVICE")
+        .in_lower_case()
         .shows_default();
     verb.option(
             "--matrix-units", choice.matrix_units,
@@ -64,7 +66,10 @@ std::unique_ptr<Backend> make_backend(const DeviceChoice& choice) {
     if (index < 0) {
         throw Error({.what = fmt::format("there is no device '{}'", choice.device),
                      .where = "--device",
-                     .fix = "give cpu, cuda, or cuda:1 for the second GPU",
+                     .fix = machines_of_gpu(choice.device).empty()
+                                ? "give cpu, cuda, or cuda:1 for the second GPU"
+                                : "give cpu or cuda. To emulate this GPU, choose its machines or its policies, such as "
+                                  "--machine h100 or --policy h100-amp-bf16",
                      .exit = Exit::usage});
     }
     return gpu::make_cuda_backend(

@@ -4,6 +4,7 @@
 #include "core/text/nearest_name.hpp"
 #include "emulation/evidence/cpu/cpu_probe.hpp"
 #include "emulation/evidence/traces/recorded.hpp"
+#include "emulation/machine/gpus.hpp"
 #include "emulation/machine/table.hpp"
 #include "emulation/machine/words.hpp"
 #include "emulation/matmul/rules.hpp"
@@ -319,33 +320,6 @@ Json show_json(const Machine& machine) {
     return json;
 }
 
-/// A GPU by its common name, and the architecture of its matrix units.
-struct Gpu {
-    std::string_view name, arch;
-};
-constexpr Gpu gpus[] = {
-    {"v100", "sm_70"},  {"t4", "sm_75"},      {"rtx2080", "sm_75"}, {"a100", "sm_80"},     {"a800", "sm_80"},
-    {"a10", "sm_86"},   {"a40", "sm_86"},     {"rtx3090", "sm_86"}, {"l4", "sm_89"},       {"l40", "sm_89"},
-    {"l40s", "sm_89"},  {"rtx4090", "sm_89"}, {"h100", "sm_90"},    {"h200", "sm_90"},     {"h800", "sm_90"},
-    {"gh200", "sm_90"}, {"b200", "sm_100"},   {"gb200", "sm_100"},  {"rtx5090", "sm_120"}, {"mi100", "CDNA1"},
-    {"mi210", "CDNA2"}, {"mi250x", "CDNA2"},  {"mi300x", "CDNA3"},  {"mi325x", "CDNA3"},
-};
-
-/// Returns the machines of a GPU or an architecture; none if `name` is neither.
-std::vector<const Machine*> machines_of(const std::string& name) {
-    std::string arch = lowered(name);
-    for (const Gpu& gpu : gpus) {
-        if (gpu.name == arch) arch = lowered(gpu.arch);
-    }
-    std::vector<const Machine*> machines;
-    for (const Machine* machine : all_machines) {
-        const std::vector<std::string_view> names = split_names(machine->arch);
-        if (std::any_of(names.begin(), names.end(), [&](std::string_view each) { return lowered(each) == arch; }))
-            machines.push_back(machine);
-    }
-    return machines;
-}
-
 Exit show_gpu(std::span<const Machine* const> machines, bool json) {
     if (json) {
         Json all = Json::array();
@@ -361,13 +335,13 @@ Exit show_gpu(std::span<const Machine* const> machines, bool json) {
 }
 
 Exit show(const std::string& name, bool json) {
-    const Machine* machine = find_machine(name);
+    const Machine* machine = find_machine(lowered(name));
     if (machine == nullptr) {
-        if (const std::vector<const Machine*> of_gpu = machines_of(name); !of_gpu.empty())
+        if (const std::vector<const Machine*> of_gpu = machines_of_gpu(name); !of_gpu.empty())
             return show_gpu(of_gpu, json);
         std::vector<std::string_view> names;
         for (const Machine* other : all_machines) names.push_back(other->name);
-        for (const Gpu& gpu : gpus) names.push_back(gpu.name);
+        for (const Gpu& gpu : known_gpus()) names.push_back(gpu.name);
         const std::string near = nearest_name(name, names);
         throw Error({.what = fmt::format("unknown machine '{}'", name),
                      .fix = near.empty() ? "see `macheps machine list`" : fmt::format("did you mean '{}'?", near),

@@ -37,11 +37,11 @@ constexpr const char* advise_help =
     R"(Recommends a policy for a device and a goal, with the reasons and what to watch for.
 
 Examples:
-  macheps policy advise --device-profile h100 --goal pretrain --params 7e9
-  macheps policy advise --device-profile t4 --goal lora
-  macheps policy advise --device-profile h100 --sides 4096,11008,50257   sides for tensor cores
-  macheps policy advise --device-profile a100 --have hf_args.yaml        how a config differs, and a patch
-  macheps policy advise --device-profile a100 --toml > mine.toml         only the policy, for train)";
+  macheps policy advise --gpu h100 --goal pretrain --params 7e9
+  macheps policy advise --gpu t4 --goal lora
+  macheps policy advise --gpu h100 --sides 4096,11008,50257   sides for tensor cores
+  macheps policy advise --gpu a100 --have hf_args.yaml        how a config differs, and a patch
+  macheps policy advise --gpu a100 --toml > mine.toml         only the policy, for train)";
 
 constexpr const char* advise_notes =
     R"(The first recommendation is the best; the others are alternatives. In brackets: the source (quoted
@@ -256,7 +256,9 @@ void describe_advise(Command& verb) {
     std::vector<std::string> devices, goal_names;
     for (const std::string_view each : device_names()) devices.emplace_back(each);
     for (const GoalRow& each : goals()) goal_names.emplace_back(each.name);
-    verb.option("--device-profile", a->device, "Device to train or run on").one_of(devices).shows_default();
+    verb.option("--gpu,--device-profile", a->device, "GPU or other device to train or run on")
+        .one_of(devices)
+        .shows_default();
     verb.option("--goal", a->goal, "Purpose of the policy").one_of(goal_names).shows_default();
     verb.option("--params", a->params,
                 "Number of parameters of the model (7e9, 7B), to print the bytes of each recommendation. "

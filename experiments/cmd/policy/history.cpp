@@ -232,9 +232,10 @@ void require_files(const std::vector<std::string>& words) {
 
 Exit run_history(const HistoryArguments& a, const Command& verb) {
     const ImportOptions options = a.import.options(verb);
-    const bool is_word = a.what.size() == 1 && (is_package(a.what.front()) || find_fault(a.what.front()) != nullptr);
+    const std::string first = a.what.empty() ? "" : lowered(a.what.front());
+    const bool is_word = a.what.size() == 1 && (is_package(first) || find_fault(first) != nullptr);
     if (a.what.empty() || is_word) {
-        const std::string word = is_word ? a.what.front() : a.import.framework;
+        const std::string word = is_word ? first : a.import.framework;
         if (const FaultRow* row = find_fault(word)) {
             if (!a.diff.empty()) {
                 throw FieldError("diff", fmt::format("{} is one fault: its releases are in its description", row->id),

@@ -2,6 +2,7 @@
 #include "experiments/cmd/policy/import.hpp"
 #include "core/field_error.hpp"
 #include "core/host/read_file.hpp"
+#include "core/text/nearest_name.hpp"
 #include "core/text/shown.hpp"
 #include "experiments/cmd/frame/eprint.hpp"
 #include "experiments/cmd/frame/print.hpp"
@@ -86,7 +87,7 @@ struct ImportArguments {
 /// several files.
 std::string advise_command(const ImportArguments& a, const ImportOptions& options, const ImportResult& result) {
     if (a.files.size() != 1 || std::none_of(result.findings.begin(), result.findings.end(), is_grave)) return {};
-    const std::string device = options.device_is_default ? "" : " --device-profile " + options.device;
+    const std::string device = options.device_is_default ? "" : " --gpu " + options.device;
     return format_shown(
         "\n`macheps policy advise{} --have {}` prints settings that end findings, as a patch of the file\n", device,
         a.files.front());
@@ -328,16 +329,27 @@ void read_versions(const std::string& text, ImportOptions& options) {
         const std::size_t comma = std::min(text.find(',', start), text.size());
         const std::string one = text.substr(start, comma - start);
         const std::size_t equals = one.find('=');
-        const std::string name = equals == std::string::npos ? "" : one.substr(0, equals);
+        const std::string name = equals == std::string::npos ? "" : lowered(one.substr(0, equals));
         options.versions[name] = parse_version(one.substr(equals == std::string::npos ? 0 : equals + 1));
         start = comma + 1;
     }
 }
 
-void ImportChoice::add_options(Command& verb) {
-    std::vector<std::string> framework_names, devices;
-    for (const Framework* each : frameworks()) framework_names.emplace_back(each->name);
+void ImportChoice::add_gpu_option(Command& verb, const char* help) {
+    std::vector<std::string> devices;
     for (const std::string_view each : device_names()) devices.emplace_back(each);
+    names.emplace_back("--gpu");
+    verb.option("--gpu,--device-profile", device, help).one_of(devices).shows_default();
+}
+
+void ImportChoice::add_options(Command& verb) {
+    add_gpu_option(verb, "GPU or other device that the config runs on");
+    add_options_of_config(verb);
+}
+
+void ImportChoice::add_options_of_config(Command& verb) {
+    std::vector<std::string> framework_names;
+    for (const Framework* each : frameworks()) framework_names.emplace_back(each->name);
     const auto named = [this](const char* name) { return names.emplace_back(name); };
     verb.option(named("--framework"), framework,
                 "Framework of the config. Default: recognised by the keys of the config")
@@ -353,7 +365,6 @@ void ImportChoice::add_options(Command& verb) {
                 "Ids of faults in the history (`policy history`) that are no errors: a config with such a fault is "
                 "used as if its framework had no fault. Default: none")
         .list();
-    verb.option(named("--device-profile"), device, "Device that the config runs on").one_of(devices).shows_default();
     verb.option(named("--checkpoint-dtype"), checkpoint,
                 "Format of the weights in the checkpoint that training starts from")
         .one_of({"fp32", "fp16", "bf16"})
@@ -387,7 +398,7 @@ ImportOptions ImportChoice::options(const Command& verb) const {
     };
     options.framework = framework;
     options.device = device;
-    options.device_is_default = !is_given("--device-profile");
+    options.device_is_default = !is_given("--gpu");
     options.checkpoint_dtype = checkpoint;
     options.checkpoint_is_default = !is_given("--checkpoint-dtype");
     options.line = line;

@@ -22,6 +22,9 @@ struct ImportChoice {
     std::vector<std::string> names;  ///< the names of the options, after add_options()
 
     void add_options(Command& verb);
+    /// Add the option --gpu, and the other options. add_options() adds both.
+    void add_gpu_option(Command& verb, const char* help);
+    void add_options_of_config(Command& verb);
     /// Returns the names of those options that the command line of `verb` gives.
     std::vector<std::string> given(const Command& verb) const;
     /// Returns the options from the command line of `verb`. Throws Error (usage) for an invalid version.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// `macheps policy`, with its verbs list, show, explain, diff and words. import.cpp and advise.cpp have the verbs import
-// and advise.
+// `macheps policy`, with its verbs show, explain, diff and words. Other files have the verbs list (preset_list.cpp),
+// import, history and advise.
 #include "experiments/policy/policy.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/frame/eprint.hpp"
@@ -11,9 +11,13 @@
 #include "experiments/cmd/policy/history.hpp"
 #include "experiments/cmd/policy/import.hpp"
 #include "experiments/cmd/policy/memory.hpp"
+#include "experiments/cmd/policy/preset_list.hpp"
 #include "experiments/cmd/policy/tables.hpp"
 #include "experiments/configs/memory/memory_recipe.hpp"
 #include "experiments/policy/diff.hpp"
+#include "experiments/policy/language/copied_preset.hpp"
+#include "experiments/policy/language/expand.hpp"
+#include "experiments/policy/language/preset_alias.hpp"
 #include "experiments/policy/language/words.hpp"
 
 #include <fmt/format.h>
@@ -39,35 +43,34 @@ namespace {
 constexpr const char* help = R"(Lists, prints, explains, compares and imports precision policies.
 
 Examples:
-  macheps policy list                               the presets, one line each
+  macheps policy list                               the presets, in groups
   macheps policy show amp-bf16 > mine.toml          a preset's TOML, to copy and edit
   macheps policy explain fp8-tensorwise             every site: format, scaling, machine, rule
   macheps policy diff amp-bf16 ./mine.toml          the differences between the two
   macheps policy import ds.json                     what a framework's config really computes
   macheps policy history deepspeed                  faults of DeepSpeed that change numbers, by release
-  macheps policy advise --device-profile h100       which policy to use, why, and what to watch for
+  macheps policy advise --gpu h100                  which policy to use, why, and what to watch for
   macheps policy words                              every word that a policy may contain)";
-
-constexpr const char* list_help = R"(Lists the presets.
-
-Examples:
-  macheps policy list
-  macheps policy list --json)";
-
-constexpr const char* list_notes = R"(In brackets: the matrix units that the matmuls run on, if they are not fp32.chain.
-
-JSON:
-  [{"name", "description", "extends", "loss_scaler", "machines"}, ...])";
 
 constexpr const char* show_help = R"(Prints a policy's TOML.
 
 Examples:
   macheps policy show amp-fp16
   macheps policy show pure-bf16 > mine.toml
+  macheps policy show te-mxfp8 --expand        every rule, format, scale and machine, without recipes
   macheps policy show amp-fp16 --json)";
 
-constexpr const char* show_notes = R"(JSON:
-  {"name", "description", "extends", "loss_scaler", "toml"})";
+constexpr const char* show_notes = R"(Expanded text:
+  With --expand, the text contains the rules of the policies that the policy extends, and the
+  settings of its recipes. Each part of a cast is a key: format, scaling, scale_rule, round,
+  overflow. The text reads back as the same policy.
+
+Changed copies:
+  If a file has the description of a preset, but other settings, its description is replaced. If
+  it has the name of such a preset, or replaces casts of a recipe, a note on stderr says so.
+
+JSON:
+  {"name", "description", "extends", "loss_scaler", "toml", "aliases", "notes"})";
 
 constexpr const char* explain_help =
     R"(Prints how a policy treats each site, parameter, stored tensor and matmul of a model.
@@ -133,32 +136,8 @@ struct Arguments {
     ImportChoice import;
     ImportOptions import_options{};
     MemoryChoice memory;
-    bool json = false, csv = false, fold = false;
+    bool json = false, csv = false, fold = false, expand = false;
 };
-
-Json setting_json(const ScalerKey& key, std::optional<double> value) {
-    if (!value) return nullptr;
-    switch (key.type) {
-        case ScalerValue::fp32:
-            return json_number(static_cast<float>(*value));
-        case ScalerValue::count:
-            return static_cast<std::int64_t>(*value);
-        case ScalerValue::flag:
-            return *value != 0;
-        case ScalerValue::version:
-            return to_string(key, value);
-        case ScalerValue::number:
-            break;
-    }
-    return json_number(*value);
-}
-
-Json scaler_json(const LossScalerConfig& config) {
-    Json json{{"kind", config.kind->name}};
-    for (const ScalerKey& key : config.kind->keys)
-        json[std::string(key.name)] = setting_json(key, config.find(key.name));
-    return json;
-}
 
 Json reduce_json(const ReduceConfig& config) {
     Json json = Json::object();
@@ -179,59 +158,30 @@ Json machines_json(const ResolvedPolicy& policy) {
     return json;
 }
 
-/// Returns the machines that a policy uses, each once. Resolves the policy for the tiny gpt2, because this model has
-/// every kind of matmul.
-std::vector<std::string_view> machine_names(const Policy& policy) {
-    const ResolvedPolicy resolved = resolve(policy, model_sites(named_size("tiny").model));
-    std::vector<std::string_view> names;
-    for (const auto& [matmul, choice] : resolved.matmuls) {
-        const std::string_view name = choice.rule.machine->name;
-        if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
-    }
-    std::sort(names.begin(), names.end());
-    return names;
-}
-
-Exit list(const Arguments& a) {
-    std::vector<Policy> policies;
-    std::size_t width = 0;
-    for (const std::string_view name : preset_names()) {
-        policies.push_back(load_policy(name));
-        width = std::max(width, name.size());
-    }
-    if (a.json) {
-        Json json = Json::array();
-        for (const Policy& p : policies) {
-            json.push_back({{"name", p.name},
-                            {"description", p.description},
-                            {"extends", p.chain},
-                            {"loss_scaler", scaler_json(p.loss_scaler)},
-                            {"machines", machine_names(p)}});
-        }
-        print_json(json);
-        return Exit::ok;
-    }
-    for (const Policy& p : policies) {
-        const std::string machines = fmt::format("{}", fmt::join(machine_names(p), ", "));
-        print("{:<{}}  {}{}\n", p.name, width, p.description,
-              machines == fp32_chain.name ? "" : fmt::format(" [{}]", machines));
-    }
-    return Exit::ok;
-}
-
 using Row = ResolvedPolicy::Row;
+
+void print_notes(const Policy& policy) {
+    for (const std::string& note : notes_about(policy)) eprint("note: {}\n", note);
+}
 
 Exit show(const Arguments& a) {
     const Policy policy = load_policy(a.name);
+    const std::string text = a.expand ? expanded_text(policy) : policy.text;
     if (a.json) {
         print_json({{"name", policy.name},
                     {"description", policy.description},
                     {"extends", policy.chain},
                     {"loss_scaler", scaler_json(policy.loss_scaler)},
-                    {"toml", policy.text}});
-    } else {
-        print_text(policy.text);
+                    {"toml", text},
+                    {"aliases", aliases_of(policy)},
+                    {"notes", notes_about(policy)}});
+        return Exit::ok;
     }
+    for (const PresetAlias& alias : preset_aliases()) {
+        if (is_alias_of(alias, policy)) eprint("short name: {} ({})\n", alias.name, alias.why);
+    }
+    print_notes(policy);
+    print_text(text);
     return Exit::ok;
 }
 
@@ -264,8 +214,12 @@ ResolvedPolicy only_sites(const ResolvedPolicy& policy, const std::string& patte
 
 Exit diff(const Arguments& a) {
     const SiteList sites = model_sites(a.model.config());
-    const ResolvedPolicy first = only_sites(resolve(load_policy_or_config(a.name, a.import_options), sites), a.sites);
-    const ResolvedPolicy second = only_sites(resolve(load_policy_or_config(a.other, a.import_options), sites), a.sites);
+    const auto resolved = [&](const std::string& name) {
+        const Policy policy = load_policy_or_config(name, a.import_options);
+        print_notes(policy);
+        return only_sites(resolve(policy, sites), a.sites);
+    };
+    const ResolvedPolicy first = resolved(a.name), second = resolved(a.other);
     const std::vector<Difference> list = differences(first, second);
     // Two files may declare the same policy name.
     const bool same_names = first.name == second.name;
@@ -292,6 +246,7 @@ Exit explain(const Arguments& a) {
     const SiteList sites = model_sites(model);
     const std::optional<ImportResult> config = load_config(a.name, a.import_options);
     const Policy policy = config ? parse_policy(config->policy, a.name) : load_policy(a.name);
+    print_notes(policy);
     const ResolvedPolicy resolved = resolve(policy, sites);
     MemoryRecipe recipe;
     if (a.memory.is_asked()) recipe = config ? memory_recipe_of(*config) : memory_recipe_of(sites, resolved);
@@ -380,15 +335,10 @@ Exit words(const Arguments& a) {
 constexpr const char* name_help = "Name of a preset, or path of a .toml file";
 constexpr const char* any_help = "Name of a preset, or path of a policy (.toml) or of a config of a framework";
 
-void describe_list(Command& verb) {
-    const auto a = std::make_shared<Arguments>();
-    verb.flag("--json", a->json, "Print as JSON");
-    verb.runs([a] { return list(*a); });
-}
-
 void describe_show(Command& verb) {
     const auto a = std::make_shared<Arguments>();
     verb.option("NAME", a->name, name_help).required().takes(value_kind::policy);
+    verb.flag("--expand", a->expand, "Print every setting: without `extends` and recipes, and with explicit keys");
     verb.flag("--json", a->json, "Print the TOML and its main fields as JSON");
     verb.runs([a] { return show(*a); });
 }
@@ -443,12 +393,11 @@ void describe_words(Command& verb) {
     verb.runs([a] { return words(*a); });
 }
 
-constexpr VerbRow policy_list{"list", list_help, describe_list, list_notes};
 constexpr VerbRow policy_show{"show", show_help, describe_show, show_notes};
 constexpr VerbRow policy_explain{"explain", explain_help, describe_explain, explain_notes};
 constexpr VerbRow policy_diff{"diff", diff_help, describe_diff, diff_notes};
 constexpr VerbRow policy_words_row{"words", words_help, describe_words, words_notes};
-constexpr const VerbRow* policy_verbs[] = {&policy_list, &policy_show,  &policy_explain, &policy_diff,
+constexpr const VerbRow* policy_verbs[] = {&list_verb,   &policy_show,  &policy_explain, &policy_diff,
                                            &import_verb, &history_verb, &advise_verb,    &policy_words_row};
 
 void describe(Command& verb) { verb.verbs(policy_verbs); }

@@ -2,6 +2,7 @@
 // macheps report: turns run directories into a table on stdout, summary.csv and one self-contained HTML page. It also
 // reads the logs of other programs (training_logs.hpp).
 #include "core/host/publish.hpp"
+#include "core/text/nearest_name.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/frame/eprint.hpp"
 #include "experiments/cmd/frame/json.hpp"
@@ -13,6 +14,7 @@
 #include "reports/findings/diagnosis.hpp"
 #include "reports/findings/many_folders.hpp"
 #include "reports/findings/summary_table.hpp"
+#include "reports/findings/vendor_peaks.hpp"
 #include "reports/pages/drawn.hpp"
 #include "reports/pages/html.hpp"
 #include "reports/pages/studies/analysis_tables.hpp"
@@ -22,6 +24,7 @@
 #include "reports/rows/rows_json.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -118,7 +121,6 @@ struct ReportOptions {
     std::filesystem::path out, png, charts;
     bool json = false, csv = false, dark = false, diagnose = false, columns = false, small = false, top = false;
     double margin = 100 * DivergenceRules::equivalence_margin;  ///< in percent
-    std::string gpu{usual_gpu};
     TrainingLogOptions log{};
     std::vector<std::string> log_columns{}, log_config{};
     policies::ImportChoice import{};
@@ -208,6 +210,7 @@ void check_has_no_log_options(const ReportOptions& options, const Command& verb)
     const std::set<std::string_view> of_logs{"--vocabulary", "--gas", "--column", "--config"};
     for (const std::string& name : verb.given()) {
         const auto& of_configs = options.import.names;
+        if (name == "--gpu") continue;  // selects the peak speeds of runs, too
         if (!of_logs.contains(name) && std::find(of_configs.begin(), of_configs.end(), name) == of_configs.end())
             continue;
         throw usage_error("this option is only for logs of other programs", name,
@@ -218,7 +221,7 @@ void check_has_no_log_options(const ReportOptions& options, const Command& verb)
 /// Throws Error (usage) for options without an effect on a report of logs of other programs. Without a config, only the
 /// versions of packages have an effect: they select the faults of releases that the report names.
 void check_fits_logs(const ReportOptions& options, const Command& verb) {
-    const std::set<std::string_view> of_runs{"--margin", "--gpu", "--small"};
+    const std::set<std::string_view> of_runs{"--margin", "--small"};
     for (const std::string& name : verb.given()) {
         if (!of_runs.contains(name)) continue;
         throw usage_error("this option is not for logs of other programs", name,
@@ -237,6 +240,15 @@ void check_versions_have_names(const LogReport& logs) {
     throw usage_error(
         fmt::format("{} is a version without the name of a package", to_string(logs.config_options.versions.at(""))),
         "--framework-version", "pass a name and a version, such as deepspeed=0.16.5, or pass a config with --config");
+}
+
+/// Returns the GPU whose peak speeds the report uses.
+std::string peak_gpu(const ReportOptions& options, const Command& verb) {
+    const std::vector<std::string> given = verb.given();
+    if (std::find(given.begin(), given.end(), "--gpu") == given.end()) return std::string(usual_gpu);
+    if (find_vendor_gpu(options.import.device) != nullptr) return options.import.device;
+    throw usage_error(fmt::format("the peak speeds of '{}' are not known", options.import.device), "--gpu",
+                      fmt::format("use one of {}", fmt::join(names_of(vendor_gpus()), ", ")));
 }
 
 Exit report(const ReportOptions& options, const Command& verb) {
@@ -275,16 +287,17 @@ Exit report(const ReportOptions& options, const Command& verb) {
         return Exit::ok;
     }
     check_has_no_log_options(options, verb);
+    const std::string gpu = peak_gpu(options, verb);
     if (is_study(options.folders)) {
         check_fits_a_study(options);
         return report_study({.folders = options.folders,
                              .page = page_of(options),
-                             .options = {.margin = options.margin / 100, .gpu = options.gpu},
+                             .options = {.margin = options.margin / 100, .gpu = gpu},
                              .json = options.json,
                              .csv = options.csv});
     }
     Log log = read_runs(options.folders, Keep::summary);
-    Summary summary = summarise(log, {.margin = options.margin / 100, .gpu = options.gpu});
+    Summary summary = summarise(log, {.margin = options.margin / 100, .gpu = gpu});
     std::vector<std::string> drawn;
     for (const PolicySummary& policy : drawn_of(summary).policies) drawn.push_back(policy.row.policy);
     for (std::string& note : read_samples(log, drawn)) summary.notes.push_back(std::move(note));
@@ -310,9 +323,9 @@ void describe(Command& verb) {
                 "that `macheps gemm`, sum, solve or eval wrote, or logs of other training programs")
         .takes(value_kind::folder);
     verb.option("--margin", a->margin, "Margin of equivalence, in percent of the fp32 loss").shows_default();
-    std::vector<std::string> gpus;
-    for (const VendorGpu& gpu : vendor_gpus()) gpus.emplace_back(gpu.name);
-    verb.option("--gpu", a->gpu, "GPU whose peak speeds the column `peak` uses").one_of(gpus).shows_default();
+    a->import.add_gpu_option(verb,
+                             "GPU whose peak speeds the column `peak` uses (h100 if left out). For a log of another "
+                             "program: device that its config runs on");
     const Option diagnose = verb.flag("--diagnose", a->diagnose,
                                       "Report known problems: where they are, their figures, and what to change");
     verb.flag("--columns", a->columns,
@@ -334,7 +347,7 @@ void describe(Command& verb) {
                 "config has. Default: none")
         .takes(value_kind::file)
         .list();
-    a->import.add_options(verb);
+    a->import.add_options_of_config(verb);
     verb.group("Output");
     verb.option("-o,--out", a->out,
                 "Write the page to this file, and summary.csv next to it (except next to a device or a pipe). "

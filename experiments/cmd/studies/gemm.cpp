@@ -5,6 +5,8 @@
 #include "core/format_table.hpp"
 #include "core/host/memory_limit.hpp"
 #include "core/host/publish.hpp"
+#include "core/text/nearest_name.hpp"
+#include "emulation/machine/gpus.hpp"
 #include "emulation/machine/table.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/frame/device.hpp"
@@ -169,30 +171,17 @@ Error does_not_fit(const GemmGrid& grid, const SpelledRule& spelled) {
                        fmt::format("use --scaling with one of {}", fmt::join(taken, ", ")));
 }
 
-/// Adds the named machines, then those that `all` selects. A named machine must accept some of the operands.
-/// Combinations and machines that are left out are reported on stderr.
-void add_machines(GemmGrid& grid, const Arguments& a) {
-    const bool has_all = std::find(a.machines.begin(), a.machines.end(), "all") != a.machines.end();
-    for (const std::string& name : a.machines) {
-        if (name != "all") grid.machines.push_back(parse_machine(name));
-    }
-    for (const std::string& name : a.formats) grid.formats.push_back(format_pair(name));
-    if (grid.formats.empty()) {
-        if (grid.machines.empty())
-            throw usage_error("`--machine all` needs a format", "--format", "add a format, such as --format fp16");
-        grid.formats.push_back(natural_formats(grid.machines.front()));
-    }
-    const std::size_t combinations = grid.formats.size() * grid.scalings.size();
-    for (const SpelledRule& spelled : grid.machines) {
-        const std::size_t taken = combinations_taken(grid, spelled);
-        if (taken == 0) throw does_not_fit(grid, spelled);
-        if (taken == combinations) continue;
-        eprint("{}: accepts {} of the {} combinations of formats and scalings; the others are left out\n", spelled.name,
-               taken, combinations);
-    }
-    if (!has_all) return;
+/// Returns the machines that a name selects if it names several: every machine for `all`, the machines of a GPU for the
+/// name of the GPU. Returns none for other names.
+std::vector<const Machine*> group_named(const std::string& name) {
+    if (lowered(name) == "all") return {all_machines.begin(), all_machines.end()};
+    return machines_of_gpu(name);
+}
+
+/// Adds the machines of a group that accept the operands, and reports on stderr how many are left out.
+void add_group(GemmGrid& grid, const std::string& name, const std::vector<const Machine*>& group) {
     std::size_t left_out = 0;
-    for (const Machine* machine : all_machines) {
+    for (const Machine* machine : group) {
         const SpelledRule spelled{std::string(machine->name), {.machine = machine}};
         if (combinations_taken(grid, spelled) > 0) {
             grid.machines.push_back(spelled);
@@ -205,7 +194,36 @@ void add_machines(GemmGrid& grid, const Arguments& a) {
                          "use other formats or scalings");
     }
     if (left_out == 0) return;
-    eprint("all: {} of {} machines accept none of these operands and are left out\n", left_out, all_machines.size());
+    eprint("{}: {} of {} machines accept none of these operands and are left out\n", name, left_out, group.size());
+}
+
+/// Adds the named machines, then those of `all` and of GPUs. A named machine must accept some of the operands.
+/// Combinations and machines that are left out are reported on stderr.
+void add_machines(GemmGrid& grid, const Arguments& a) {
+    std::vector<std::string> groups;
+    for (const std::string& name : a.machines) {
+        if (group_named(name).empty()) {
+            grid.machines.push_back(parse_machine(name));
+        } else {
+            groups.push_back(name);
+        }
+    }
+    for (const std::string& name : a.formats) grid.formats.push_back(format_pair(name));
+    if (grid.formats.empty()) {
+        if (grid.machines.empty())
+            throw usage_error(fmt::format("`--machine {}` needs a format", groups.front()), "--format",
+                              "add a format, such as --format fp16");
+        grid.formats.push_back(natural_formats(grid.machines.front()));
+    }
+    const std::size_t combinations = grid.formats.size() * grid.scalings.size();
+    for (const SpelledRule& spelled : grid.machines) {
+        const std::size_t taken = combinations_taken(grid, spelled);
+        if (taken == 0) throw does_not_fit(grid, spelled);
+        if (taken == combinations) continue;
+        eprint("{}: accepts {} of the {} combinations of formats and scalings; the others are left out\n", spelled.name,
+               taken, combinations);
+    }
+    for (const std::string& name : groups) add_group(grid, name, group_named(name));
 }
 
 GemmGrid grid_of(const Arguments& a) {
@@ -378,7 +396,9 @@ Exit gemm(const Arguments& a) {
 void describe(Command& verb) {
     const auto a = std::make_shared<Arguments>();
     verb.group("Products");
-    verb.option("-M,--machine", a->machines, "Machines, or `all` for every machine that accepts the formats")
+    verb.option("-M,--machine,--gpu", a->machines,
+                "Machines. A GPU such as h100 stands for its machines that accept the formats, and `all` for every "
+                "such machine")
         .list()
         .takes("NAMES")
         .default_text(fmt::format("{}", fmt::join(a->machines, ", ")));

@@ -327,7 +327,7 @@ void describe(Command& verb) {
     const auto a = std::make_shared<Arguments>();
     verb.group("Sum");
     const Option machine =
-        verb.option("-M,--machine", a->machine,
+        verb.option("-M,--machine,--gpu", a->machine,
                     "Machine, rule or ORDER:FORMAT, as for `macheps gemm`: NAME[+promoteN][+slicesN]")
             .takes("NAME")
             .shows_default();

@@ -18,6 +18,7 @@
 #include "experiments/cmd/train/progress.hpp"
 #include "experiments/cmd/train/stress.hpp"
 #include "experiments/cmd/train/task.hpp"
+#include "experiments/policy/language/copied_preset.hpp"
 #include "experiments/training/run/directory/manifest.hpp"
 #include "experiments/training/run/experiment.hpp"
 #include "reports/findings/divergence.hpp"
@@ -165,8 +166,10 @@ Experiment new_experiment(const Arguments& a, const Command& verb) {
         names.insert(names.begin(), std::string(baseline_policy));
     }
     const bool has_configs_alone = a.policies.empty() && !configs.policies.empty();
-    for (const std::string& name : names)
+    for (const std::string& name : names) {
         experiment.policies.push_back(has_configs_alone ? baseline_of(configs.policies) : load_policy(name));
+        for (const std::string& note : notes_about(experiment.policies.back())) eprint("note: {}\n", note);
+    }
     for (Policy& policy : configs.policies) experiment.policies.push_back(std::move(policy));
     add_stressed(experiment, a.stress, !configs.policies.empty());
     check_names(experiment.policies);

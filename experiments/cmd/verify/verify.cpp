@@ -408,7 +408,10 @@ void describe(Command& verb) {
     verb.option("--only", a->only, "Pattern for kind:instruction, as printed by --list")
         .takes("PATTERN")
         .shows_default();
-    verb.option("--device", a->device, "cpu, or the number of a GPU, counted from 0").takes("DEVICE").shows_default();
+    verb.option("--device", a->device, "cpu, or the number of a GPU, counted from 0")
+        .takes("DEVICE")
+        .in_lower_case()
+        .shows_default();
     const Option quick = verb.flag("--quick", a->quick, "Run for one minute");
     verb.flag("--full", a->full,
               "Run for --seconds seconds (this is the default). With --replay: recompute every sum of hashes")

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/configs/memory/device_profile.hpp"
 
+#include "core/text/nearest_name.hpp"
+
 #include <algorithm>
 #include <iterator>
+#include <string>
 
 namespace macheps::configs {
 
@@ -88,11 +91,12 @@ std::vector<std::string_view> device_names() {
 }
 
 const DeviceProfile* find_device_profile(std::string_view name) {
+    std::string wanted = lowered(name);
     for (const DeviceAlias& one : aliases) {
-        if (one.name == name) name = one.profile;
+        if (one.name == wanted) wanted = one.profile;
     }
     const auto found = std::find_if(std::begin(profiles), std::end(profiles),
-                                    [&](const DeviceProfile& one) { return one.name == name; });
+                                    [&](const DeviceProfile& one) { return one.name == wanted; });
     return found == std::end(profiles) ? nullptr : found;
 }
 

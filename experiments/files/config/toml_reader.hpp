@@ -99,11 +99,12 @@ class TomlReader {
                      .where = where(node, key),
                      .fix = fmt::format("give {} to {}", least, most)});
     }
-    /// Returns the index in `names` of the name that the node contains. Throws Error for any other name. The error
-    /// calls the name an unknown `what`, for example an unknown machine.
+    /// Returns the index in `names` of the name that the node contains, in upper or lower case. Throws Error for any
+    /// other name. The error calls the name an unknown `what`, for example an unknown machine.
     std::size_t one_of(const Names& names, const toml::node& node, std::string_view key, std::string_view what) const {
         const std::string name = text(node, key);
-        const auto found = std::find(names.begin(), names.end(), name);
+        const auto found = std::find_if(names.begin(), names.end(),
+                                        [&](std::string_view each) { return lowered(each) == lowered(name); });
         if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
         throw Error({.what = fmt::format("unknown {} '{}'", what, name),
                      .where = where(node, key),

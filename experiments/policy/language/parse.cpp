@@ -2,9 +2,11 @@
 // Parses policy files, which are TOML. Every error names the file, line and column, and a remedy.
 #include "experiments/files/config/toml_reader.hpp"
 #include "experiments/policy/language/cast_language.hpp"
+#include "experiments/policy/language/copied_preset.hpp"
 #include "experiments/policy/language/language.hpp"
 #include "experiments/policy/language/layer_language.hpp"
 #include "experiments/policy/language/policy_name.hpp"
+#include "experiments/policy/language/preset_alias.hpp"
 #include "experiments/policy/language/recipes.hpp"
 #include "experiments/policy/language/reduce_language.hpp"
 #include "experiments/policy/rule.hpp"
@@ -56,6 +58,7 @@ class Reader {
         for (const std::string_view name : training_tables()) {
             if (const toml::node* node = document.get(name)) read_training(name, *node, policy);
         }
+        if (!from_preset_) correct_description(policy);
         return policy;
     }
 
@@ -96,10 +99,9 @@ class Reader {
 
 bool names_a_file(std::string_view name) { return name.find_first_of("./\\") != std::string_view::npos; }
 
-/// Returns the name of a preset with hyphens instead of underscores, as in the list of presets. Returns the path of a
-/// file unchanged.
-std::string preset_spelling(std::string_view name) {
-    return names_a_file(name) ? std::string(name) : with_hyphens(name);
+/// Returns the name of a preset as in the list of presets. Returns the path of a file unchanged.
+std::string listed_name(std::string_view name) {
+    return names_a_file(name) ? std::string(name) : preset_spelling(name);
 }
 
 std::string read_policy_file(const std::filesystem::path& path, const std::string& where) {
@@ -144,7 +146,7 @@ Policy load(const std::string& source, bool is_file, const std::string& where, s
 }
 
 Policy Reader::base_policy(const toml::node& node, std::vector<std::string>& open) const {
-    const std::string at = toml_.where(node, "extends"), name = preset_spelling(toml_.text(node, "extends"));
+    const std::string at = toml_.where(node, "extends"), name = listed_name(toml_.text(node, "extends"));
     std::string source = name;
     if (names_a_file(name)) {
         // The path is relative to the file that contains it, so that a folder of policies can be moved.
@@ -303,6 +305,7 @@ void Reader::read_recipe(const toml::node& node, Policy::Rule& rule) const {
     const std::string text = toml_.text(node, "recipe"), at = toml_.where(node, "recipe");
     const std::size_t colon = std::min(text.find(':'), text.size());
     const Recipe& recipe = recipe_named(std::string_view(text).substr(0, colon), at);
+    rule.recipe = text;
     const Reader rows(recipe.rule, fmt::format("recipe {}", recipe.name), false, {});
     const toml::table groups = rows.toml_.document();
     for (auto&& [group, table] : groups) rows.read_group(group.str(), table, rule);
@@ -444,7 +447,7 @@ Policy load_policy(std::string_view name_or_path) {
     std::vector<std::string> open;
     const bool is_file = names_a_file(name_or_path);
     const std::string source =
-        is_file ? std::filesystem::path(name_or_path).lexically_normal().string() : preset_spelling(name_or_path);
+        is_file ? std::filesystem::path(name_or_path).lexically_normal().string() : listed_name(name_or_path);
     const std::vector<std::string_view> presets = preset_names();
     const bool is_known = is_file || std::find(presets.begin(), presets.end(), source) != presets.end();
     try {

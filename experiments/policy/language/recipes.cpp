@@ -141,7 +141,7 @@ weight_grad = { a = "e5m2", b = "e5m2" })toml",
 std::span<const Recipe> all_recipes() { return recipes; }
 
 const Recipe* find_recipe(std::string_view name) {
-    const std::string wanted = with_hyphens(name);
+    const std::string wanted = lowered(with_hyphens(name));
     const auto row =
         std::find_if(std::begin(recipes), std::end(recipes), [&](const auto& r) { return r.name == wanted; });
     return row == std::end(recipes) ? nullptr : row;
