@@ -89,7 +89,11 @@ model = "gpt2"
 forward = { machine = "sm90.wgmma.fp8", promote = 128, bias_after = true }
 [[rule]]
 sites = "block.*.mlp.up"
-forward = { rule = "deepgemm.sm90.1d2d", a = "e4m3fn/1x128:deepgemm", b = "e4m3fn/128x128:deepgemm", split_k = 2 }
+forward.a = "e4m3fn/1x128:deepgemm"
+forward.b = "e4m3fn/128x128:deepgemm"
+forward.rule = "deepgemm.sm90.1d2d"
+forward.split_k = 2
+forward.slice_granule = 128
 [[rule]]
 sites = "block.1.mlp.down"
 recipe = "dsv3"
