@@ -474,7 +474,7 @@ bool has_finding(const ImportResult& result, const ConfigValue& wanted) {
 test::Told told_by(const std::vector<std::string>& arguments) {
     test::Told told{.device = "a100"};
     for (std::size_t i = 0; i + 1 < arguments.size(); i += 2) {
-        if (arguments[i] == "--device-profile") told.device = arguments[i + 1];
+        if (arguments[i] == "--gpu" || arguments[i] == "--device-profile") told.device = arguments[i + 1];
         if (arguments[i] == "--framework-version") told.versions = arguments[i + 1];
         if (arguments[i] == "--checkpoint-dtype") told.checkpoint = arguments[i + 1];
     }
