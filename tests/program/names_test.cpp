@@ -227,6 +227,7 @@ TEST_CASE("a GPU is named by --gpu, and --device-profile and --machine accept it
     CHECK(says(gpu.err, "h100: "));
     CHECK(says(gpu.err, "machines accept none of these operands and are left out\n"));
     CHECK(run("gemm --gpu H100 -f bf16 -k 32 -q").out == gpu.out);
+    CHECK(run("gemm --gpu h100,h200,sm90.wgmma.bf16 -f bf16 -k 32 -q").out.size() == gpu.out.size());
     CHECK(says(run("gemm --machine h100").err, "`--machine h100` needs a format"));
     CHECK(says(run("gemm --machine t4 -f e4m3fn").err, "no machine accepts operands"));
     // The devices of configs that have matrix units are GPUs of `machine show`. A P100 has none.
@@ -253,6 +254,7 @@ TEST_CASE("policy list has groups and short names, and policy show describes a s
     for (const json& row : rows) {
         const std::string name = row["name"], line = "\n  " + name + " ";
         CAPTURE(name);
+        CHECK(row["group"] != "Others");  // add a pattern for the preset
         CHECK(list.out.find(line) != std::string::npos);
         CHECK(list.out.find(line) == list.out.rfind(line));  // once
         if (name.starts_with("b200-")) CHECK(row["group"] == "On the matrix units of a B200");
@@ -269,6 +271,10 @@ TEST_CASE("policy list has groups and short names, and policy show describes a s
     CAPTURE(trained.err);
     CHECK(trained.code == 0);
     CHECK(says(contents(scratch() / "r/runs.csv"), "amp-bf16"));
+    CHECK(run("report r --gpu B200 --json").out == run("report r --device-profile b200 --json").out);
+    const Outcome unknown = run("report r --gpu a10");
+    CHECK(unknown.code == 2);
+    CHECK(says(unknown.err, "--gpu: the peak speeds of 'a10' are not known (use one of v100, "));
     fs::remove_all(scratch());
 }
 

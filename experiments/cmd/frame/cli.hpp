@@ -52,14 +52,14 @@ class Option {
   public:
     explicit Option(CLI::Option& option) : option_(&option) {}
 
-    Option takes(const char* kind);                 ///< placeholder in --help: one of value_kind, or another word
+    Option takes(const char* kind);  ///< placeholder in --help: one of value_kind, or another word
     /// Accepts only these words, in upper or lower case. The variable gets the word as it is spelled here. --help shows
     /// the words.
     Option one_of(std::vector<std::string> words);
-    Option in_lower_case();                         ///< the variable gets the value in lower case
-    Option range(double least, double greatest);    ///< refuses values outside this range, which --help does not show
-    Option list();                                  ///< the option takes several values, joined by commas
-    Option repeats();                               ///< may be given several times, with one value each time
+    Option in_lower_case();                       ///< the variable gets the value in lower case
+    Option range(double least, double greatest);  ///< refuses values outside this range, which --help does not show
+    Option list();                                ///< the option takes several values, joined by commas
+    Option repeats();                             ///< may be given several times, with one value each time
     Option required();
     Option shows_default();  ///< --help shows the current value of the variable as the default
     Option default_text(std::string text);
@@ -79,7 +79,8 @@ class Command {
     ~Command();
 
     /// Adds an option. `names` is, for example, `-p,--policy`, or `NAME` for a positional. Further long names are other
-    /// spellings, which are accepted but not shown. --help lists options in the order of these calls. If the type Value is not in the list at the end of cli.cpp, linking fails.
+    /// spellings, which are accepted but not shown. --help lists options in the order of these calls. If the type Value
+    /// is not in the list at the end of cli.cpp, linking fails.
     template <class Value>
     Option option(std::string names, Value& value, std::string help);
     /// Adds an option for a whole number, or for a list of them, within limits that Value can hold. Any other text is

@@ -34,7 +34,7 @@ a policy may be used in its place. Results are recorded under the name of the pr
 JSON:
   [{"name", "description", "extends", "loss_scaler", "machines", "group", "aliases"}, ...])";
 
-/// Presets that belong together. A preset is in the first group with a matching pattern.
+/// Presets that belong together. A preset is in the first group with a matching pattern; the last pattern matches all.
 struct PresetGroup {
     std::string_view title, pattern;
 };
@@ -49,6 +49,7 @@ constexpr PresetGroup groups[] = {
     {"On the matrix units of an H100", "h100-*"},
     {"On the matrix units of a B200", "b200-*"},
     {"On a CPU", "cpu-*"},
+    {"Others", "*"},
 };
 
 constexpr std::string_view first_four[] = {"fp32", "amp-bf16", "amp-fp16", "fp8-tensorwise"};
@@ -113,9 +114,11 @@ std::string list_text(const std::vector<Policy>& policies) {
     for (const Policy& p : policies) width = std::max(width, name_with_aliases(p).size());
     std::string text = fmt::format("Begin with these four: {}.\n", fmt::join(first_four, ", "));
     for (const PresetGroup& group : groups) {
-        text += fmt::format("\n{}\n", group.title);
+        bool is_first = true;
         for (const Policy& p : policies) {
             if (&group_of(p.name) != &group) continue;
+            if (is_first) text += fmt::format("\n{}\n", group.title);
+            is_first = false;
             const std::string machines = fmt::format("{}", fmt::join(machine_names(p), ", "));
             text += fmt::format("  {:<{}}  {}{}\n", name_with_aliases(p), width, p.description,
                                 machines == fp32_chain.name ? "" : fmt::format(" [{}]", machines));

@@ -181,12 +181,16 @@ std::vector<const Machine*> group_named(const std::string& name) {
 /// Adds the machines of a group that accept the operands, and reports on stderr how many are left out.
 void add_group(GemmGrid& grid, const std::string& name, const std::vector<const Machine*>& group) {
     std::size_t left_out = 0;
+    const auto is_chosen = [&](const SpelledRule& spelled) {
+        return std::any_of(grid.machines.begin(), grid.machines.end(),
+                           [&](const SpelledRule& each) { return each.name == spelled.name; });
+    };
     for (const Machine* machine : group) {
         const SpelledRule spelled{std::string(machine->name), {.machine = machine}};
-        if (combinations_taken(grid, spelled) > 0) {
-            grid.machines.push_back(spelled);
-        } else {
+        if (combinations_taken(grid, spelled) == 0) {
             ++left_out;
+        } else if (!is_chosen(spelled)) {
+            grid.machines.push_back(spelled);
         }
     }
     if (grid.machines.empty()) {
