@@ -86,7 +86,7 @@ bool stress_is_of_another(const Summary& summary, const PolicySummary& stressed)
 /// Returns true if the stressed runs of a policy diverged or ended worse than those of fp32.
 bool fails_stressed(const Summary& summary, const PolicySummary& plain) {
     const PolicySummary* twin = stressed_twin(summary, plain);
-    return twin != nullptr && (twin->row.verdict == "diverged" || twin->row.verdict == "worse");
+    return twin != nullptr && (twin->row.verdict == verdicts::diverged || twin->row.verdict == verdicts::worse);
 }
 
 /// Returns the texts of range_words() for the policies whose runs cannot rule out an overflow. Policies with the same
@@ -112,12 +112,14 @@ std::string open_ranges(const Policies& policies) {
 std::string which_is_safe(const Summary& summary) {
     std::vector<std::string> sentences;
     Policies alike, broken, stressed;
-    for (const PolicySummary* policy : with_verdict(summary, "equivalent")) {
-        (policy->row.stress ? stressed : fails_stressed(summary, *policy) ? broken : alike).push_back(policy);
+    for (const PolicySummary& policy : summary.policies) {
+        if (!is_equivalent(policy.row.verdict)) continue;
+        (policy.row.stress ? stressed : fails_stressed(summary, policy) ? broken : alike).push_back(&policy);
     }
-    const Policies worse = with_verdict(summary, "worse"), diverged = with_verdict(summary, "diverged"),
-                   undecided = with_verdict(summary, "undecided"), single = with_verdict(summary, "one_seed"),
-                   alone = with_verdict(summary, "no_baseline");
+    const Policies worse = with_verdict(summary, verdicts::worse), diverged = with_verdict(summary, verdicts::diverged),
+                   undecided = with_verdict(summary, verdicts::undecided),
+                   single = with_verdict(summary, verdicts::one_seed),
+                   alone = with_verdict(summary, verdicts::no_baseline);
     if (!alike.empty()) {
         sentences.push_back(fmt::format("Safe in these runs: {} (no difference from fp32 that matters; {}{}){}",
                                         listed(names_of(alike)), what_was_run(*alike.front()), seen_words(alike),
@@ -129,8 +131,8 @@ std::string which_is_safe(const Summary& summary) {
         const PolicySummary& twin = *stressed_twin(summary, *policy);
         sentences.push_back(
             fmt::format("{} shows no difference from fp32 without stress, but it is not safe: with {} it {}; {}",
-                        policy->row.policy, *twin.row.stress, twin.row.verdict == "diverged" ? "diverged" : "is worse",
-                        range_words(twin.row)));
+                        policy->row.policy, *twin.row.stress,
+                        twin.row.verdict == verdicts::diverged ? "diverged" : "is worse", range_words(twin.row)));
     }
     if (!stressed.empty()) sentences.push_back(fmt::format("{} passed the stress", listed(names_of(stressed))));
     if (!worse.empty()) sentences.push_back(worse_words(worse));
@@ -198,8 +200,8 @@ std::string what_it_costs(const Summary& summary) {
     for (const PolicySummary& policy : summary.policies) {
         const SummaryRow& row = policy.row;
         if (!row.memory_ratio) continue;
-        if (row.verdict == "baseline") baseline = &policy;
-        if (row.verdict != "equivalent" || row.stress || fails_stressed(summary, policy)) continue;
+        if (row.verdict == verdicts::baseline) baseline = &policy;
+        if (!is_equivalent(row.verdict) || row.stress || fails_stressed(summary, policy)) continue;
         if (best == nullptr || *row.memory_ratio < *best->row.memory_ratio) best = &policy;
     }
     if (best != nullptr && baseline != nullptr && *best->row.memory_ratio < 1) {
@@ -214,18 +216,18 @@ std::string where_it_hurts(const Summary& summary, const Verdicts& verdicts) {
     const auto severity = [&](const Diagnosed& finding) {
         for (const PolicySummary& policy : summary.policies) {
             if (policy.row.policy != finding.policy) continue;
-            if (policy.row.verdict == "diverged") return HUGE_VAL;
+            if (policy.row.verdict == verdicts::diverged) return HUGE_VAL;
             return std::isnan(policy.relative_gap.value_or(0)) ? HUGE_VAL : policy.relative_gap.value_or(0);
         }
         return 0.0;
     };
     const auto is_alike = [&](const Diagnosed& finding) {
         return std::any_of(summary.policies.begin(), summary.policies.end(), [&](const PolicySummary& policy) {
-            return policy.row.policy == finding.policy && policy.row.verdict == "equivalent";
+            return policy.row.policy == finding.policy && is_equivalent(policy.row.verdict);
         });
     };
-    // Take the first finding of each policy, because diagnoses are sorted from cause to effect. Ignore policies with
-    // the verdict `equivalent`, because their findings did no harm.
+    // Take the first finding of each policy, because diagnoses are sorted from cause to effect. Ignore policies
+    // whose gap lies within the margin, because their findings did no harm.
     std::vector<const Diagnosed*> first;
     std::set<std::string_view> policies;
     for (const Diagnosed& finding : verdicts.findings) {

@@ -130,10 +130,31 @@ std::optional<double> spikes_of(const RunLog& run, double (*number)(const StepRo
     return spike_score(values);
 }
 
+/// Returns the GPU whose matrix units the machines name, or an empty text if they name none or several.
+std::string gpu_of_machines(std::span<const std::string> machines) {
+    std::string gpu;
+    for (const std::string& machine : machines) {
+        const VendorGpu* found = gpu_of_machine(machine);
+        if (found == nullptr || found->name == gpu) continue;
+        if (!gpu.empty()) return {};
+        gpu = found->name;
+    }
+    return gpu;
+}
+
+/// Returns the GPU whose matrix units the machines of all policies name, or an empty text if they name none or several.
+std::string gpu_of_manifests(std::span<const ManifestFacts> manifests) {
+    std::vector<std::string> machines;
+    for (const ManifestFacts& facts : manifests) {
+        for (const auto& [policy, list] : facts.machines) machines.insert(machines.end(), list.begin(), list.end());
+    }
+    return gpu_of_machines(machines);
+}
+
 /// The implementation of PolicyFold.
 class RunsOfPolicy {
   public:
-    RunsOfPolicy(std::string name, const SummaryOptions& options) : options_(options) {
+    RunsOfPolicy(std::string name, const SummaryOptions& options) : options_(options), gpu_(options.gpu) {
         policy_.row.policy = std::move(name);
     }
 
@@ -176,7 +197,7 @@ class RunsOfPolicy {
         if (baseline_bytes_) row.memory_ratio = double(bytes_) / double(baseline_bytes_);
         row.static_bytes = static_.value(), row.activation_bytes = activations_.value();
         row.relative_peak = peak_.value();
-        if (row.relative_peak) row.peak_gpu = options_.gpu;
+        if (row.relative_peak) row.peak_gpu = gpu_;
         if (sampled_steps_ > 0) row.sampled_steps = sampled_steps_;
         if (!ranges_.empty()) row.forward_ranges = ranges_text(ranges_);
         row.loss_spikes = loss_spikes_.value(), row.grad_norm_spikes = norm_spikes_.value();
@@ -219,7 +240,12 @@ class RunsOfPolicy {
             static_.add(double(static_bytes(run)) / parameters);
             activations_.add(double(run.bytes_activations) / parameters);
         }
-        if (run.matmul_formats) peak_.add(relative_peak(*run.matmul_formats, options_.gpu));
+        if (gpu_.empty()) {
+            const auto machines = manifest.machines.find(run.policy);
+            if (machines != manifest.machines.end()) gpu_ = gpu_of_machines(machines->second);
+            if (gpu_.empty()) gpu_ = options_.spare_gpu;
+        }
+        if (run.matmul_formats) peak_.add(relative_peak(*run.matmul_formats, gpu_));
     }
 
     void add_steps(const RunLog& run) {
@@ -284,7 +310,7 @@ class RunsOfPolicy {
                 row.gap_ci_high = gap.mean + *gap.half_width_95;
             }
         }
-        row.verdict = is_baseline_ ? "baseline" : verdict_of(gap, margin);
+        row.verdict = verdict_of(gap, margin);
         if (row.gap_mean && std::isfinite(margin)) row.margin = margin;
         if (gap.detectable && std::isfinite(*gap.detectable)) {
             row.detectable_gap = gap.detectable;
@@ -295,24 +321,28 @@ class RunsOfPolicy {
     }
 
     std::string_view verdict_of(const PairedMean& gap, double margin) const {
-        if (failed_ > 0) return "diverged";
-        if (policy_.seed_gaps.empty()) return "no_baseline";
-        if (policy_.seed_gaps.size() == 1) return "one_seed";
-        if (gap.mean - *gap.half_width_90 > -margin && gap.mean + *gap.half_width_90 < margin) return "equivalent";
-        return gap.mean - *gap.half_width_95 > 0 ? "worse" : "undecided";
+        if (is_baseline_) return verdicts::baseline;
+        if (failed_ > 0) return verdicts::diverged;
+        if (policy_.seed_gaps.empty()) return verdicts::no_baseline;
+        if (policy_.seed_gaps.size() == 1) return verdicts::one_seed;
+        const SummaryRow& row = policy_.row;
+        if (gap.mean - *gap.half_width_90 > -margin && gap.mean + *gap.half_width_90 < margin)
+            return *row.gap_ci_low > 0 || *row.gap_ci_high < 0 ? verdicts::within_margin : verdicts::no_difference;
+        return *row.gap_ci_low > 0 ? verdicts::worse : verdicts::undecided;
     }
 
     const Forced* forced_by(const PairedMean& gap, double margin) const {
         const std::string& verdict = policy_.row.verdict;
-        if (verdict == "one_seed") return &forced::one_seed;
-        if (verdict == "diverged") return has_failed_baseline_ ? &forced::baseline_failed : nullptr;
-        if (verdict == "undecided") return *gap.half_width_90 >= margin ? &forced::wide_interval : nullptr;
-        if (verdict != "equivalent") return nullptr;
+        if (verdict == verdicts::one_seed) return &forced::one_seed;
+        if (verdict == verdicts::diverged) return has_failed_baseline_ ? &forced::baseline_failed : nullptr;
+        if (verdict == verdicts::undecided) return *gap.half_width_90 >= margin ? &forced::wide_interval : nullptr;
+        if (!is_equivalent(verdict)) return nullptr;
         if (is_same_) return &forced::same_losses;
         return learned_ < margin ? &forced::nothing_learned : nullptr;
     }
 
     const SummaryOptions options_;
+    std::string gpu_;  ///< see SummaryRow::peak_gpu; empty until it is known
     PolicySummary policy_;
     double loss_ = 0, baseline_loss_ = 0;
     double learned_ = 0;  ///< decrease of the baseline's loss during the run
@@ -367,9 +397,16 @@ void FailureWatch::add(double loss, bool skipped) {
     failed_ |= in_a_row_ >= Rules::failure_steps;
 }
 
+double baseline_loss_of(const PolicySummary& policy) {
+    const double whole = policy.row.gap_mean.value_or(NAN) / policy.relative_gap.value_or(NAN);
+    // If the gap is exactly zero, `whole` is 0 / 0. The intervals are then zero as well, unless the seeds have different
+    // gaps.
+    return std::isfinite(whole) ? whole : policy.row.loss;
+}
+
 Summary summarise(const Log& log, const SummaryOptions& options) {
     const DefaultFloatModes modes;
-    Summary summary{.policies = {}, .notes = log.notes, .margin = options.margin, .gpu = options.gpu};
+    Summary summary{.policies = {}, .notes = log.notes, .margin = options.margin};
     for (const RunLog& run : log.runs) {
         if (run.row.status.starts_with("failed")) {
             summary.notes.push_back(fmt::format("run {} {}", run.row.run, run.row.status));
@@ -378,13 +415,15 @@ Summary summarise(const Log& log, const SummaryOptions& options) {
     std::vector<ManifestFacts> manifests;
     for (const RunFolder& folder : log.folders) manifests.push_back(manifest_facts(folder));
     summary.setup = setup_words(manifests);
+    SummaryOptions of_policies = options;
+    if (const std::string gpu = gpu_of_manifests(manifests); !gpu.empty()) of_policies.spare_gpu = gpu;
     for (const std::string& name : log.policies()) {
         // If some runs of a policy are finished, its unfinished runs are left out, because their latest steps cannot be
         // averaged with the last steps of finished runs. If no run is finished, all runs are summarised.
         const bool has_finished = std::any_of(log.runs.begin(), log.runs.end(), [&](const RunLog& run) {
             return run.policy == name && !is_unfinished(run);
         });
-        PolicyFold fold(name, options);
+        PolicyFold fold(name, of_policies);
         std::int64_t left_out = 0;
         for (const RunLog& run : log.runs) {
             if (run.policy != name) continue;

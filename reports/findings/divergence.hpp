@@ -10,6 +10,7 @@
 #include "reports/findings/vendor_peaks.hpp"
 #include "reports/logs/divergence_rules.hpp"
 #include "reports/logs/run_log.hpp"
+#include "reports/rows/run_verdicts.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -69,18 +70,22 @@ struct PolicySummary {
     std::vector<std::string> not_emulated{};  ///< what the policy does not emulate of the config that it comes from
 };
 
+/// Returns the mean loss of fp32 over the steps that are compared with the policy. Returns the loss of the policy itself
+/// if it has no gap or a gap of exactly zero.
+double baseline_loss_of(const PolicySummary& policy);
+
 struct Summary {
     std::vector<PolicySummary> policies{};  ///< the baseline first
     std::vector<std::string> notes{};
     double margin = DivergenceRules::equivalence_margin;  ///< equivalence margin, as a fraction of the baseline's loss
-    std::string gpu{usual_gpu};                           ///< the GPU whose peak speeds give `relative_peak`
     std::string setup{};                                  ///< result of setup_words() for the manifests of the runs
 };
 
 /// Options of a summary.
 struct SummaryOptions {
     double margin = DivergenceRules::equivalence_margin;
-    std::string gpu{usual_gpu};  ///< a name from vendor_gpus()
+    std::string gpu{};                 ///< a name from vendor_gpus(). If empty, each policy has the GPU of its machines
+    std::string spare_gpu{usual_gpu};  ///< the GPU of a policy whose machines do not name exactly one
 };
 
 /// A reason why the runs did not permit every verdict. `word` is its name in summary.csv. In a sentence, `possible`
@@ -111,9 +116,10 @@ inline constexpr const Forced* all[] = {&one_seed, &baseline_failed, &same_losse
 ///   - `diverged`: the run of a seed failed. A run has failed if its status says so or if FailureWatch reports it. A
 ///     finished run has also failed if none of its last W losses is finite, or if it has 40 steps or more and ends
 ///     above its first loss.
-///   - `no_baseline`: no seed has an fp32 run. `one_seed`: only one seed has an fp32 run.
-///   - `equivalent`: the 90 % interval lies within the margin (two one-sided tests at 5 %). By default the margin is
-///     0.25 % of the baseline's loss.
+///   - `no fp32 run`: no seed has an fp32 run. `one seed`: only one seed has an fp32 run.
+///   - `within the margin`: the 90 % interval lies within the margin (two one-sided tests at 5 %), but the 95 %
+///     interval excludes zero. By default the margin is 0.25 % of the baseline's loss.
+///   - `no difference found`: the 90 % interval lies within the margin.
 ///   - `worse`: the 95 % interval is above zero.
 ///   - `undecided`.
 /// - diverged_step: the earliest step that DivergenceWatch reports for any seed.
@@ -127,15 +133,17 @@ inline constexpr const Forced* all[] = {&one_seed, &baseline_failed, &same_losse
 /// - memory_ratio: sum of the columns bytes_*, relative to the baseline.
 /// - margin: the margin of equivalence in nats. detectable_gap: smallest detectable gap, see detectable_shift().
 /// - forced: if a reason of forced::all limited the verdict, its `word`. Each reason has a condition:
-///   - `one_seed`: the verdict is `one_seed`.
+///   - `one_seed`: the verdict is `one seed`.
 ///   - `baseline_failed`: the verdict is `diverged`, and an fp32 run of a failed seed also failed.
-///   - `same_losses`: the verdict is `equivalent`, and every loss is equal to that of the baseline.
-///   - `nothing_learned`: the verdict is `equivalent`, and the baseline's loss fell by less than the margin.
+///   - `same_losses`: is_equivalent(verdict), and every loss is equal to that of the baseline.
+///   - `nothing_learned`: is_equivalent(verdict), and the baseline's loss fell by less than the margin.
 ///   - `wide_interval`: the verdict is `undecided`, and half the width of the 90 % interval is not below the margin.
-///     The verdict could not have been `equivalent`, but it could have been `worse`.
+///     The verdict could not have been `no difference found`, but it could have been `worse`.
 /// - failed_seeds: number of seeds whose runs failed, as defined at `diverged`.
 /// - static_bytes: bytes of parameters, gradients, masters and optimiser state, per parameter.
 /// - activation_bytes: bytes of the activations of one rank and micro-batch, per parameter.
+/// - peak_gpu: the GPU of the options, or else the GPU of the policy's machines. If these name no GPU, or several: the
+///   GPU of the other policies' machines if they agree on one, or else usual_gpu.
 /// - relative_peak: see vendor_peaks.hpp.
 /// - loss_spikes, grad_norm_spikes: mean over seeds of spike_score(), without non-finite values.
 /// - update_stagnation, update_eff, grad_cosine, grad_proj: means over all steps that have a value, of all seeds.

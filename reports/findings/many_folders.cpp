@@ -217,7 +217,7 @@ class FolderGatherer {
             SweepRow row{
                 .values = values, .setting = summary_.settings, .policy = one.fold.summary(), .curve = one.curve};
             const auto seeds = static_cast<std::size_t>(row.policy.row.seeds);
-            if (row.policy.row.verdict != "baseline") odd_.unpaired += seeds - row.policy.seed_gaps.size();
+            if (row.policy.row.verdict != verdicts::baseline) odd_.unpaired += seeds - row.policy.seed_gaps.size();
             summary_.rows.push_back(std::move(row));
         }
         ++summary_.settings;

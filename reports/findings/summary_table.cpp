@@ -52,9 +52,10 @@ std::string percent(double rate) {
 }
 
 std::string_view colour_of(std::string_view verdict) {
-    if (verdict == "equivalent") return "\x1b[32m";
-    if (verdict == "worse") return "\x1b[33m";
-    if (verdict == "diverged") return "\x1b[31m";
+    const std::string_view tone = tone_of(verdict);
+    if (tone == "good") return "\x1b[32m";
+    if (tone == "warn") return "\x1b[33m";
+    if (tone == "bad") return "\x1b[31m";
     return "\x1b[2m";
 }
 
@@ -83,7 +84,7 @@ SummaryCells summary_cells(const PolicySummary& policy) {
                        .seeds = fmt::format("{}", row.seeds),
                        .loss = fmt::format("{:.4f}", row.loss),
                        .gap = gap_words(row),
-                       .verdict = verdict_words(row),
+                       .verdict = row.verdict,
                        .skipped = percent(row.skipped_rate),
                        .underflow = row.underflow_rate ? percent(*row.underflow_rate) : "-",
                        .lost_updates = policy.lost_updates_per_step == 0
@@ -120,16 +121,7 @@ std::string summary_table(const Summary& summary, Colour colour) {
     for (std::size_t i = 0; i < lines.size(); ++i) {
         put([&](const Heading& heading) { return lines[i].*heading.cell; }, summary.policies[i].row.verdict);
     }
-    const bool has_intervals =
-        std::any_of(summary.policies.begin(), summary.policies.end(),
-                    [](const PolicySummary& policy) { return policy.row.gap_ci_low.has_value(); });
-    out += fmt::format("loss and gap in nats per token: means of the last {}, paired by seed{}.\n",
-                       window_words(summary), has_intervals ? "; ± is the 95 % t interval" : "");
-    if (!summary.setup.empty()) out += summary.setup + ".\n";
-    out += cost_words(summary);
-    if (const std::string words = gradient_underflow_words(summary); !words.empty())
-        out +=
-            "underflow: share of all values that are cast, forward and backward; of gradients only: " + words + ".\n";
+    for (const std::string& note : table_notes(summary)) out += note + "\n";
     for (const PolicySummary& policy : summary.policies) {
         const std::string sentence = verdict_sentence(policy);
         if (!sentence.empty()) {
@@ -141,12 +133,55 @@ std::string summary_table(const Summary& summary, Colour colour) {
     return out;
 }
 
+std::vector<std::string> table_notes(const Summary& summary) {
+    const bool has_intervals =
+        std::any_of(summary.policies.begin(), summary.policies.end(),
+                    [](const PolicySummary& policy) { return policy.row.gap_ci_low.has_value(); });
+    std::vector<std::string> notes{
+        fmt::format("loss and gap in nats per token: means of the last {}, paired by seed{}.", window_words(summary),
+                    has_intervals ? "; ± is the 95 % t interval" : "")};
+    if (!summary.setup.empty()) notes.push_back(summary.setup + ".");
+    const auto any = [&](const auto& cell) {
+        return std::any_of(summary.policies.begin(), summary.policies.end(),
+                           [&](const PolicySummary& policy) { return (policy.row.*cell).has_value(); });
+    };
+    if (any(&SummaryRow::static_bytes)) {
+        notes.emplace_back(
+            "bytes/param: weights, gradients, master copies and optimiser state; activations: those of one "
+            "micro-batch, also per parameter.");
+    }
+    if (any(&SummaryRow::relative_peak)) {
+        notes.push_back("peak: maximum speed of the formats that the policy's matmuls multiply, " +
+                        peak_words(summary));
+    }
+    if (const std::string words = gradient_underflow_words(summary); !words.empty()) {
+        notes.push_back(
+            "underflow: share of all values that are cast, forward and backward; of gradients only: " + words + ".");
+    }
+    return notes;
+}
+
 std::string peak_words(const Summary& summary) {
-    const VendorGpu* gpu = find_vendor_gpu(summary.gpu);
-    const auto is_bf16 = [&](const VendorPeak& peak) { return peak.gpu == summary.gpu && peak.kind == "bf16"; };
-    const bool has_bf16 = std::any_of(vendor_peaks().begin(), vendor_peaks().end(), is_bf16);
-    return fmt::format("on {}, dense, {} = 1x: the vendor's figures, not a measurement.",
-                       gpu != nullptr ? gpu->title : summary.gpu, has_bf16 ? "bf16" : "fp16");
+    std::vector<std::pair<std::string, std::string>> policies_of;  // by the name of a GPU
+    for (const PolicySummary& policy : summary.policies) {
+        if (!policy.row.peak_gpu) continue;
+        const auto found = std::find_if(policies_of.begin(), policies_of.end(),
+                                        [&](const auto& one) { return one.first == *policy.row.peak_gpu; });
+        if (found == policies_of.end()) {
+            policies_of.emplace_back(*policy.row.peak_gpu, printable(policy.row.policy));
+        } else {
+            found->second += ", " + printable(policy.row.policy);
+        }
+    }
+    std::string gpus;
+    for (const auto& [name, policies] : policies_of) {
+        const VendorGpu* gpu = find_vendor_gpu(name);
+        gpus += fmt::format("on {}, dense, {} = 1x", gpu != nullptr ? gpu->title : name, unit_kind(name));
+        if (policies_of.size() > 1) gpus += fmt::format(" ({})", policies);
+        gpus += "; ";
+    }
+    if (policies_of.size() == 1) gpus.replace(gpus.size() - 2, 2, ": ");
+    return gpus + "the vendor's figures, not a measurement.";
 }
 
 std::string gradient_underflow_words(const Summary& summary) {
@@ -157,22 +192,6 @@ std::string gradient_underflow_words(const Summary& summary) {
                              percent(*policy.gradient_underflow_rate));
     }
     return words;
-}
-
-std::string cost_words(const Summary& summary) {
-    const auto any = [&](const auto& cell) {
-        return std::any_of(summary.policies.begin(), summary.policies.end(),
-                           [&](const PolicySummary& policy) { return (policy.row.*cell).has_value(); });
-    };
-    std::string out;
-    if (any(&SummaryRow::static_bytes)) {
-        out +=
-            "bytes/param: weights, gradients, master copies and optimiser state; activations: those of one "
-            "micro-batch, also per parameter.\n";
-    }
-    if (any(&SummaryRow::relative_peak))
-        out += "peak: maximum speed of the formats that the policy's matmuls multiply, " + peak_words(summary) + "\n";
-    return out;
 }
 
 std::string window_words(const Summary& summary) {

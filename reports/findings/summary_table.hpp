@@ -5,6 +5,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace macheps::reports {
 
@@ -40,13 +41,14 @@ struct SummaryCells {
         activation_bytes{}, peak{};
 };
 
-/// Returns a line that explains the columns of bytes, and a line that explains the column `peak` and says that its
-/// figures come from the vendor. If a column has no values, its line is left out.
-std::string cost_words(const Summary& summary);
+/// Returns the sentences below the table that explain its columns and the setup. Sentences about columns without values
+/// are left out.
+std::vector<std::string> table_notes(const Summary& summary);
 /// Returns the share of gradient elements that became zero for each policy: `fp16-noscale 32 %, amp-fp16 0.02 %`.
 /// Policies whose share is zero or unknown are left out.
 std::string gradient_underflow_words(const Summary& summary);
-/// Returns a clause about the source of the column `peak`.
+/// Returns a clause about the GPUs of the column `peak`, with the policies of each GPU if there are several, and about
+/// the source of the figures.
 std::string peak_words(const Summary& summary);
 SummaryCells summary_cells(const PolicySummary& policy);
 

@@ -74,7 +74,7 @@ std::vector<BestRate> best_rates(const SweepSummary& sweep) {
         if (is_new) order.push_back(key);
         BestRate& rate = found->second;
         if (is_new) rate = {.policy = key.second, .others = others, .rate = {}, .fp32_rate = {}, .loss = NAN};
-        const bool is_good = std::isfinite(loss) && row.policy.row.verdict != "diverged";
+        const bool is_good = std::isfinite(loss) && row.policy.row.verdict != verdicts::diverged;
         if (is_good && !(rate.loss <= loss)) rate.loss = loss, rate.rate = row.values[at];
     }
     std::vector<BestRate> rates;
@@ -110,8 +110,8 @@ std::string sweep_summary_text(const SweepSummary& sweep) {
         line.push_back(r.policy);
         line.push_back(fmt::format("{}", r.seeds));
         line.push_back(fmt::format("{:.4f}", r.loss));
-        line.push_back(r.verdict == "baseline" ? "-" : gap_words(r));
-        line.push_back(verdict_words(r));
+        line.push_back(r.verdict == verdicts::baseline ? "-" : gap_words(r));
+        line.push_back(r.verdict);
         lines.push_back(std::move(line));
     }
     std::vector<std::size_t> widths(lines.front().size());

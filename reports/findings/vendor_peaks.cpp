@@ -14,10 +14,10 @@ namespace macheps::reports {
 namespace {
 
 constexpr VendorGpu gpus[] = {
-    {"v100", "NVIDIA V100 SXM2"}, {"t4", "NVIDIA T4"},
-    {"a100", "NVIDIA A100 SXM"},  {"l40s", "NVIDIA L40S"},
-    {"h100", "NVIDIA H100 SXM"},  {"h200", "NVIDIA H200 SXM"},
-    {"b200", "NVIDIA HGX B200"},  {"mi300x", "AMD Instinct MI300X"},
+    {"v100", "NVIDIA V100 SXM2", "sm70."}, {"t4", "NVIDIA T4", "sm75."},
+    {"a100", "NVIDIA A100 SXM", "sm80."},  {"l40s", "NVIDIA L40S", "sm89."},
+    {"h100", "NVIDIA H100 SXM", "sm90."},  {"h200", "NVIDIA H200 SXM", ""},
+    {"b200", "NVIDIA HGX B200", "sm100."}, {"mi300x", "AMD Instinct MI300X", "cdna3."},
 };
 
 constexpr std::string_view volta = "NVIDIA V100 data sheet, SXM2: 5120 cores and 640 tensor cores at 1530 MHz",
@@ -62,6 +62,13 @@ const VendorGpu* find_vendor_gpu(std::string_view name) {
     return found == std::end(gpus) ? nullptr : found;
 }
 
+const VendorGpu* gpu_of_machine(std::string_view machine) {
+    const auto found = std::find_if(std::begin(gpus), std::end(gpus), [&](const VendorGpu& row) {
+        return !row.machines.empty() && machine.starts_with(row.machines);
+    });
+    return found == std::end(gpus) ? nullptr : found;
+}
+
 std::string_view operand_kind(std::string_view name) {
     const NamedFormat* named = find_format(name);
     if (named == nullptr) return "fp32";
@@ -79,8 +86,10 @@ std::string_view operand_kind(std::string_view name) {
     return fits(tf32) ? "tf32" : "fp32";
 }
 
+std::string_view unit_kind(std::string_view gpu) { return peak_of(gpu, "bf16") ? "bf16" : "fp16"; }
+
 std::optional<double> relative_peak(std::string_view matmul_formats, std::string_view gpu) {
-    const std::optional<double> low = peak_of(gpu, "bf16"), unit = low ? low : peak_of(gpu, "fp16");
+    const std::optional<double> unit = peak_of(gpu, unit_kind(gpu));
     double all = 0, time = 0;  // number of multiply-adds, and their time; one multiply-add at the speed `unit` takes 1
     while (!matmul_formats.empty()) {
         std::string_view pair = take_until(matmul_formats, ';');

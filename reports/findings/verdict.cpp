@@ -20,9 +20,6 @@ std::string counted(std::int64_t n, std::string_view what) {
     return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
 }
 
-/// Returns whether the 95 % interval excludes zero.
-bool is_resolved(const SummaryRow& row) { return row.gap_ci_low && (*row.gap_ci_low > 0 || *row.gap_ci_high < 0); }
-
 const Forced* forced_of(const SummaryRow& row) {
     for (const Forced* reason : forced::all) {
         if (row.forced && *row.forced == reason->word) return reason;
@@ -35,7 +32,8 @@ std::string equivalent_sentence(const PolicySummary& policy) {
     const std::string seen = row.detectable_gap && *row.detectable_gap > 0
                                  ? fmt::format("; smallest detectable gap {}", two_digits(*row.detectable_gap))
                                  : "";
-    if (!is_resolved(row)) return fmt::format("no difference found ({}{})", what_was_run(policy), seen);
+    if (row.verdict == verdicts::no_difference)
+        return fmt::format("no difference found ({}{})", what_was_run(policy), seen);
     return fmt::format("a difference of {}, within the margin of {} ({}{})", gap_words(row),
                        two_digits(row.margin.value_or(NAN)), what_was_run(policy), seen);
 }
@@ -55,24 +53,24 @@ std::string undecided_sentence(const PolicySummary& policy) {
 
 std::string sentence_of(const PolicySummary& policy) {
     const SummaryRow& row = policy.row;
-    if (row.verdict == "equivalent") return equivalent_sentence(policy);
-    if (row.verdict == "undecided") return undecided_sentence(policy);
-    if (row.verdict == "worse") {
+    if (is_equivalent(row.verdict)) return equivalent_sentence(policy);
+    if (row.verdict == verdicts::undecided) return undecided_sentence(policy);
+    if (row.verdict == verdicts::worse) {
         const std::string part =
             policy.relative_gap ? fmt::format("{} % of fp32's loss; ", two_digits(100 * *policy.relative_gap)) : "";
         return fmt::format("worse by {} ({}{})", gap_words(row).substr(1), part, what_was_run(policy));
     }
-    if (row.verdict == "one_seed") {
+    if (row.verdict == verdicts::one_seed) {
         return fmt::format(
             "one seed: neither the gap of {} nor its sign can be distinguished from chance; only a failing run would "
             "be detected ({})",
             gap_words(row), what_was_run(policy));
     }
-    if (row.verdict == "diverged") {
+    if (row.verdict == verdicts::diverged) {
         return fmt::format("diverged in {} of {} ({})", row.failed_seeds.value_or(row.seeds),
                            counted(row.seeds, "seed"), what_was_run(policy));
     }
-    if (row.verdict == "no_baseline") return "there is no fp32 run of the same seed to compare with";
+    if (row.verdict == verdicts::no_baseline) return "there is no fp32 run of the same seed to compare with";
     return row.verdict;
 }
 
@@ -102,18 +100,11 @@ std::string what_was_run(const PolicySummary& policy) {
 }
 
 std::string range_line(const PolicySummary& policy) {
-    return policy.row.verdict == "baseline" ? "" : "range: " + range_words(policy.row);
-}
-
-std::string verdict_words(const SummaryRow& row) {
-    if (row.verdict == "equivalent") return is_resolved(row) ? "within the margin" : "no difference found";
-    if (row.verdict == "one_seed") return "one seed";
-    if (row.verdict == "no_baseline") return "no fp32 run";
-    return row.verdict;
+    return policy.row.verdict == verdicts::baseline ? "" : "range: " + range_words(policy.row);
 }
 
 std::string verdict_sentence(const PolicySummary& policy) {
-    if (policy.row.verdict == "baseline") return {};
+    if (policy.row.verdict == verdicts::baseline) return {};
     std::string sentence = sentence_of(policy);
     if (const Forced* reason = forced_of(policy.row))
         sentence += fmt::format("; {}: {}", reason->possible, reason->clause);
@@ -122,13 +113,13 @@ std::string verdict_sentence(const PolicySummary& policy) {
 }
 
 std::string parts_at_step(const SummaryRow& row) {
-    return row.diverged_step && row.verdict != "equivalent" ? fmt::format("{}", *row.diverged_step) : "";
+    return row.diverged_step && !is_equivalent(row.verdict) ? fmt::format("{}", *row.diverged_step) : "";
 }
 
 std::vector<std::string> warnings_of(const Summary& summary) {
     std::optional<std::int64_t> steps, seeds;
     for (const PolicySummary& policy : summary.policies) {
-        if (policy.row.verdict == "baseline" || policy.row.verdict == "diverged") continue;
+        if (policy.row.verdict == verdicts::baseline || policy.row.verdict == verdicts::diverged) continue;
         const std::int64_t own = policy.row.steps.value_or(Rules::min_steps);
         steps = std::min(steps.value_or(own), own);
         seeds = std::min(seeds.value_or(policy.row.seeds), policy.row.seeds);

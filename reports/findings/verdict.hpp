@@ -14,9 +14,6 @@ std::string two_digits(double x);
 /// "-" without a gap.
 std::string gap_words(const SummaryRow& row);
 
-/// Returns a verdict in one to three words for a cell of a table: "no difference found", "one seed".
-std::string verdict_words(const SummaryRow& row);
-
 /// Returns the verdict and the runs that it is based on: "no difference found (2 layers x 64, 300 steps, 3 seeds;
 /// smallest detectable gap 0.0012)". If the runs limited the possible verdicts (see Forced), the reason follows. If the
 /// policy does not emulate a part of its config, the sentence ends with that part. Empty for the baseline.
@@ -31,7 +28,7 @@ std::string range_line(const PolicySummary& policy);
 std::string what_was_run(const PolicySummary& policy);
 
 /// Returns a cell of the table's column "parts at step", the step at which the loss departs from that of fp32. The cell
-/// contains SummaryRow::diverged_step, or nothing for the verdict `equivalent`.
+/// contains SummaryRow::diverged_step, or nothing if is_equivalent(verdict).
 std::string parts_at_step(const SummaryRow& row);
 
 /// Returns a sentence for each reason to doubt the verdicts: few steps, few seeds, and policies that differ

@@ -51,6 +51,13 @@ ManifestFacts manifest_facts(const Json& manifest) {
                 facts.not_emulated[name] = std::move(*said);
         }
     }
+    if (const Json* machines = manifest.find("machines"); machines != nullptr && machines->is_object()) {
+        for (const auto& [name, policy] : machines->items()) {
+            const Json* matmuls = policy.find("matmuls");
+            if (matmuls == nullptr || !matmuls->is_object()) continue;
+            for (const auto& [machine, count] : matmuls->items()) facts.machines[name].push_back(machine);
+        }
+    }
     if (layers && width) facts.model = fmt::format("{} layer{} x {}", *layers, *layers == 1 ? "" : "s", *width);
     return facts;
 }

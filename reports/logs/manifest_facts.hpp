@@ -27,6 +27,9 @@ struct ManifestFacts {
     /// For each policy that was imported from a config, what it does not emulate: "LoRA is not emulated: the whole
     /// model is trained".
     std::map<std::string, std::vector<std::string>> not_emulated{};
+    /// For each policy, the machines of its matmuls: "sm80.mma.bf16", or "sm90.wgmma.fp8, cublaslt.fp8.fast" with the
+    /// rule that uses the machine.
+    std::map<std::string, std::vector<std::string>> machines{};
 
     bool operator==(const ManifestFacts&) const = default;
 };

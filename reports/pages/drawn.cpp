@@ -14,7 +14,7 @@ namespace {
 /// Returns how much a policy differs from fp32. Returns infinity for the baseline, so that it is always drawn.
 double difference_of(const PolicySummary& policy) {
     constexpr double infinity = std::numeric_limits<double>::infinity();
-    if (policy.row.policy == baseline_policy || policy.row.verdict == "diverged") return infinity;
+    if (policy.row.policy == baseline_policy || policy.row.verdict == verdicts::diverged) return infinity;
     if (!policy.relative_gap) return -1;
     return std::isnan(*policy.relative_gap) ? infinity : std::abs(*policy.relative_gap);
 }
@@ -34,7 +34,7 @@ Summary drawn_of(const Summary& summary, std::size_t most) {
     });
     order.resize(room);
     std::sort(order.begin(), order.end());
-    Summary drawn{.policies = {}, .notes = {}, .margin = summary.margin, .gpu = summary.gpu, .setup = summary.setup};
+    Summary drawn{.policies = {}, .notes = {}, .margin = summary.margin, .setup = summary.setup};
     for (const std::size_t i : order) drawn.policies.push_back(summary.policies[i]);
     drawn.notes.push_back(
         fmt::format("{} policies were compared; this page shows the {} whose loss differs most from that of fp32, and "

@@ -72,8 +72,7 @@ std::string summary_html(const Summary& summary) {
         const SummaryCells cells = summary_cells(policy);
         out += fmt::format("<tr data-policy=\"{}\"><th scope=\"row\"><span class=\"swatch\"></span>{}</th>", i,
                            escape_html(cells.policy));
-        out += fmt::format("<td class=\"verdict {}\">{}</td>", escape_html(policy.row.verdict),
-                           escape_html(cells.verdict));
+        out += fmt::format("<td class=\"verdict {}\">{}</td>", tone_of(policy.row.verdict), escape_html(cells.verdict));
         const std::string texts[] = {
             cells.gap,       cells.loss,         cells.seeds,        parts_at_step(policy.row), cells.skipped,
             cells.underflow, cells.lost_updates, cells.static_bytes, cells.activation_bytes,    cells.peak};
@@ -113,8 +112,8 @@ std::string reading_html(const Summary& summary) {
         "<dt>loss, gap</dt><dd>Means over the last {} (a quarter of each run, at most {}), in nats per token, then "
         "over seeds. The gap is the difference from the fp32 run of the same seed, which has the same initial weights "
         "and batches; ± is the 95 % Student t interval over seeds.</dd>"
-        "<dt>verdict</dt><dd><b>no difference found</b> (<code>equivalent</code> in summary.csv): the 90 % interval of "
-        "the gap lies within {:g} % of the fp32 loss (two one-sided tests). It is called <b>within the margin</b> if "
+        "<dt>verdict</dt><dd><b>no difference found</b>: the 90 % interval of the gap "
+        "lies within {:g} % of the fp32 loss (two one-sided tests). It is called <b>within the margin</b> if "
         "the 95 % interval excludes zero. <b>worse</b>: the 95 % interval lies above zero. <b>undecided</b>: neither; "
         "run more seeds. <b>one seed</b>: there is no interval, and the sign of the gap means nothing. "
         "<b>diverged</b>: in some seed, the loss was not finite in a step that was not skipped, or stayed {:g} nat "

@@ -145,10 +145,7 @@ void put_formats(JsonText& out) {
 void put_policy(JsonText& out, const PolicySummary& policy) {
     const SummaryRow& row = policy.row;
     const PairedMean gap = paired_mean(policy.seed_gaps);
-    const double whole = row.gap_mean.value_or(NAN) / policy.relative_gap.value_or(NAN);
-    // The quotient `whole` is the loss of fp32. If the gap is exactly zero, the quotient is 0 / 0, and the policy's own
-    // loss is used instead. (The intervals are then zero as well, unless the seeds have different gaps.)
-    const double loss = std::isfinite(whole) ? whole : row.loss;
+    const double loss = baseline_loss_of(policy);
     const auto put = [&](std::string_view name, std::optional<double> value, double unit) {
         out.key(name), out.put(value.value_or(NAN) / unit);
     };
@@ -156,7 +153,7 @@ void put_policy(JsonText& out, const PolicySummary& policy) {
     out.open('{');
     out.key("name"), out.put(std::string_view(row.policy));
     out.key("verdict"), out.put(std::string_view(row.verdict));
-    out.key("words"), out.put(std::string_view(cells.verdict));
+    out.key("tone"), out.put(tone_of(row.verdict));
     out.key("baseline"), out.put(row.policy == baseline_policy);
     out.key("gap_words"), out.put(std::string_view(cells.gap));
     put("gap", row.gap_mean, loss), put("seen", row.detectable_gap, loss);

@@ -33,7 +33,7 @@ constexpr const char* sweep_style =
 
 /// Returns the size of a row's relative gap, by which rows are chosen for display. It is infinite for diverged runs.
 double size_of_gap(const SweepRow& row) {
-    if (row.policy.row.verdict == "diverged") return std::numeric_limits<double>::infinity();
+    if (row.policy.row.verdict == verdicts::diverged) return std::numeric_limits<double>::infinity();
     const double gap = row.policy.relative_gap.value_or(0);
     return std::isfinite(gap) ? std::abs(gap) : std::numeric_limits<double>::infinity();
 }
@@ -57,10 +57,10 @@ std::vector<std::string> policies_of(const SweepSummary& sweep) {
 
 std::string cell_html(const SweepRow& row) {
     const SummaryRow& r = row.policy.row;
-    if (r.verdict == "baseline")
+    if (r.verdict == verdicts::baseline)
         return fmt::format("<td class=\"n\">{:.4f}<small>loss, {} seeds</small></td>", r.loss, r.seeds);
     return fmt::format("<td class=\"n\">{}<small class=\"verdict {}\">{}</small></td>", escape_html(gap_words(r)),
-                       escape_html(r.verdict), escape_html(verdict_words(r)));
+                       tone_of(r.verdict), escape_html(r.verdict));
 }
 
 /// The table of gaps. Settings are lines and policies are columns. With few settings and many policies, settings are
@@ -154,7 +154,7 @@ std::vector<std::string> charted_policies(const SweepSummary& sweep, const Sweep
     std::map<std::string, double> sizes;
     for (const SweepRow& row : sweep.rows) {
         double& size = sizes[row.policy.row.policy];
-        if (row.policy.row.verdict != "baseline") size = std::max(size, size_of_gap(row));
+        if (row.policy.row.verdict != verdicts::baseline) size = std::max(size, size_of_gap(row));
     }
     std::vector<std::string> names = policies_of(sweep), largest = names;
     std::stable_sort(largest.begin(), largest.end(),
@@ -193,7 +193,7 @@ std::string axis_chart(const SweepSummary& sweep, std::size_t axis, const std::v
     std::map<std::string, std::map<double, std::vector<double>>> gaps;
     for (const SweepRow& row : sweep.rows) {
         const auto gap = row.policy.row.gap_mean;
-        if (row.policy.row.verdict == "baseline" || !gap || !std::isfinite(*gap)) continue;
+        if (row.policy.row.verdict == verdicts::baseline || !gap || !std::isfinite(*gap)) continue;
         gaps[row.policy.row.policy][middles.at(*axis_number(row.values[axis]))].push_back(*gap);
     }
     LineChart chart{.title = "Gap against " + sweep.axes[axis], .x_name = sweep.axes[axis], .y_name = "gap, nats"};
@@ -260,7 +260,7 @@ std::string rates_html(const SweepSummary& sweep) {
 std::string curves_html(const SweepSummary& sweep, const SweepPageLimits& limits) {
     std::vector<const SweepRow*> rows;
     for (const SweepRow& row : sweep.rows) {
-        if (row.policy.row.verdict != "baseline" && !row.curve.points().empty()) rows.push_back(&row);
+        if (row.policy.row.verdict != verdicts::baseline && !row.curve.points().empty()) rows.push_back(&row);
     }
     std::stable_sort(rows.begin(), rows.end(),
                      [](const SweepRow* a, const SweepRow* b) { return size_of_gap(*a) > size_of_gap(*b); });
@@ -271,7 +271,7 @@ std::string curves_html(const SweepSummary& sweep, const SweepPageLimits& limits
         for (const GapCurve::Point& p : row->curve.points())
             line.points.push_back({p.step, p.mean, p.least, p.greatest});
         const std::string words = values_words(sweep, *row);
-        const bool is_cut = row->policy.row.verdict == "diverged";
+        const bool is_cut = row->policy.row.verdict == verdicts::diverged;
         out += chart_svg({.title = row->policy.row.policy + (words.empty() ? "" : ", " + words) +
                                    (is_cut ? ", while the loss was finite" : ""),
                           .x_name = "step",

@@ -6,6 +6,7 @@
 #include "reports/rows/event.hpp"
 #include "reports/rows/formula_row.hpp"
 #include "reports/rows/gemm_row.hpp"
+#include "reports/rows/run_verdicts.hpp"
 #include "reports/rows/solve_row.hpp"
 #include "reports/rows/sum_row.hpp"
 
@@ -231,11 +232,7 @@ constexpr ColumnWords summary_words[] = {
      "gap_mean - t(0.975, seeds - 1) s / sqrt(seeds)"},
     {"gap_ci_high", nats, "upper end of the 95 % confidence interval of the gap; empty with one seed",
      "gap_mean + t(0.975, seeds - 1) s / sqrt(seeds)"},
-    {"verdict", "",
-     "the first of these that applies. `baseline`: fp32 itself; `diverged`: a run failed; `no_baseline`: no seed has "
-     "an fp32 run; `one_seed`: only one seed has an fp32 run; `equivalent`: the 90 % interval of the gap lies within "
-     "the margin; `worse`: the 95 % interval of the gap lies above zero; `undecided`: none of these",
-     ""},
+    {"verdict", "", run_verdict_words, ""},
     {"diverged_step", "step",
      "first of 10 consecutive steps whose smoothed gap exceeds 0.1 % of the fp32 loss, in the seed in which this "
      "happens first. The loss curves separate here, even if the gap stays small",
@@ -262,14 +259,18 @@ constexpr ColumnWords summary_words[] = {
      "reason why these runs allowed only some of the verdicts; empty if every verdict was possible. `one_seed`: a "
      "single seed has no interval; `baseline_failed`: the fp32 run failed as well; `same_losses`: every loss is "
      "identical to that of fp32; `nothing_learned`: the loss of fp32 fell by less than the margin, so even a policy "
-     "that learns nothing is `equivalent`; `wide_interval`: the 90 % interval is at least as wide as the range from "
-     "-margin to +margin, so the verdict could not be `equivalent`, but `worse` remained possible",
+     "that learns nothing passes; `wide_interval`: the 90 % interval is at least as wide as the range from "
+     "-margin to +margin, so the verdict could not be `no difference found`, but `worse` remained possible",
      ""},
     {"failed_seeds", "runs", "number of runs that failed, as defined for the verdict `diverged`", ""},
     {"static_bytes", "bytes/parameter",
      "parameters, gradients, master copies and optimiser state, which are kept from step to step", ""},
     {"activation_bytes", "bytes/parameter", "activations of one micro-batch on one rank", ""},
-    {"peak_gpu", "", "GPU to which `relative_peak` applies (`--gpu`)", ""},
+    {"peak_gpu", "",
+     "GPU to which `relative_peak` applies: `--gpu`, or the GPU of the policy's machines. If these name no GPU, the "
+     "GPU "
+     "of the other policies' machines if they agree on one, or else h100",
+     ""},
     {"relative_peak", share,
      "peak speed of dense matmuls in the formats that the policy multiplies, relative to bf16 (to fp16 on a GPU "
      "without bf16). The speeds are the vendor's figures, not measurements",

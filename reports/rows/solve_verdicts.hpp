@@ -2,6 +2,8 @@
 // The verdicts of `macheps solve`: one row for each way in which the solution of a system can end. The solver, the
 // help, docs/columns.md and the map of verdicts in the HTML report use this table.
 #pragma once
+#include "reports/rows/joined_words.hpp"
+
 #include <cstdint>
 #include <iterator>
 #include <string>
@@ -75,36 +77,7 @@ static_assert([] {
     return true;
 }());
 
-namespace detail {
-
-inline constexpr std::size_t verdict_words_size = [] {
-    std::size_t size = 0;
-    for (const SolveVerdictRow& row : solve_verdicts) size += row.name.size() + row.words.size() + 6;
-    return size - 2;
-}();
-
-/// The text "`name`: words; `name`: words". It is built at compile time, because the tables of columns are constants.
-struct VerdictWords {
-    char text[verdict_words_size] = {};
-    constexpr VerdictWords() {
-        std::size_t at = 0;
-        const auto put = [&](std::string_view part) {
-            for (const char c : part) text[at++] = c;
-        };
-        for (const SolveVerdictRow& row : solve_verdicts) {
-            if (at > 0) put("; ");
-            put("`");
-            put(row.name);
-            put("`: ");
-            put(row.words);
-        }
-    }
-};
-inline constexpr VerdictWords verdict_words{};
-
-}  // namespace detail
-
 /// The text of docs/columns.md for the column `verdict`.
-inline constexpr std::string_view solve_verdict_words{detail::verdict_words.text, detail::verdict_words_size};
+inline constexpr std::string_view solve_verdict_words = joined_words<solve_verdicts>;
 
 }  // namespace macheps::reports

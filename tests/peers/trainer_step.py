@@ -50,9 +50,9 @@ def gpt2():
             n_layer=1,
             n_head=2,
             n_positions=2 * LENGTH,
-            resid_pdrop=0,
-            embd_pdrop=0,
-            attn_pdrop=0,
+            resid_pdrop=0.0,
+            embd_pdrop=0.0,
+            attn_pdrop=0.0,
         )
     )
 
@@ -66,7 +66,7 @@ def t5():
             d_ff=WIDTH,
             num_layers=1,
             num_heads=2,
-            dropout_rate=0,
+            dropout_rate=0.0,
             decoder_start_token_id=0,
         )
     )

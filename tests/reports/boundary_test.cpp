@@ -118,12 +118,12 @@ TEST_CASE("a policy is equivalent if and only if the 90 % interval lies within t
             for (double& gap : gaps) gap = gap * share * margin / half_90 + mean;
             return row_of(gaps).verdict;
         };
-        CHECK(verdict(0.999, 0) == "equivalent");
+        CHECK(is_equivalent(verdict(0.999, 0)));
         CHECK(verdict(1.001, 0) == "undecided");
-        CHECK(verdict(0.5, 0.499 * margin) == "equivalent");
-        CHECK(verdict(0.5, -0.499 * margin) == "equivalent");
+        CHECK(is_equivalent(verdict(0.5, 0.499 * margin)));
+        CHECK(is_equivalent(verdict(0.5, -0.499 * margin)));
         CHECK(verdict(0.5, -0.501 * margin) == "undecided");
-        CHECK(verdict(0.5, 0.501 * margin) != "equivalent");
+        CHECK_FALSE(is_equivalent(verdict(0.5, 0.501 * margin)));
     }
 }
 
@@ -204,7 +204,7 @@ TEST_CASE("a run with a constant loss has not failed, even if its mean loss is r
             log.runs.push_back(run);
         }
         CAPTURE(loss);
-        CHECK(summarise(log).policies.at(1).row.verdict == "one_seed");
+        CHECK(summarise(log).policies.at(1).row.verdict == "one seed");
         for (StepRow& step : log.runs[1].steps) step.loss = step.step == 1 ? loss : loss * (1 + 1e-12);
         CHECK(summarise(log).policies.at(1).row.verdict == "diverged");
     }
@@ -264,7 +264,7 @@ TEST_CASE("the best learning rate has the smallest loss of the runs that did not
     SweepSummary sweep;
     sweep.axes = {"size", "lr"};
     const auto add = [&](const char* policy, const char* size, const char* rate, double loss,
-                         const char* verdict = "equivalent") {
+                         const char* verdict = "no difference found") {
         SweepRow row;
         row.values = {size, rate};
         row.policy.row.policy = policy, row.policy.row.loss = loss, row.policy.row.verdict = verdict;

@@ -69,7 +69,7 @@ TEST_CASE("the title of a report names the policies that were compared", "[repor
     CHECK(conclude({}, summary, {}).title.empty());
     summary.policies = {policy("fp32", "baseline")};
     CHECK(conclude(log_of(summary), summary, {}).title == "fp32 only, with nothing to compare");
-    summary.policies.push_back(policy("tf32", "equivalent"));
+    summary.policies.push_back(policy("tf32", "no difference found"));
     CHECK(conclude(log_of(summary), summary, {}).title == "tf32 against fp32");
     for (const char* name : {"a", "b", "c", "d"}) summary.policies.push_back(policy(name, "worse", 0.01));
     CHECK(conclude(log_of(summary), summary, {}).title == "tf32, a, b and 2 more against fp32");
@@ -80,7 +80,7 @@ TEST_CASE("the title of a report names the policies that were compared", "[repor
 
 TEST_CASE("the conclusion's answer about safe policies mentions the verdict of each policy", "[reports][conclusion]") {
     Summary summary;
-    summary.policies = {policy("fp32", "baseline"),   policy("same", "equivalent", 1e-5),
+    summary.policies = {policy("fp32", "baseline"),   policy("same", "no difference found", 1e-5),
                         policy("bad", "worse", 0.01), policy("worst", "worse", 0.2),
                         policy("broken", "diverged"), policy("open", "undecided", 1e-3)};
     summary.policies[1].row.detectable_gap = 0.0013;
@@ -96,7 +96,7 @@ TEST_CASE("the conclusion's answer about safe policies mentions the verdict of e
     summary.policies = {policy("fp32", "baseline"), policy("bad", "worse", 0.01)};
     CHECK(answer(summary, safe).starts_with("None, as far as these runs show. bad is worse by 1.0 %"));
 
-    summary.policies = {policy("fp32", "baseline"), policy("single", "one_seed", 0.01)};
+    summary.policies = {policy("fp32", "baseline"), policy("single", "one seed", 0.01)};
     for (PolicySummary& each : summary.policies) each.row.seeds = 1, each.row.steps = 30;
     const std::string weak = answer(summary, safe);
     CAPTURE(weak);
@@ -108,8 +108,8 @@ TEST_CASE("the conclusion's answer about safe policies mentions the verdict of e
 TEST_CASE("costs are in bytes, equal costs are grouped, and the safe policy with the fewest bytes is named",
           "[reports][conclusion]") {
     Summary summary;
-    summary.policies = {policy("fp32", "baseline"), policy("amp", "equivalent"), policy("fp8", "equivalent"),
-                        policy("pure", "worse", 0.01)};
+    summary.policies = {policy("fp32", "baseline"), policy("amp", "no difference found"),
+                        policy("fp8", "no difference found"), policy("pure", "worse", 0.01)};
     CHECK(answer(summary, cost).empty());
     const double kept[] = {16, 16, 16, 8}, activations[] = {40, 30, 30, 20}, ratio[] = {1, 0.82, 0.82, 0.5};
     for (std::size_t i = 0; i < 4; ++i) {
@@ -132,7 +132,7 @@ TEST_CASE("costs are in bytes, equal costs are grouped, and the safe policy with
 TEST_CASE("causes are given only for policies that are worse than fp32, and the worst policy comes first",
           "[reports][conclusion]") {
     Summary summary;
-    summary.policies = {policy("fp32", "baseline"), policy("same", "equivalent"), policy("bad", "worse", 0.01),
+    summary.policies = {policy("fp32", "baseline"), policy("same", "no difference found"), policy("bad", "worse", 0.01),
                         policy("worst", "worse", 0.2)};
     Verdicts verdicts{.policies = {"fp32", "same", "bad", "worst"}, .findings = {}, .unseen = {}};
     CHECK(answer(summary, where, verdicts) == "Nowhere that affects the loss.");

@@ -101,10 +101,10 @@ TEST_CASE("the verdict follows from the confidence interval of the gap and the m
     };
     // The margin is 0.25 % of the fp32 loss of 2, which is 0.005.
     const Case cases[] = {
-        {{0.001f}, "one_seed", "one seed has no interval, however small its gap"},
-        {{0, 0, 0}, "equivalent", "no difference at all"},
+        {{0.001f}, "one seed", "one seed has no interval, however small its gap"},
+        {{0, 0, 0}, "no difference found", "no difference at all"},
         {{0.001f, 0.0012f, 0.0011f, 0.0009f},
-         "equivalent",
+         "within the margin",
          "the interval is above zero and within the margin: too small to matter"},
         {{0.03f, 0.031f, 0.029f, 0.03f}, "worse", "the interval is above zero and beyond the margin"},
         {{-0.03f, -0.031f, -0.029f, -0.03f}, "undecided", "no verdict means better than fp32"},
@@ -174,7 +174,7 @@ TEST_CASE("an infinite loss is a divergence, unless the step was skipped", "[rep
         log.runs[1].steps[40].loss = std::numeric_limits<float>::infinity();
         log.runs[1].steps[40].skipped = is_skipped;
         const PolicySummary low = of(log);
-        CHECK(low.row.verdict == (is_skipped ? "equivalent" : "diverged"));
+        CHECK(low.row.verdict == (is_skipped ? "no difference found" : "diverged"));
         CHECK(low.row.diverged_step.has_value() == !is_skipped);
         if (!is_skipped) CHECK(low.row.diverged_step.value() == 41);
         CHECK(low.row.skipped_rate == (is_skipped ? 1.0 / 200 : 0));
@@ -269,12 +269,12 @@ TEST_CASE("the rates and ratios of a policy are quotients of sums over its seeds
 TEST_CASE("without an fp32 run, a policy has no gap, and the summary has a note", "[reports][divergence]") {
     Log log;
     log.runs.push_back(made("low", 0, 20, [](std::int64_t) { return 2.0f; }));
-    CHECK(of(log).row.verdict == "no_baseline");
+    CHECK(of(log).row.verdict == "no fp32 run");
     CHECK_FALSE(of(log).row.gap_mean.has_value());
     CHECK(summarise(log).notes.size() == 1);
     // The trainer can write the losses of fp32 into the rows of a policy. The gap is then computed from these losses.
     for (StepRow& step : log.runs[0].steps) step.baseline_loss = 1.75f;
-    CHECK(of(log).row.verdict == "one_seed");
+    CHECK(of(log).row.verdict == "one seed");
     CHECK(of(log).row.gap_mean.value() == 0.25);
 }
 
@@ -336,7 +336,7 @@ TEST_CASE("unfinished seeds do not count in a verdict if other seeds are finishe
                     "low: 1 unfinished seed left out; `macheps train --resume` finishes stopped runs") != notes.end());
     // Runs are not compared with an unfinished baseline.
     log.runs[2].row.status = "unfinished";
-    CHECK(of(log).row.verdict == "one_seed");
+    CHECK(of(log).row.verdict == "one seed");
     // If no run is finished, the unfinished runs are shown, and none has diverged.
     for (RunLog& run : log.runs) run.row.status = "unfinished";
     CHECK(of(log).row.seeds == 3);

@@ -40,7 +40,7 @@ std::vector<fs::path> write_many(const TemporaryFolder& folder, int folders) {
     return paths;
 }
 
-PolicySummary made(const std::string& name, std::optional<double> gap, const std::string& verdict = "one_seed") {
+PolicySummary made(const std::string& name, std::optional<double> gap, const std::string& verdict = "one seed") {
     PolicySummary policy;
     policy.row.policy = name;
     policy.row.verdict = verdict;

@@ -133,8 +133,7 @@ TEST_CASE("numbers have two significant digits, and gaps have a sign", "[reports
 TEST_CASE("a verdict gives its basis and the smallest detectable gap", "[reports][verdict]") {
     const Log log = log_of({0.001, -0.001, 0.0005});
     const PolicySummary low = low_of(log);
-    CHECK(low.row.verdict == "equivalent");
-    CHECK(verdict_words(low.row) == "no difference found");
+    CHECK(low.row.verdict == "no difference found");
     CHECK_FALSE(low.row.forced.has_value());
     CHECK(low.row.margin.value() == Approx(0.0025 * 3));
     CHECK(low.row.steps.value() == 300);
@@ -151,12 +150,11 @@ TEST_CASE("a verdict gives its basis and the smallest detectable gap", "[reports
           "worse by 0.030 ± 0.0025 (1.0 % of fp32's loss; 2 layers x 64, 300 steps, 3 seeds, token weight 2^-12)");
     // The gap differs significantly from zero, but is too small to matter.
     const Log small = log_of({0.003, 0.0031, 0.0029});
-    CHECK(low_of(small).row.verdict == "equivalent");
-    CHECK(verdict_words(low_of(small).row) == "within the margin");
+    CHECK(low_of(small).row.verdict == "within the margin");
     CHECK(
         sentence(small).starts_with("a difference of +0.0030 ± 0.00025, within the margin of 0.0075 (2 layers x 64, "));
     const Log better = log_of({-0.003, -0.0031, -0.0029});
-    CHECK(verdict_words(low_of(better).row) == "within the margin");
+    CHECK(low_of(better).row.verdict == "within the margin");
     CHECK(sentence(better).starts_with(
         "a difference of -0.0030 ± 0.00025, within the margin of 0.0075 (2 layers x 64, "));
     CHECK(sentence(log_of({-0.03, -0.031, -0.029}))
@@ -166,7 +164,7 @@ TEST_CASE("a verdict gives its basis and the smallest detectable gap", "[reports
     CHECK(one.starts_with("one seed: neither the gap of +0.020 nor its sign can be distinguished from chance"));
     CHECK(one.find("only a failing run would be detected (2 layers x 64, 300 steps, 1 seed, token weight 2^-12)") !=
           std::string::npos);
-    CHECK(verdict_words(low_of(log_of({0.02})).row) == "one seed");
+    CHECK(low_of(log_of({0.02})).row.verdict == "one seed");
     CHECK_FALSE(low_of(log_of({0.02})).row.detectable_gap.has_value());
 
     Log diverged = log_of({0, 0, 0});
@@ -198,7 +196,7 @@ TEST_CASE("if the runs allowed only some verdicts, the sentence of the verdict g
     // fp32's loss falls by 0.007 and the margin is 0.0075, so a run that stays at its first loss would also pass.
     Log flat = log_of({0.001, -0.001, 0.0005});
     for (RunLog& run : flat.runs) run.steps[0].loss = 3.007;
-    CHECK(low_of(flat).row.verdict == "equivalent");
+    CHECK(low_of(flat).row.verdict == "no difference found");
     CHECK(forced(flat) == "nothing_learned");
     CHECK(ends(flat, forced::nothing_learned));
     for (RunLog& run : flat.runs) run.steps[0].loss = 3.008;
@@ -226,10 +224,10 @@ TEST_CASE("if the runs allowed only some verdicts, the sentence of the verdict g
 
 TEST_CASE("equivalence is judged by the given margin", "[reports][verdict]") {
     const Log log = log_of({0.003, 0.0031, 0.0029});
-    CHECK(low_of(log).row.verdict == "equivalent");
+    CHECK(low_of(log).row.verdict == "within the margin");
     CHECK(low_of(log, {.margin = 0.0005}).row.verdict == "worse");
     CHECK(low_of(log, {.margin = 0.0005}).row.margin.value() == Approx(0.0015));
-    CHECK(low_of(log_of({0.03, 0.031, 0.029}), {.margin = 0.02}).row.verdict == "equivalent");
+    CHECK(low_of(log_of({0.03, 0.031, 0.029}), {.margin = 0.02}).row.verdict == "within the margin");
 }
 
 TEST_CASE("few steps and few seeds cause warnings", "[reports][verdict]") {
@@ -297,7 +295,7 @@ TEST_CASE("if two folders have policies with the same name, each policy has the 
 TEST_CASE("the step at which the loss curves part is given only if a difference was found", "[reports][verdict]") {
     // The smoothed gap of 0.0035 exceeds a thousandth of the loss, 0.003, and lies within the margin of 0.0075.
     const PolicySummary within = low_of(log_of({0.0035, 0.0036, 0.0034}));
-    CHECK(within.row.verdict == "equivalent");
+    CHECK(within.row.verdict == "within the margin");
     CHECK(within.row.diverged_step.has_value());
     CHECK(parts_at_step(within.row).empty());
     const PolicySummary worse = low_of(log_of({0.03, 0.031, 0.029}));
@@ -465,6 +463,40 @@ TEST_CASE("the settings are printed in one line, with a power of two as the toke
                              "{\"seeds\": {}, \"train\": {\"token_weight\": \"\"}}"}) {
         CHECK(manifest_facts({.path = "run", .manifest = text}) == ManifestFacts{});
     }
+}
+
+TEST_CASE("the column peak uses the GPU that the machines of each policy name", "[reports][verdict]") {
+    const auto summary_of = [](const std::string& machine_of_fp32, const std::string& machine_of_low,
+                               const SummaryOptions& options) {
+        Log log = log_of({0.001, -0.001, 0.0005});
+        for (RunLog& run : log.runs) run.row.matmul_formats = "fp32*fp32:1";
+        log.folders.at(0).manifest = R"({"machines": {"fp32": {"matmuls": {")" + machine_of_fp32 +
+                                     R"(": 39}}, "low": {"matmuls": {)" + machine_of_low + "}}}}";
+        return summarise(log, options);
+    };
+    struct Case {
+        const char *fp32, *low, *option, *gpu_of_fp32, *gpu_of_low, *why;
+    };
+    for (const Case& c :
+         {Case{"fp32.chain", R"("fp32.chain": 39)", "", "h100", "h100", "no machine names a GPU"},
+          Case{"fp32.chain", R"("sm80.mma.bf16": 39)", "", "a100", "a100", "fp32 is compared on the only GPU"},
+          Case{"sm90.wgmma.tf32", R"("sm80.mma.bf16": 39)", "", "h100", "a100", "each policy names its own GPU"},
+          Case{"fp32.chain", R"("sm100.tcgen05.fp8, cublaslt.fp8.outer": 3, "fp32.chain": 4)", "", "b200", "b200",
+               "the rule and other machines do not matter"},
+          Case{"fp32.chain", R"("sm100.tcgen05.fp8": 3, "sm80.mma.bf16": 4)", "", "h100", "h100",
+               "a policy with machines of two GPUs names none"},
+          Case{"sm90.wgmma.tf32", R"("sm80.mma.bf16": 39)", "l40s", "l40s", "l40s", "an option overrides the machines"},
+          Case{"cdna3.mfma.bf16", R"("sm70.mma.fp16": 39)", "", "mi300x", "v100", "an AMD GPU and a V100"}}) {
+        CAPTURE(c.why);
+        const Summary summary = summary_of(c.fp32, c.low, {.gpu = c.option});
+        CHECK(summary.policies.at(0).row.peak_gpu.value() == c.gpu_of_fp32);
+        CHECK(summary.policies.at(1).row.peak_gpu.value() == c.gpu_of_low);
+        for (const PolicySummary& policy : summary.policies)
+            CHECK(policy.row.relative_peak == relative_peak("fp32*fp32:1", *policy.row.peak_gpu));
+    }
+    CHECK(peak_words(summary_of("cdna3.mfma.bf16", R"("sm70.mma.fp16": 39)", {})) ==
+          "on AMD Instinct MI300X, dense, bf16 = 1x (fp32); on NVIDIA V100 SXM2, dense, fp16 = 1x (low); the vendor's "
+          "figures, not a measurement.");
 }
 
 }  // namespace verdict_test

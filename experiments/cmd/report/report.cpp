@@ -242,10 +242,10 @@ void check_versions_have_names(const LogReport& logs) {
         "--framework-version", "pass a name and a version, such as deepspeed=0.16.5, or pass a config with --config");
 }
 
-/// Returns the GPU whose peak speeds the report uses.
+/// Returns the GPU whose peak speeds the report uses, or an empty text for the GPUs that the policies' machines name.
 std::string peak_gpu(const ReportOptions& options, const Command& verb) {
     const std::vector<std::string> given = verb.given();
-    if (std::find(given.begin(), given.end(), "--gpu") == given.end()) return std::string(usual_gpu);
+    if (std::find(given.begin(), given.end(), "--gpu") == given.end()) return {};
     if (find_vendor_gpu(options.import.device) != nullptr) return options.import.device;
     throw usage_error(fmt::format("the peak speeds of '{}' are not known", options.import.device), "--gpu",
                       fmt::format("use one of {}", fmt::join(names_of(vendor_gpus()), ", ")));
@@ -324,8 +324,8 @@ void describe(Command& verb) {
         .takes(value_kind::folder);
     verb.option("--margin", a->margin, "Margin of equivalence, in percent of the fp32 loss").shows_default();
     a->import.add_gpu_option(verb,
-                             "GPU whose peak speeds the column `peak` uses (h100 if left out). For a log of another "
-                             "program: device that its config runs on");
+                             "GPU whose peak speeds the column `peak` uses; if left out, for each policy the GPU that "
+                             "its machines name. For a log of another program: device that its config runs on");
     const Option diagnose = verb.flag("--diagnose", a->diagnose,
                                       "Report known problems: where they are, their figures, and what to change");
     verb.flag("--columns", a->columns,

@@ -9,7 +9,7 @@ const gapTicks = axis => {
     axis.ticks = all.map(v => ({value: bent(v)})).filter(t => t.value >= axis.min && t.value <= axis.max);
 };
 const gapAxis = text => ({afterBuildTicks: gapTicks, ticks: {color: text, maxRotation: 0, autoSkip: false, callback: x => shareOf(unbent(x))}});
-const verdictMarks = {equivalent: "circle", worse: "triangle", diverged: "crossRot", undecided: "rectRot", one_seed: "rectRot", no_baseline: "rectRot"};
+const toneMarks = {good: "circle", warn: "triangle", bad: "crossRot", plain: "rectRot"};
 const compared = () => shown().filter(i => !D.policies[i].baseline);
 const reach = list => {
     const ends = list.flatMap(i => { const p = D.policies[i]; return p.gap === null ? [] : [p.gap - (p.half95 || 0), p.gap + (p.half95 || 0)]; });
@@ -52,7 +52,7 @@ const forest = {id: "forest", beforeDatasetsDraw(chart) {
         ctx.textAlign = "left"; ctx.font = font(12, "600");
         const name = fitted(ctx, p.name, .6 * (a.right - a.left)), wide = ctx.measureText(name).width;
         ctx.font = font(12);
-        const words = fitted(ctx, ` ${p.gap_words}, ${p.words}`, a.right - a.left - wide - 12), more = ctx.measureText(words).width;
+        const words = fitted(ctx, ` ${p.gap_words}, ${p.verdict}`, a.right - a.left - wide - 12), more = ctx.measureText(words).width;
         // Clear the background, so that the edges of the band do not cross the text.
         ctx.fillStyle = css("--panel"); ctx.fillRect(a.left + 2, high - 25, wide + more + 12, 16);
         ctx.fillStyle = css("--quiet"); ctx.fillText(words, a.left + 8 + wide, high - 17);
@@ -62,7 +62,7 @@ const forest = {id: "forest", beforeDatasetsDraw(chart) {
 }};
 plot("forest", {type: "scatter", x: "loss − fp32 loss, as a share of the fp32 loss", y: "", interaction: {axis: "y"}, inline: [forest],
                 tooltip: {title: items => items.length ? items[0].dataset.label : "",
-                          label: item => { const p = D.policies[item.dataset.of]; return [`${p.words}: ${p.gap_words} nats per token`, ...(p.gap === null ? [] : [`${shareOf(p.gap)} of the fp32 loss`]),
+                          label: item => { const p = D.policies[item.dataset.of]; return [`${p.verdict}: ${p.gap_words} nats per token`, ...(p.gap === null ? [] : [`${shareOf(p.gap)} of the fp32 loss`]),
                                            ...(p.seen === null ? [] : [`smallest detectable gap ${shareOf(p.seen).slice(1)}`])]; }}}, () => {
     const rows = forestRows(), [low, high] = reach(rows), pad = .04 * (bent(high) - bent(low)), text = css("--quiet");
     const box = at("forest").parentElement;
@@ -70,9 +70,9 @@ plot("forest", {type: "scatter", x: "loss − fp32 loss, as a share of the fp32 
     box.parentElement.hidden = box.parentElement.closest("section").hidden = rows.length === 0;
     const datasets = rows.map((i, row) => ({
         label: D.policies[i].name, of: i, data: [{x: D.policies[i].gap === null ? bent(high) : bent(D.policies[i].gap), y: row}],
-        pointStyle: verdictMarks[D.policies[i].verdict] || "circle", pointRadius: D.policies[i].gap === null ? 0 : 4.5, pointHoverRadius: 7, borderWidth: 2, borderColor: colour(i),
-        backgroundColor: D.policies[i].verdict === "equivalent" || D.policies[i].verdict === "worse" ? colour(i) : css("--panel")}));
-    const seen = rows.filter(i => ["equivalent", "undecided"].includes(D.policies[i].verdict)).map(i => D.policies[i].seen).filter(v => v > 0);
+        pointStyle: toneMarks[D.policies[i].tone], pointRadius: D.policies[i].gap === null ? 0 : 4.5, pointHoverRadius: 7, borderWidth: 2, borderColor: colour(i),
+        backgroundColor: ["good", "warn"].includes(D.policies[i].tone) ? colour(i) : css("--panel")}));
+    const seen = rows.filter(i => D.policies[i].tone === "good" || D.policies[i].verdict === "undecided").map(i => D.policies[i].seen).filter(v => v > 0);
     at("forest-note").textContent = `Thin: 95 % interval over seeds; thick: 90 %. Shaded: ${bandWords} of the fp32 loss. Axis: linear in the band, logarithmic outside. ` +
         "Disc: within the band; triangle: worse; diamond: undecided; arrow: diverged. " +
         (seen.length ? `Where none was found, the smallest detectable gap is at most ${shareOf(Math.max(...seen)).slice(1)}.` : "");
@@ -127,7 +127,7 @@ plot("cost", {type: "scatter", x: "bytes per parameter", y: "gap, share of the f
     at("cost").closest("figure").hidden = !hasBytes;
     const [low, high] = reach(there), pad = .06 * (bent(high) - bent(low)), xs = there.map(i => bytesOf(D.policies[i], kind));
     const datasets = there.map(i => ({label: D.policies[i].name, of: i, data: [{x: bytesOf(D.policies[i], kind), y: D.policies[i].baseline ? 0 : bent(D.policies[i].gap)}],
-        pointStyle: D.policies[i].baseline ? "rect" : verdictMarks[D.policies[i].verdict] || "circle", pointRadius: 6, pointHoverRadius: 8, borderWidth: 2, borderColor: colour(i), backgroundColor: colour(i)}));
+        pointStyle: D.policies[i].baseline ? "rect" : toneMarks[D.policies[i].tone], pointRadius: 6, pointHoverRadius: 8, borderWidth: 2, borderColor: colour(i), backgroundColor: colour(i)}));
     const missing = compared().filter(i => D.policies[i].gap === null).map(i => D.policies[i].name);
     at("cost-note").textContent = `${byteKinds[kind][0].toUpperCase()}${byteKinds[kind].slice(1)}, in the formats of the policy; activations of one micro-batch of this small model. Shaded: ${bandWords}. ` +
         (missing.length ? `Not shown, because they have no gap: ${missing.join(", ")}.` : "");

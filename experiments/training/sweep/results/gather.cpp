@@ -38,11 +38,6 @@ class Gatherer {
         if (setting_ && *setting_ != cell.cell.setting) end_setting();
         setting_ = cell.cell.setting;
         if (cell.runs.empty()) return;
-        if (!facts_) {
-            const std::string& id = sweep_.units[cell.runs.front().unit].id;
-            facts_ = reports::manifest_facts(
-                {.path = {}, .manifest = reports::read_manifest_text(unit_folder(out_, id) / "manifest.json")});
-        }
         std::optional<reports::RunLog> baseline;
         for (const RunRowsText& text : cell.runs) {
             reports::RunLog run = read(cell, text);
@@ -51,7 +46,7 @@ class Gatherer {
             reports::RunLog& here = is_baseline ? *baseline : run;
             PolicyOfSetting& policy = policies_.try_emplace(text.policy, here.row.policy, options_).first->second;
             if (std::find(order_.begin(), order_.end(), text.policy) == order_.end()) order_.push_back(text.policy);
-            policy.fold.add(here, baseline ? &*baseline : nullptr, *facts_);
+            policy.fold.add(here, baseline ? &*baseline : nullptr, facts_of(text));
             if (baseline && !is_baseline) policy.curve.add(here.steps, baseline->steps, here.row.steps);
             summary_.seconds += here.row.seconds;
             ++summary_.runs;
@@ -68,10 +63,20 @@ class Gatherer {
         }
         policies_.clear();
         order_.clear();
-        facts_.reset();
+        facts_.clear();
     }
 
   private:
+    /// Returns the facts about the policy of a run in this setting. They are read from the first unit that has the policy.
+    const reports::ManifestFacts& facts_of(const RunRowsText& text) {
+        const auto [facts, is_new] = facts_.try_emplace(text.policy);
+        if (is_new) {
+            const std::filesystem::path folder = unit_folder(out_, sweep_.units[text.unit].id);
+            facts->second = reports::manifest_facts(
+                {.path = {}, .manifest = reports::read_manifest_text(folder / "manifest.json")});
+        }
+        return facts->second;
+    }
     reports::RunLog read(const CellRowsText& cell, const RunRowsText& text) const {
         reports::RunLog run;
         const std::filesystem::path folder = unit_folder(out_, sweep_.units[text.unit].id);
@@ -95,7 +100,7 @@ class Gatherer {
     const reports::SummaryOptions& options_;
     reports::SweepSummary& summary_;
     std::optional<std::size_t> setting_;
-    std::optional<reports::ManifestFacts> facts_;
+    std::map<std::size_t, reports::ManifestFacts> facts_;  ///< by the index of a policy
     std::map<std::size_t, PolicyOfSetting> policies_;
     std::vector<std::size_t> order_;
 };
