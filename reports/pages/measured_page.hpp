@@ -3,11 +3,20 @@
 // figures and tables in plain HTML.
 #pragma once
 #include "reports/logs/run_log.hpp"
+#include "reports/pages/plot.hpp"
 
 #include <span>
 #include <string>
 
 namespace macheps::reports {
+
+/// The plots of the sections below.
+Plots sum_plots(std::span<const SumRow> rows);
+Plots step_plots(std::span<const SolveStepRow> steps);
+Plots formula_plots(std::span<const FormulaPointRow> points);
+/// Plots the largest errors of matrix products with their bounds, over the size that varies. Each plot has the products
+/// with the same kind of operands and the same other sizes.
+Plots gemm_plots(std::span<const GemmRow> rows);
 
 /// Plots the errors of sums with the certain bound and the probable bound. The x axis is the number of terms if that
 /// varies, or else the condition number. If neither varies, compares the methods side by side. If the number of terms

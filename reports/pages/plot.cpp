@@ -14,7 +14,12 @@ namespace macheps::reports {
 
 namespace {
 
-constexpr double plot_width = 600, plot_height = 380, plot_left = 66, plot_right = 14, plot_top = 12, plot_bottom = 46;
+constexpr double plot_left = 66, plot_right = 14, plot_top = 12, plot_bottom = 46;
+/// The size of a plot without its legend, in pixels.
+struct PlotSize {
+    double width = 600, height = 380;
+};
+constexpr PlotSize paper_size{.width = paper_width, .height = 240};
 constexpr std::size_t plot_colours = 8;
 constexpr const char* plot_marks[] = {"M-3.4 0a3.4 3.4 0 1 0 6.8 0a3.4 3.4 0 1 0-6.8 0Z",
                                       "M-3-3H3V3H-3Z",
@@ -77,7 +82,8 @@ struct Extent {
 
 class PlotDrawing {
   public:
-    explicit PlotDrawing(const Plot& plot) : plot_(plot) {
+    explicit PlotDrawing(const Plot& plot, PlotSize size = {}) : plot_(plot), size_(size) {
+        if (plot.y_range) min_y_ = place_y((*plot.y_range)[0]), max_y_ = place_y((*plot.y_range)[1]);
         for (const bool are_bounds : {false, true}) {
             for (const PlotCurve& curve : plot.curves) {
                 if (is_bound(curve) != are_bounds) continue;
@@ -93,7 +99,7 @@ class PlotDrawing {
         }
         if (x_.is_empty()) return;
         for (const PlotTick& tick : plot.x_ticks) x_.add(place_x(tick.at));
-        if (!plot.has_log_y && y_.least > 0) y_.least = 0;
+        if (!plot.has_log_y && plot.has_zero && y_.least > 0) y_.least = 0;
         x_.widen(0.02), y_.widen(0.04);
     }
 
@@ -101,24 +107,53 @@ class PlotDrawing {
         if (x_.is_empty()) return {};
         std::string svg =
             fmt::format("<svg id=\"{}\" viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">", escape_html(plot_.id),
-                        plot_width, plot_height, escape_html(plot_.title + " " + plot_.caption));
-        svg += axes();
+                        size_.width, size_.height, escape_html(plot_.title + " " + plot_.caption));
         std::string key;
-        // Draw the bounds first, so that the curves are on top.
+        for (const PlotCurve* curve : named_curves()) {
+            key += fmt::format("<span><svg width=\"28\" height=\"12\" aria-hidden=\"true\">{}</svg>{}</span>\n",
+                               sample_svg(*curve), escape_html(curve->name));
+        }
+        return figure_html(plot_.title, plot_.caption, svg + axes() + curves_svg() + "</svg>", key);
+    }
+
+    /// Returns the plot with its legend below the axis, in as many lines as it needs.
+    std::string file() const {
+        if (x_.is_empty()) return {};
+        constexpr double line_height = 16, sample_width = 34, space = 12;
+        std::string legend;
+        double x = 0, y = size_.height + 2;
+        for (const PlotCurve* curve : named_curves()) {
+            const double width = sample_width + label_width(curve->name);
+            if (x > 0 && x + width > size_.width) x = 0, y += line_height;
+            legend += fmt::format(
+                "<g transform=\"translate({:.1f} {:.1f})\">{}</g><text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", x, y,
+                sample_svg(*curve), x + sample_width - 2, y + 10, escape_html(curve->name));
+            x += width + space;
+        }
+        return svg_file(size_.width, y + (legend.empty() ? 0 : line_height + 2), axes() + curves_svg() + legend);
+    }
+
+  private:
+    /// Returns the curves that have an entry in the legend.
+    std::vector<const PlotCurve*> named_curves() const {
+        std::vector<const PlotCurve*> named;
+        for (const PlotCurve& curve : plot_.curves) {
+            if (!curve.name.empty() &&
+                std::any_of(curve.points.begin(), curve.points.end(), [&](const auto& p) { return has_place(p); }))
+                named.push_back(&curve);
+        }
+        return named;
+    }
+    /// Draws the bounds first, so that the curves are on top.
+    std::string curves_svg() const {
+        std::string svg;
         for (const bool are_beneath : {true, false}) {
             for (const PlotCurve& curve : plot_.curves) {
                 if (is_bound(curve) == are_beneath) svg += curve_svg(curve);
             }
         }
-        for (const PlotCurve& curve : plot_.curves) {
-            if (!curve.name.empty() &&
-                std::any_of(curve.points.begin(), curve.points.end(), [&](const auto& p) { return has_place(p); }))
-                key += key_html(curve);
-        }
-        return figure_html(plot_.title, plot_.caption, svg + "</svg>", key);
+        return svg;
     }
-
-  private:
     double place_x(double x) const { return plot_.has_log_x ? std::log10(x) : x; }
     double place_y(double y) const { return plot_.has_log_y ? std::log10(y) : y; }
     bool has_place(const std::pair<double, double>& p) const {
@@ -129,11 +164,11 @@ class PlotDrawing {
         return curve.stroke == Stroke::dashed || curve.stroke == Stroke::dotted;
     }
     double at_x(double placed) const {
-        return plot_left + (placed - x_.least) / (x_.greatest - x_.least) * (plot_width - plot_left - plot_right);
+        return plot_left + (placed - x_.least) / (x_.greatest - x_.least) * (size_.width - plot_left - plot_right);
     }
     double at_y(double placed) const {
-        return plot_height - plot_bottom -
-               (placed - y_.least) / (y_.greatest - y_.least) * (plot_height - plot_top - plot_bottom);
+        return size_.height - plot_bottom -
+               (placed - y_.least) / (y_.greatest - y_.least) * (size_.height - plot_top - plot_bottom);
     }
 
     std::string axes() const {
@@ -143,7 +178,7 @@ class PlotDrawing {
             out += fmt::format(
                 "<path class=\"grid\" d=\"M{:.1f} {:.1f}H{:.1f}\"/><text x=\"{:.1f}\" y=\"{:.1f}\" "
                 "text-anchor=\"end\">{}</text>",
-                plot_left, at_y(tick.at), plot_width - plot_right, plot_left - 6, at_y(tick.at) + 4, tick.text);
+                plot_left, at_y(tick.at), size_.width - plot_right, plot_left - 6, at_y(tick.at) + 4, tick.text);
         }
         std::vector<PlotTick> ticks =
             plot_.has_log_x ? log_ticks(x_.least, x_.greatest, 8) : linear_ticks(x_.least, x_.greatest, 7);
@@ -154,19 +189,19 @@ class PlotDrawing {
         double free_from = 0;  // right end of the previous label
         for (const PlotTick& tick : ticks) {
             const double half = label_width(tick.text) / 2;
-            const double middle = std::min(at_x(tick.at), plot_width - half);
+            const double middle = std::min(at_x(tick.at), size_.width - half);
             out += fmt::format("<path class=\"grid\" d=\"M{0:.1f} {1:.1f}V{2:.1f}\"/>", at_x(tick.at),
-                               plot_height - plot_bottom, plot_height - plot_bottom + 4);
+                               size_.height - plot_bottom, size_.height - plot_bottom + 4);
             if (middle - half < free_from) continue;
             free_from = middle + half + 6;
             out += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>", middle,
-                               plot_height - plot_bottom + 17, escape_html(tick.text));
+                               size_.height - plot_bottom + 17, escape_html(tick.text));
         }
         out += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">{}</text>",
-                           (plot_left + plot_width - plot_right) / 2, plot_height - 7, escape_html(plot_.x_name));
+                           (plot_left + size_.width - plot_right) / 2, size_.height - 7, escape_html(plot_.x_name));
         return out +
                fmt::format("<text transform=\"translate(13 {:.1f}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
-                           (plot_top + plot_height - plot_bottom) / 2, escape_html(plot_.y_name));
+                           (plot_top + size_.height - plot_bottom) / 2, escape_html(plot_.y_name));
     }
 
     static std::string stroke_class(Stroke stroke) {
@@ -182,11 +217,13 @@ class PlotDrawing {
 
     std::string curve_svg(const PlotCurve& curve) const {
         std::string path, marks;
+        std::size_t until_mark = curve.colour % curve.mark_every;
         for (const auto& point : curve.points) {
             if (!has_place(point)) continue;
             const double x = at_x(place_x(point.first)), y = at_y(place_y(point.second));
             path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : "L", x, y);
-            if (curve.mark == Mark::none) continue;
+            if (curve.mark == Mark::none || until_mark-- > 0) continue;
+            until_mark = curve.mark_every - 1;
             marks += fmt::format(
                 "<path transform=\"translate({:.1f} {:.1f})\" d=\"{}\"><title>{}: {:.4g}, {:.4g}</title></path>", x, y,
                 mark_of(curve), escape_html(curve.name), point.first, point.second);
@@ -197,18 +234,18 @@ class PlotDrawing {
             out += fmt::format("<path class=\"{}\" d=\"{}\"/>", stroke_class(curve.stroke), path);
         return out + marks + "</g>\n";
     }
-    static std::string key_html(const PlotCurve& curve) {
+    /// Draws the line and the mark of a curve for the legend, 28 px wide and 12 px high.
+    static std::string sample_svg(const PlotCurve& curve) {
         std::string sample;
         if (curve.stroke != Stroke::none)
             sample += fmt::format("<path class=\"{}\" d=\"M1 6H27\"/>", stroke_class(curve.stroke));
         if (curve.mark != Mark::none)
             sample += fmt::format("<path transform=\"translate(14 6)\" d=\"{}\"/>", mark_of(curve));
-        return fmt::format(
-            "<span><svg width=\"28\" height=\"12\" aria-hidden=\"true\"><g class=\"{}\">{}</g></svg>{}</span>\n",
-            colour_class(curve), sample, escape_html(curve.name));
+        return fmt::format("<g class=\"{}\">{}</g>", colour_class(curve), sample);
     }
 
     const Plot& plot_;
+    const PlotSize size_;
     Extent x_, y_;
     double min_y_ = -std::numeric_limits<double>::infinity(), max_y_ = std::numeric_limits<double>::infinity();
 };
@@ -230,5 +267,28 @@ std::string figure_html(const std::string& title, const std::string& caption, co
 }
 
 std::string plot_figure(const Plot& plot) { return PlotDrawing(plot).figure(); }
+std::string figures_html(const Plots& plots) {
+    std::string figures;
+    for (const Plot& plot : plots.shown) figures += plot_figure(plot);
+    return figures.empty() ? figures : "<div class=\"pair\">\n" + figures + "</div>\n";
+}
+
+std::string plot_svg_file(const Plot& plot) { return PlotDrawing(plot, paper_size).file(); }
+
+std::string svg_file(double width, double height, const std::string& contents) {
+    // The colours of the light theme of pages/assets/page.css.
+    constexpr std::string_view style =
+        "text { fill: #222; font-size: 11px; font-family: Helvetica, Arial, sans-serif; } .grid { stroke: #d5d9df; } "
+        "g { color: #555; fill: currentColor; } .line { fill: none; stroke: currentColor; stroke-width: 1.6; } "
+        ".dashed { stroke-width: 1.2; stroke-dasharray: 7 4; } .dotted { stroke-width: 1.2; stroke-dasharray: 1.5 3; } "
+        ".grey .line { stroke-width: 4; opacity: .4; } .grey .dotted { stroke-width: 1.2; opacity: 1; } .c0 { color: "
+        "#0072b2; } .c1 { color: #d55e00; } .c2 { color: "
+        "#00805c; } .c3 { color: #b8529a; } .c4 { color: #9a6700; } .c5 { color: #2a8fd3; } .c6 { color: #7a5c3e; } "
+        ".c7 { color: #222; } .band { fill: #e6e8ec; }";
+    return fmt::format(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} "
+        "{1:.0f}\">\n<style>{2}</style>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n{3}</svg>\n",
+        width, height, style, contents);
+}
 
 }  // namespace macheps::reports

@@ -3,7 +3,9 @@
 // may be names. Colours are classes of the page's style, so the figure follows the reader's theme. Curves also differ
 // in dashes and marks, so that they can be distinguished without colour.
 #pragma once
+#include <array>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +24,7 @@ struct PlotCurve {
     std::size_t colour = 0;  ///< any number: there are 8 colours, but 64 distinct pairs of a colour and a mark
     Stroke stroke = Stroke::solid;
     Mark mark = Mark::own;
+    std::size_t mark_every = 1;  ///< number of points for each mark; curves of different colours begin at other points
 };
 
 struct PlotTick {
@@ -32,13 +35,33 @@ struct PlotTick {
 struct Plot {
     std::string id{}, title{}, caption{}, x_name{}, y_name{};
     bool has_log_x = false, has_log_y = true;
-    std::vector<PlotTick> x_ticks{};  ///< if empty, the ticks are round numbers
+    bool has_zero = true;                            ///< a linear y axis of positive numbers begins at 0
+    std::optional<std::array<double, 2>> y_range{};  ///< points outside this range are left out
+    std::vector<PlotTick> x_ticks{};                 ///< if empty, the ticks are round numbers
     std::vector<PlotCurve> curves{};
 };
 
 /// Returns a figure with its title, caption and legend. Points that are not finite, or that have no place on a
 /// logarithmic axis, are left out. Returns an empty string if no point is left.
 std::string plot_figure(const Plot& plot);
+
+/// The plots of a section of a page, and the number of plots that were left out because there are too many.
+struct Plots {
+    std::vector<Plot> shown{};
+    std::size_t left_out = 0;
+};
+/// Returns the plots as figures in two columns, or an empty text if no plot has a point.
+std::string figures_html(const Plots& plots);
+
+/// Returns the plot as an SVG file for a paper. It has its legend but no title and no caption, a white background, and
+/// text as text. Its width is that of a column, 360 px. Returns an empty string if no point is left.
+std::string plot_svg_file(const Plot& plot);
+
+/// Returns an SVG file for a paper: its size in pixels, and its contents, which use the classes of plot_svg_file().
+std::string svg_file(double width, double height, const std::string& contents);
+
+/// The width of a figure for a paper in pixels.
+inline constexpr double paper_width = 360;
 
 /// Returns an HTML figure that contains `svg`, with a title, a caption and a legend. `macheps report --charts` names a
 /// file after the id of the SVG.

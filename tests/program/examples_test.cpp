@@ -44,6 +44,7 @@ constexpr Way ways[] = {
     {.holds = "macheps policy explain",
      .elsewhere = "every example of the help of policy advise and policy explain runs"},
     {.holds = "--png", .elsewhere = "tests/page, if there is a browser"},
+    {.holds = "--paper"},
     {.holds = "--charts", .elsewhere = "tests/page, if there is a browser"},
     {.holds = "--results", .elsewhere = "tests/program/machine_test.cpp, with its own results"},
     {.holds = "--replay", .elsewhere = "tests/gpu/verify_test.cpp"},

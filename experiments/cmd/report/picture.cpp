@@ -5,6 +5,7 @@
 #include "core/host/child_process.hpp"
 #include "core/host/publish.hpp"
 #include "core/host/read_file.hpp"
+#include "experiments/cmd/report/scratch_folder.hpp"
 
 #include <unistd.h>
 
@@ -25,36 +26,6 @@ namespace fs = std::filesystem;
 constexpr const char* without =
     "install Chromium or Chrome, or set MACHEPS_BROWSER to its path; or use the button `save as PNG` next to each "
     "chart of the page";
-
-/// Temporary folder for the browser's profile or its pictures. The destructor removes it.
-class ScratchFolder {
-  public:
-    ScratchFolder() {
-        std::string name = (fs::temp_directory_path() / "macheps-picture-XXXXXX").string();
-        if (mkdtemp(name.data()) == nullptr) {
-            throw Error({.what = "cannot create a folder for the browser",
-                         .where = name,
-                         .fix = "check the free space and TMPDIR",
-                         .exit = Exit::cannot_write});
-        }
-        try {
-            path_ = name;
-        } catch (...) {
-            ::rmdir(name.c_str());  // the destructor does not run if the constructor throws
-            throw;
-        }
-    }
-    ~ScratchFolder() {
-        std::error_code ignored;
-        fs::remove_all(path_, ignored);
-    }
-    ScratchFolder(const ScratchFolder&) = delete;
-    ScratchFolder& operator=(const ScratchFolder&) = delete;
-    const fs::path& path() const { return path_; }
-
-  private:
-    fs::path path_;
-};
 
 bool is_program(const fs::path& path) {
     std::error_code error;
@@ -156,14 +127,7 @@ void Browser::picture_of_page(const fs::path& page, const fs::path& png, PageExt
 }
 
 std::vector<fs::path> Browser::pictures_of_charts(const fs::path& page, const fs::path& folder, bool dark) const {
-    std::error_code error;
-    fs::create_directories(folder, error);
-    if (error) {
-        throw Error({.what = fmt::format("cannot create the folder: {}", error.message()),
-                     .where = folder.string(),
-                     .fix = "choose another folder",
-                     .exit = Exit::cannot_write});
-    }
+    make_folder(folder);
     std::stringstream charts(attribute(dom(address_of(page) + "#picture", dark), "data-charts"));
     std::vector<fs::path> files;
     for (std::string chart; charts >> chart;) {

@@ -8,6 +8,8 @@
 #include "experiments/cmd/frame/json.hpp"
 #include "experiments/cmd/frame/print.hpp"
 #include "experiments/cmd/policy/import.hpp"
+#include "experiments/cmd/report/citation.hpp"
+#include "experiments/cmd/report/paper.hpp"
 #include "experiments/cmd/report/picture.hpp"
 #include "experiments/cmd/report/sweep.hpp"
 #include "experiments/cmd/report/training_logs.hpp"
@@ -60,6 +62,10 @@ constexpr const char* notes = R"(More examples:
   macheps report runs/001 --gpu b200              the peak speed of the policies' formats on another GPU
   macheps report runs/001 --png page.png          the page as a picture (needs Chromium or Chrome)
   macheps report runs/001 --charts figures        a picture of each chart: figures/loss.png, ...
+  macheps report runs/001 --latex table.tex       the table for a paper, in LaTeX
+  macheps report runs/001 --methods methods.tex   how the runs were made, as a paragraph for a paper
+  macheps report runs/001 --charts figures --as svg --paper   figures for a paper, and their captions
+  macheps report --bibtex                         a BibTeX entry for macheps
   macheps report solve.csv steps.csv              linear systems: verdicts over the condition, errors over steps
   macheps report sum.csv eval.csv points.csv      sums and formulas: errors over terms, bits of error over x
   macheps report runs/* -o study.html             also for more than 200 directories
@@ -78,6 +84,13 @@ Sweeps:
 Pictures:
   Without a browser on PATH (or in MACHEPS_BROWSER), use the button next to each chart of the page
   to save it as PNG.
+
+Papers:
+  --latex needs the LaTeX packages booktabs, graphicx, siunitx and textcomp. The table has the
+  digits of the table on stdout, whose notes are below it. With --paper, the figures have no title, a white
+  background and text as text. They are drawn without a browser. rsvg-convert (Debian and Ubuntu:
+  librsvg2-bin) makes PDF and PNG files. captions.tex contains a `figure` environment for each. If
+  --charts has the name of a file, such as gap.pdf, it draws one figure for a paper.
 
 Diagnosis:
   The option --diagnose reports the known problems that the rows show (overflow cascade, lost
@@ -120,6 +133,8 @@ struct ReportOptions {
     std::vector<std::filesystem::path> folders;
     std::filesystem::path out, png, charts;
     bool json = false, csv = false, dark = false, diagnose = false, columns = false, small = false, top = false;
+    bool bibtex = false;
+    PaperOptions paper{};
     double margin = 100 * DivergenceRules::equivalence_margin;  ///< in percent
     TrainingLogOptions log{};
     std::vector<std::string> log_columns{}, log_config{};
@@ -177,6 +192,8 @@ std::string text_of(const Log& log, const Summary& summary, const ReportOptions&
 void check_fits_a_study(const ReportOptions& options) {
     const std::pair<bool, const char*> others[] = {{!options.png.empty(), "--png"},
                                                    {!options.charts.empty(), "--charts"},
+                                                   {!options.paper.latex.empty(), "--latex"},
+                                                   {!options.paper.methods.empty(), "--methods"},
                                                    {options.small, "--small"},
                                                    {options.diagnose, "--diagnose"}};
     for (const auto& [is_given, name] : others) {
@@ -191,18 +208,29 @@ void check_fits_a_study(const ReportOptions& options) {
     }
 }
 
-/// Draws the pictures that the options ask for.
-void draw_pictures(const ReportOptions& options, const std::filesystem::path& page) {
-    if (options.png.empty() && options.charts.empty()) return;
+/// Draws the pictures of the page that the options ask for. Needs a browser.
+void draw_page(const ReportOptions& options, const std::filesystem::path& page, bool with_charts) {
+    if (options.png.empty() && !with_charts) return;
     const Browser browser(options.png.empty() ? "--charts" : "--png");
     if (!options.png.empty()) {
         browser.picture_of_page(page, options.png, options.top ? PageExtent::top : PageExtent::whole, options.dark);
         eprint("wrote {}\n", options.png.string());
     }
-    if (!options.charts.empty()) {
+    if (with_charts) {
         for (const auto& file : browser.pictures_of_charts(page, options.charts, options.dark))
             eprint("wrote {}\n", file.string());
     }
+}
+
+/// Draws the pictures of the page and the figures for a paper that the options ask for.
+void draw_pictures(const ReportOptions& options, const std::filesystem::path& page, const Log& log,
+                   const Summary& summary) {
+    const bool has_charts = !options.charts.empty();
+    const ChartRequest request = has_charts ? chart_request(options.charts, options.paper) : ChartRequest{};
+    if (request.is_paper) {
+        for (const auto& file : write_figures(request, log, summary)) eprint("wrote {}\n", file.string());
+    }
+    draw_page(options, page, has_charts && !request.is_paper);
 }
 
 /// Throws Error (usage) for options that only a report of logs of other programs has.
@@ -221,9 +249,10 @@ void check_has_no_log_options(const ReportOptions& options, const Command& verb)
 /// Throws Error (usage) for options without an effect on a report of logs of other programs. Without a config, only the
 /// versions of packages have an effect: they select the faults of releases that the report names.
 void check_fits_logs(const ReportOptions& options, const Command& verb) {
-    const std::set<std::string_view> of_runs{"--margin", "--small"};
+    const std::set<std::string_view> of_runs{"--margin", "--small", "--latex", "--methods", "--paper"};
+    const bool has_paper_charts = !options.charts.empty() && chart_request(options.charts, options.paper).is_paper;
     for (const std::string& name : verb.given()) {
-        if (!of_runs.contains(name)) continue;
+        if (!of_runs.contains(name) && !(has_paper_charts && name == "--charts")) continue;
         throw usage_error("this option is not for logs of other programs", name,
                           "remove it, or pass run directories that `macheps train` wrote");
     }
@@ -256,6 +285,11 @@ Exit report(const ReportOptions& options, const Command& verb) {
         print_now(columns_markdown());
         return Exit::ok;
     }
+    if (options.bibtex) {
+        print_now(bibtex());
+        return Exit::ok;
+    }
+    if (!options.charts.empty()) chart_request(options.charts, options.paper);  // reports wrong options first
     if (options.folders.empty()) {
         throw Error(
             {.what = "DIR is required",
@@ -283,7 +317,7 @@ Exit report(const ReportOptions& options, const Command& verb) {
         check_versions_have_names(logs);
         add_columns(options.log_columns, logs.options);
         report_training_logs(logs);
-        draw_pictures(options, logs.page);
+        draw_page(options, logs.page, !options.charts.empty());
         return Exit::ok;
     }
     check_has_no_log_options(options, verb);
@@ -301,6 +335,7 @@ Exit report(const ReportOptions& options, const Command& verb) {
     std::vector<std::string> drawn;
     for (const PolicySummary& policy : drawn_of(summary).policies) drawn.push_back(policy.row.policy);
     for (std::string& note : read_samples(log, drawn)) summary.notes.push_back(std::move(note));
+    write_texts(options.paper, log, summary);
     const std::filesystem::path page = page_of(options);
     const std::filesystem::path rows = page.parent_path() / SummaryRow::file;
     // summary.csv belongs in the folder of the page. It is not written if the page is a device file or a pipe, because
@@ -311,7 +346,7 @@ Exit report(const ReportOptions& options, const Command& verb) {
     print_coloured(text_of(log, summary, options));
     for (const std::string& note : summary.notes) eprint("note: {}\n", note);
     eprint("wrote {}{}\n", has_rows ? rows.string() + " and " : "", page.string());
-    draw_pictures(options, page);
+    draw_pictures(options, page, log, summary);
     return Exit::ok;
 }
 
@@ -363,10 +398,28 @@ void describe(Command& verb) {
                     "Also draw the page into this PNG file. Needs Chromium or Chrome. Default: no picture")
             .takes(value_kind::file);
     verb.flag("--top", a->top, "Draw only the part of the page above its curves").needs(png);
-    verb.option("--charts", a->charts,
-                "Draw each chart into a PNG file in this folder. Needs Chromium or Chrome. Default: no pictures")
-        .takes(value_kind::folder);
-    verb.flag("--dark", a->dark, "Draw pictures in the dark theme");
+    const Option charts =
+        verb.option("--charts", a->charts,
+                    "Draw each chart into a PNG file in this folder. Needs Chromium or Chrome, except with --paper. A "
+                    "file such as gap.pdf, gap.svg or gap.png is one figure for a paper. Default: no pictures")
+            .takes(value_kind::folder);
+    const Option dark = verb.flag("--dark", a->dark, "Draw pictures in the dark theme");
+    verb.group("Papers");
+    verb.option("--latex", a->paper.latex, "Write the table as LaTeX, with its notes. Default: not written")
+        .takes(value_kind::file);
+    verb.option("--methods", a->paper.methods,
+                "Write a paragraph in LaTeX about how the runs were made. Default: not written")
+        .takes(value_kind::file);
+    verb.flag("--paper", a->paper.is_paper,
+              "Draw the --charts for a paper: no titles, a white background, text as text, and their captions in "
+              "captions.tex. Needs no browser")
+        .needs(charts)
+        .excludes(dark);
+    verb.option("--as", a->paper.formats, "Formats of the --charts. svg and pdf need --paper. Default: png")
+        .one_of({"pdf", "svg", "png"})
+        .list()
+        .needs(charts);
+    verb.flag("--bibtex", a->bibtex, "Print a BibTeX entry for macheps. Reads nothing");
     verb.runs([a, &verb] { return report(*a, verb); });
 }
 

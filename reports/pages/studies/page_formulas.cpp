@@ -3,7 +3,6 @@
 #include "core/format_table.hpp"
 #include "core/ulp.hpp"
 #include "reports/pages/measured_page.hpp"
-#include "reports/pages/plot.hpp"
 #include "reports/pages/studies/analysis_tables.hpp"
 
 #include <fmt/format.h>
@@ -98,7 +97,7 @@ std::vector<PlotTick> ticks_of_numbers(const Format& format, double least, doubl
     return ticks;
 }
 
-std::string figure_of_points(const PointSet& set, std::size_t number) {
+Plot plot_of_points(const PointSet& set, std::size_t number) {
     Plot plot{.id = fmt::format("bits-{}", number),
               .title = fmt::format("Bits of error in {}.", set.format),
               .caption =
@@ -127,19 +126,27 @@ std::string figure_of_points(const PointSet& set, std::size_t number) {
     if (set.curves.size() > max_point_curves)
         plot.caption +=
             fmt::format(" Only the first {} of {} formulas are shown.", max_point_curves, set.curves.size());
-    return plot_figure(plot);
+    return plot;
 }
 
 }  // namespace
 
+Plots formula_plots(std::span<const FormulaPointRow> points) {
+    Plots plots;
+    for (const PointSet& set : sets_of_points(points)) {
+        if (plots.shown.size() >= max_point_figures) {
+            ++plots.left_out;
+        } else {
+            plots.shown.push_back(plot_of_points(set, plots.shown.size() + 1));
+        }
+    }
+    return plots;
+}
+
 std::string formulas_html(std::span<const FormulaRow> rows, std::span<const FormulaPointRow> points) {
     if (rows.empty() && points.empty()) return {};
-    std::string figures;
-    const std::vector<PointSet> sets = sets_of_points(points);
-    for (std::size_t i = 0; i < std::min(sets.size(), max_point_figures); ++i)
-        figures += figure_of_points(sets[i], i + 1);
-    std::string out = "<section id=\"formulas\" class=\"measured\">\n<h2>Formulas</h2>\n";
-    if (!figures.empty()) out += "<div class=\"pair\">\n" + figures + "</div>\n";
+    std::string out =
+        "<section id=\"formulas\" class=\"measured\">\n<h2>Formulas</h2>\n" + figures_html(formula_plots(points));
     if (!rows.empty()) out += "<h3>Rows</h3>\n" + table_of(rows).html();
     if (!points.empty()) out += "<h3>Points</h3>\n" + table_of(points).html();
     return out + "</section>\n";

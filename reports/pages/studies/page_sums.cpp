@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/format_table.hpp"
 #include "reports/pages/measured_page.hpp"
-#include "reports/pages/plot.hpp"
 #include "reports/pages/studies/analysis_tables.hpp"
 
 #include <fmt/format.h>
@@ -10,7 +9,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <set>
+#include <utility>
 
 namespace macheps::reports {
 
@@ -103,7 +104,7 @@ struct SumCurve {
     LargestAt error{}, bound{}, probable{};
 };
 
-std::string figure_of_set(const SumSet& set, const SumNames& names, std::size_t number) {
+Plot plot_of_set(const SumSet& set, const SumNames& names, std::size_t number) {
     const bool is_relative = set.has_several_conditions();
     std::vector<std::string> order;
     std::map<std::string, SumCurve> curves;
@@ -147,12 +148,13 @@ std::string figure_of_set(const SumSet& set, const SumNames& names, std::size_t 
         order.size() > max_bounded ? fmt::format(" (both only for the {} largest errors)", max_bounded) : "",
         set.rows.front()->trials > 1 ? " Errors are the root mean square over the trials." : "",
         without.empty() ? "" : fmt::format(" No error: {}.", fmt::join(without, ", ")));
-    return plot_figure(plot);
+    return plot;
 }
 
 /// Plots the sums of one seed, for the rows whose exact sum is positive. The curve of a sum that stagnates departs from
 /// the grey line of the exact sums.
-std::string figure_of_values(const std::vector<const SumRow*>& rows, const std::string& data, std::size_t number) {
+std::optional<Plot> plot_of_values(const std::vector<const SumRow*>& rows, const std::string& data,
+                                   std::size_t number) {
     constexpr std::size_t max_curves = 12;
     std::vector<std::string> order;
     std::map<std::string, std::map<double, double>> curves;
@@ -165,7 +167,7 @@ std::string figure_of_values(const std::vector<const SumRow*>& rows, const std::
         curves[name].emplace(static_cast<double>(row->n), row->value);
         exact.emplace(static_cast<double>(row->n), row->exact);
     }
-    if (exact.size() < 2 || order.size() > max_curves) return {};
+    if (exact.size() < 2 || order.size() > max_curves) return std::nullopt;
     Plot plot{
         .id = fmt::format("sum-value-{}", number),
         .title = fmt::format("The sums of {}.", data),
@@ -180,12 +182,12 @@ std::string figure_of_values(const std::vector<const SumRow*>& rows, const std::
         const auto& points = curves.at(order[i]);
         plot.curves.push_back({.name = order[i], .points = {points.begin(), points.end()}, .colour = i});
     }
-    return plot_figure(plot);
+    return plot;
 }
 
 /// Compares methods side by side, for rows in which neither n nor the condition number varies.
-std::string figure_of_methods(const std::vector<const SumRow*>& rows, const std::string& data, const SumNames& names,
-                              std::size_t number) {
+std::optional<Plot> plot_of_methods(const std::vector<const SumRow*>& rows, const std::string& data,
+                                    const SumNames& names, std::size_t number) {
     std::vector<std::string> methods, formats;
     const auto place_in = [](std::vector<std::string>& list, const std::string& name) {
         const auto at = std::find(list.begin(), list.end(), name);
@@ -194,7 +196,7 @@ std::string figure_of_methods(const std::vector<const SumRow*>& rows, const std:
         return static_cast<double>(list.size() - 1);
     };
     for (const SumRow* row : rows) place_in(methods, names.name(*row)), place_in(formats, row->format);
-    if (methods.size() < 2) return {};
+    if (methods.size() < 2) return std::nullopt;
     Plot plot{.id = fmt::format("sum-methods-{}", number),
               .title = fmt::format("Methods on {}.", data),
               .caption = "Bars: certain bound. A method without a mark has no error.",
@@ -214,37 +216,45 @@ std::string figure_of_methods(const std::vector<const SumRow*>& rows, const std:
         plot.curves.push_back({.name = formats[k], .points = errors.points(), .colour = k, .stroke = Stroke::none});
         plot.curves.push_back({.points = bounds.points(), .colour = k, .stroke = Stroke::none, .mark = Mark::bar});
     }
-    return plot_figure(plot);
+    return plot;
 }
 
 }  // namespace
 
-std::string sums_html(std::span<const SumRow> rows) {
-    if (rows.empty()) return {};
+Plots sum_plots(std::span<const SumRow> rows) {
+    Plots plots;
     const SumNames names(rows);
-    const std::vector<SumSet> sets = sets_of_sums(rows);
-    std::string figures;
-    std::size_t number = 0, left_out = 0;
     std::map<std::string, std::vector<const SumRow*>> moving, standing;
-    for (const SumSet& set : sets) {
+    for (const SumSet& set : sets_of_sums(rows)) {
         std::vector<const SumRow*>& same_data = (set.has_several_sizes() ? moving : standing)[set.data];
         if (!set.has_several_conditions()) same_data.insert(same_data.end(), set.rows.begin(), set.rows.end());
         if (!set.has_several_sizes() && !set.has_several_conditions()) continue;
-        if (number >= max_sum_figures) {
-            ++left_out;
-            continue;
+        if (plots.shown.size() >= max_sum_figures) {
+            ++plots.left_out;
+        } else {
+            plots.shown.push_back(plot_of_set(set, names, plots.shown.size() + 1));
         }
-        figures += figure_of_set(set, names, ++number);
     }
+    const auto add = [&](std::optional<Plot> plot) {
+        if (plot) plots.shown.push_back(std::move(*plot));
+    };
+    std::size_t number = 0;
+    for (const auto& [data, of_data] : moving) add(plot_of_values(of_data, data, ++number));
     number = 0;
-    for (const auto& [data, of_data] : moving) figures += figure_of_values(of_data, data, ++number);
-    number = 0;
-    for (const auto& [data, of_data] : standing)
-        figures += of_data.empty() ? "" : figure_of_methods(of_data, data, names, ++number);
-    std::string out = "<section id=\"sums\" class=\"measured\">\n<h2>Sums</h2>\n";
-    if (!figures.empty()) out += "<div class=\"pair\">\n" + figures + "</div>\n";
-    if (left_out > 0)
-        out += fmt::format("<p class=\"how\">{} more combinations of data and format have no figure.</p>\n", left_out);
+    for (const auto& [data, of_data] : standing) {
+        if (!of_data.empty()) add(plot_of_methods(of_data, data, names, ++number));
+    }
+    return plots;
+}
+
+std::string sums_html(std::span<const SumRow> rows) {
+    if (rows.empty()) return {};
+    const Plots plots = sum_plots(rows);
+    std::string out = "<section id=\"sums\" class=\"measured\">\n<h2>Sums</h2>\n" + figures_html(plots);
+    if (plots.left_out > 0) {
+        out += fmt::format("<p class=\"how\">{} more combinations of data and format have no figure.</p>\n",
+                           plots.left_out);
+    }
     return out + "<h3>Rows</h3>\n" + table_of(rows).html() + "</section>\n";
 }
 

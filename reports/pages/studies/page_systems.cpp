@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/pages/measured_page.hpp"
-#include "reports/pages/plot.hpp"
 #include "reports/pages/studies/analysis_tables.hpp"
 #include "reports/rows/html_text.hpp"
 #include "reports/rows/solve_verdicts.hpp"
@@ -11,6 +10,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
 namespace macheps::reports {
 
@@ -198,6 +198,18 @@ std::string maps_html(std::span<const SolveRow> rows) {
 }
 
 std::string steps_html(std::span<const SolveStepRow> rows) {
+    const Plots plots = step_plots(rows);
+    std::string out = figures_html(plots);
+    if (out.empty()) return out;
+    out = "<h3>Error against the step</h3>\n" + out;
+    if (plots.left_out > 0)
+        out += fmt::format("<p class=\"how\">{} more systems have no figure.</p>\n", plots.left_out);
+    return out;
+}
+
+}  // namespace
+
+Plots step_plots(std::span<const SolveStepRow> rows) {
     const DifferingWords<SolveStepRow> words(
         rows, {[](const SolveStepRow& row) { return row.factor; }, [](const SolveStepRow& row) { return row.method; },
                [](const SolveStepRow& row) { return row.scale.value_or(""); },
@@ -225,17 +237,11 @@ std::string steps_html(std::span<const SolveStepRow> rows) {
         }
         if (row.fe) curve->points.emplace_back(static_cast<double>(row.step), *row.fe);
     }
-    std::string out;
-    for (std::size_t i = 0; i < std::min(plots.size(), max_step_figures); ++i) out += plot_figure(plots[i]);
-    if (out.empty()) return out;
-    out = "<h3>Error against the step</h3>\n<div class=\"pair\">\n" + out + "</div>\n";
-    if (plots.size() > max_step_figures) {
-        out += fmt::format("<p class=\"how\">{} more systems have no figure.</p>\n", plots.size() - max_step_figures);
-    }
-    return out;
+    const std::size_t shown = std::min(plots.size(), max_step_figures);
+    const std::size_t left_out = plots.size() - shown;
+    plots.resize(shown);
+    return {.shown = std::move(plots), .left_out = left_out};
 }
-
-}  // namespace
 
 std::string systems_html(std::span<const SolveRow> rows, std::span<const SolveStepRow> steps) {
     if (rows.empty() && steps.empty()) return {};

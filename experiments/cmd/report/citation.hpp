@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// The citation of macheps as BibTeX.
+#pragma once
+#include <string>
+
+namespace macheps::cmd::report {
+
+/// Returns the BibTeX entry of this program, with the key `macheps`. The facts come from CITATION.cff, which is part of
+/// the program; the revision is that of the build.
+std::string bibtex();
+
+}  // namespace macheps::cmd::report

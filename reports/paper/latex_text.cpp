@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "reports/paper/latex_text.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+#include <system_error>
+#include <utility>
+
+namespace macheps::reports {
+
+namespace {
+
+/// Texts with a special meaning in LaTeX, and how to print them. "--" and "---" would become dashes. The characters < >
+/// | and " are other characters in the usual font encoding.
+constexpr std::pair<std::string_view, std::string_view> escapes[] = {
+    {"\\", "\\textbackslash{}"},
+    {"{", "\\{"},
+    {"}", "\\}"},
+    {"$", "\\$"},
+    {"&", "\\&"},
+    {"#", "\\#"},
+    {"%", "\\%"},
+    {"_", "\\_"},
+    {"^", "\\textasciicircum{}"},
+    {"~", "\\textasciitilde{}"},
+    {"<", "\\textless{}"},
+    {">", "\\textgreater{}"},
+    {"|", "\\textbar{}"},
+    {"\"", "\\char34{}"},
+    {"`", "\\textasciigrave{}"},
+    {"'", "\\textquotesingle{}"},
+    {"--", "-{}-{}"},
+    {"\u00b1", "\\(\\pm\\)"},
+    {"\u2212", "\\(-\\)"},
+    {"\u00d7", "\\(\\times\\)"},
+    {"\u2013", "--"},
+};
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+/// Returns the length of a power of a whole number, such as 2^-12, at the beginning of the text, or 0.
+std::size_t power_length(std::string_view text) {
+    std::size_t at = 0;
+    const auto skip_digits = [&] {
+        const std::size_t from = at;
+        while (at < text.size() && is_digit(text[at])) ++at;
+        return at > from;
+    };
+    if (!skip_digits() || at == text.size() || text[at++] != '^') return 0;
+    if (at < text.size() && text[at] == '-') ++at;
+    return skip_digits() ? at : 0;
+}
+
+}  // namespace
+
+std::string latex_text(std::string_view text) {
+    std::string out;
+    bool is_after_digit = false;
+    while (!text.empty()) {
+        if (const std::size_t power = is_after_digit ? 0 : power_length(text); power > 0) {
+            const std::size_t caret = text.find('^');
+            out.append("\\(").append(text.substr(0, caret)).append("^{");
+            out.append(text.substr(caret + 1, power - caret - 1)).append("}\\)");
+            text.remove_prefix(power);
+            continue;
+        }
+        is_after_digit = is_digit(text.front());
+        const auto found = std::find_if(std::begin(escapes), std::end(escapes),
+                                        [&](const auto& row) { return text.starts_with(row.first); });
+        if (found != std::end(escapes)) {
+            out += found->second;
+            text.remove_prefix(found->first.size());
+            continue;
+        }
+        const auto code = static_cast<unsigned char>(text.front());
+        out += code < 0x20 || code == 0x7f ? ' ' : text.front();
+        text.remove_prefix(1);
+    }
+    return out;
+}
+
+std::string siunitx_number(std::string_view text) {
+    const std::string_view digits = text.starts_with('+') ? text.substr(1) : text;
+    double value = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    const bool is_number = error == std::errc{} && end == digits.data() + digits.size() &&
+                           digits.find_first_not_of("+-.0123456789e") == std::string_view::npos;
+    if (!is_number) return {};
+    const std::size_t e = text.find('e');
+    if (e == std::string_view::npos) return std::string(text);
+    std::string_view exponent = text.substr(e + 1);
+    const bool is_negative = exponent.starts_with('-');
+    exponent.remove_prefix(exponent.starts_with('-') || exponent.starts_with('+') ? 1 : 0);
+    exponent.remove_prefix(std::min(exponent.find_first_not_of('0'), exponent.size() - 1));
+    return std::string(text.substr(0, e)) + (is_negative ? "e-" : "e") + std::string(exponent);
+}
+
+}  // namespace macheps::reports

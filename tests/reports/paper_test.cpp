@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tests the files for a paper: escaping, the LaTeX table against the table on stdout, the paragraph about the methods
+// against the manifest, and the figures against the losses.
+#include "core/error.hpp"
+#include "reports/findings/summary_table.hpp"
+#include "reports/paper/latex_table.hpp"
+#include "reports/paper/latex_text.hpp"
+#include "reports/paper/methods.hpp"
+#include "reports/paper/paper_figures.hpp"
+#include "tests/json.hpp"
+#include "tests/regex.hpp"
+#include "tests/reports/sample_run.hpp"
+#include "tests/test.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace paper_test {
+
+using namespace macheps;
+using namespace macheps::reports;
+using namespace macheps::test;
+
+namespace {
+
+constexpr double margin = 0.0025;
+const std::string name_with_signs = "a_b% $&#{}~^\\<>|\"`'--c";
+
+/// Returns the log of fp32 and of one policy for each list of gaps. The loss of fp32 is 3 + 1 / (1 + step), and the gap
+/// is constant.
+Log log_of(const std::vector<std::pair<std::string, std::vector<double>>>& policies) {
+    Log log;
+    log.folders.push_back({.path = "run", .manifest = R"({
+        "created_by": "macheps 9.8.7", "git": "0123abc", "device": "4 x cpu.test",
+        "model": {"kind": "gpt2", "layers": 3, "width": 48, "heads": 4, "context": 31, "vocabulary": 65,
+                  "parameters": 123456},
+        "data": {"what": "synthetic language, 65 tokens"},
+        "train": {"steps": 480, "batch": 17, "micro_batches": 1, "optimizer": "adamw", "lr": 0.0019, "min_lr": 0.00017,
+                  "warmup": 23, "beta1": 0.91, "beta2": 0.953, "eps": 1e-07, "weight_decay": 0.0, "clip": 1.5,
+                  "token_weight": 0.000244140625},
+        "seeds": [0, 1, 2],
+        "machines": {"low": {"matmuls": {"sm80.mma.bf16": 39}, "unverified": []}}})"});
+    constexpr std::int64_t steps = 480;
+    for (std::int64_t seed = 0; seed < 3; ++seed) {
+        const std::size_t baseline = log.runs.size();
+        const auto add = [&](const std::string& policy, double gap) {
+            RunLog run;
+            run.row = {.run = policy + "/" + std::to_string(seed), .policy = policy, .seed = seed, .steps = steps};
+            run.row.matmul_formats = policy == "fp32" ? "fp32*fp32:8" : "bf16*e5m2:8";
+            run.row.parameters = 123456;
+            run.row.bytes_params = 493824;
+            run.policy = policy, run.baseline = baseline;
+            for (std::int64_t t = 0; t < steps; ++t) {
+                run.steps.push_back({.run = run.row.run, .policy = policy, .seed = seed, .step = t});
+                run.steps.back().loss = 3 + 1 / (1 + double(t)) + gap;
+            }
+            log.runs.push_back(std::move(run));
+        };
+        add("fp32", 0);
+        for (const auto& [policy, gaps] : policies) add(policy, gaps.at(std::size_t(seed)));
+    }
+    return log;
+}
+
+/// Returns all numbers in a text, in the form of siunitx: an exponent has no plus sign and no leading zeros.
+std::vector<std::string> numbers_in(const std::string& text) {
+    std::vector<std::string> numbers;
+    for (const Match& number : all_matches(text, R"([+-]?\d+(\.\d+)?(e[+-]?\d+)?)"))
+        numbers.push_back(replaced(number[0], R"(e\+?(-?)0*(\d))", "e$1$2"));
+    return numbers;
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+    std::vector<std::string> lines;
+    std::istringstream in(text);
+    for (std::string line; std::getline(in, line);) lines.push_back(line);
+    return lines;
+}
+
+const PaperFigure& figure(const std::vector<PaperFigure>& figures, const std::string& name) {
+    const auto found =
+        std::find_if(figures.begin(), figures.end(), [&](const PaperFigure& one) { return one.name == name; });
+    REQUIRE(found != figures.end());
+    return *found;
+}
+
+}  // namespace
+
+TEST_CASE("text for LaTeX contains no character that LaTeX treats specially", "[reports][paper]") {
+    CHECK(latex_text("a_b%") == "a\\_b\\%");
+    CHECK(latex_text("2^-12 of 2^3, x^2, 12^") ==
+          "\\(2^{-12}\\) of \\(2^{3}\\), x\\textasciicircum{}2, 12\\textasciicircum{}");
+    CHECK(latex_text("\u00b1 0.25 %") == "\\(\\pm\\) 0.25 \\%");
+    CHECK(latex_text("--seeds") == "-{}-{}seeds");
+    CHECK(latex_text("a\nb\x7f") == "a b ");
+    // Replace the commands that the function may write. The rest must not contain a special character.
+    const std::string commands = R"(\\text[a-z]+\{\}|\\char34\{\}|\\[{}$&#%_]|\\\(\d\^\{-?\d+\}\\\)|-\{\}-\{\})";
+    for (int first = 0x20; first < 0x7f; ++first) {
+        for (int second = 0x20; second < 0x7f; ++second) {
+            const std::string text{'x', char(first), char(second), '-'};
+            const std::string rest = replaced(latex_text(text), commands, "X");
+            CAPTURE(text, latex_text(text));
+            CHECK(rest.find_first_of("\\{}$&#%_^~<>|\"`'") == std::string::npos);
+            CHECK(rest.find("--") == std::string::npos);
+        }
+    }
+}
+
+TEST_CASE("a number for siunitx has an exponent without a plus sign and leading zeros", "[reports][paper]") {
+    struct Case {
+        const char *text, *number;
+    };
+    for (const auto& [text, number] :
+         {Case{"-1.5e-06", "-1.5e-6"}, Case{"+0.65", "+0.65"}, Case{"1e+10", "1e10"}, Case{"3e+00", "3e0"},
+          Case{"33799", "33799"}, Case{"0", "0"}, Case{"nan", ""}, Case{"-inf", ""}, Case{"-", ""}, Case{"<0.001", ""},
+          Case{"", ""}, Case{"1.5x", ""}}) {
+        CAPTURE(text);
+        CHECK(siunitx_number(text) == number);
+    }
+}
+
+TEST_CASE("the LaTeX table has the numbers of the table on stdout in the same order, and its notes",
+          "[reports][paper]") {
+    const Log log =
+        log_of({{"low", {1e-7, 3e-7, -2e-7}}, {name_with_signs, {0.03, 0.031, 0.029}}, {"lost", {NAN, NAN, NAN}}});
+    const Summary summary = summarise(log);
+    const std::string latex = latex_table(summary);
+    const std::vector<std::string> lines = lines_of(latex), table = lines_of(summary_table(summary));
+    CHECK(latex.find(latex_text(name_with_signs)) != std::string::npos);
+    const auto first = std::find(lines.begin(), lines.end(), "    \\midrule");
+    REQUIRE(lines.end() - first > 4);
+    // A row has 12 cells. A cell over two columns counts as two. Escaped characters are no part of the name here.
+    const auto cells_of = [](const std::string& row) {
+        const std::string bare = replaced(row, R"(\\&)", "");
+        return 1 + std::count(bare.begin(), bare.end(), '&') +
+               std::ptrdiff_t(all_matches(bare, R"(\\multicolumn\{2\})").size());
+    };
+    CHECK(cells_of(*(first - 1)) == 12);
+    CHECK(cells_of(*(first - 2)) == 12);
+    for (std::size_t i = 0; i < summary.policies.size(); ++i) {
+        const std::string& name = summary.policies[i].row.policy;
+        std::string row = *(first + 1 + std::ptrdiff_t(i)), shown = table.at(1 + i);
+        CAPTURE(name, row, shown);
+        REQUIRE(row.starts_with("    " + latex_text(name) + " & "));
+        REQUIRE(shown.starts_with(name));
+        CHECK(cells_of(row) == 12);
+        CHECK(row.ends_with(" \\\\"));
+        // The verdict is a text that may contain a number (fp32), so it is compared separately.
+        const std::string& verdict = summary.policies[i].row.verdict;
+        CHECK(row.find(" & " + verdict + " & ") != std::string::npos);
+        row.erase(row.find(verdict), verdict.size()), shown.erase(shown.find(verdict, name.size()), verdict.size());
+        row = replaced(row.substr(4 + latex_text(name).size()), R"(\\multicolumn\{2\}\{c\})", "");
+        CHECK(numbers_in(row) == numbers_in(shown.substr(name.size())));
+    }
+    for (const std::string& note : table_notes(summary)) {
+        CAPTURE(note);
+        CHECK(latex.find("    " + latex_text(note) + "\\par\n") != std::string::npos);
+    }
+    CHECK(latex.find("NVIDIA A100 SXM") != std::string::npos);
+    CHECK(latex.find(R"(    lost & 3 & {nan} & \multicolumn{2}{c}{not finite} & diverged & )") != std::string::npos);
+    // Environments are closed in the reverse order.
+    std::vector<std::string> open;
+    for (const Match& match : all_matches(latex, R"(\\(begin|end)\{([a-z*]+)\})")) {
+        if (match[1] == "begin") {
+            open.push_back(match[2]);
+        } else {
+            REQUIRE_FALSE(open.empty());
+            CHECK(open.back() == match[2]);
+            open.pop_back();
+        }
+    }
+    CHECK(open.empty());
+}
+
+TEST_CASE("every number in the paragraph about the methods is a number of the manifest or of the statistics",
+          "[reports][paper]") {
+    const Log log = log_of({{"low", {1e-7, 3e-7, -2e-7}}});
+    const Summary summary = summarise(log);
+    const std::string text = methods_text(log, summary);
+    CAPTURE(text);
+    // The window has 50 steps, three seeds have 2 degrees of freedom, and the tests are at 95 %, 90 % and 5 %.
+    std::multiset<double> allowed{50, 2, 95, 90, 5, 100 * margin, -12, 2};
+    for (const std::string& number : numbers_in(log.folders[0].manifest)) allowed.insert(std::stod(number));
+    const std::string prose =
+        replaced(text, R"(%[^\n]*\n|fp32|bf16|e5m2|gpt2|macheps 9\.8\.7|0123abc|sm80|beta_.)", "");
+    for (const std::string& number : numbers_in(prose)) {
+        CAPTURE(number);
+        CHECK(allowed.contains(std::stod(number)));
+    }
+    for (const char* part :
+         {"kind gpt2", "\\num{3} layers", "width \\num{48}", "(\\num{123456} parameters)", "\\num{480} optimiser steps",
+          "\\num{17} sequences per batch", "adamw (learning rate \\num{0.0019}", "\\(\\beta_2 = \\num{0.953}\\)",
+          "seeds 0, 1, 2;", "weighted by \\(2^{-12}\\)",
+          "\\texttt{low} (operands of matrix products bf16 \\(\\times\\) "
+          "e5m2; sums as in sm80.mma.bf16)",
+          "(2 degrees of freedom)", "within 0.25\\,\\% of the fp32 loss",
+          "macheps 9.8.7 (revision 0123abc)~\\cite{macheps}", "on 4 x cpu.test"}) {
+        CAPTURE(part);
+        CHECK(text.find(part) != std::string::npos);
+    }
+    CHECK(text.find("weight decay") == std::string::npos);   // 0 is not used
+    CHECK(text.find("micro-batches") == std::string::npos);  // 1 is not used
+}
+
+TEST_CASE("the methods of runs without a manifest or with different settings are refused", "[reports][paper]") {
+    Log without = log_of({{"low", {0, 0, 0}}});
+    const Summary summary = summarise(without);
+    Log two = without;
+    two.folders.push_back(two.folders.front());
+    CHECK_NOTHROW(methods_text(two, summary));
+    const std::string steps = "\"steps\": 480";
+    std::string& manifest = two.folders.back().manifest;
+    manifest.replace(manifest.find(steps), steps.size(), "\"steps\": 481");
+    without.folders.front().manifest.clear();
+    for (const auto& [log, exit] : {std::pair(&without, Exit::bad_input), std::pair(&two, Exit::usage)}) {
+        try {
+            methods_text(*log, summary);
+            FAIL("no error");
+        } catch (const Error& error) {
+            CHECK(error.exit() == exit);
+        }
+    }
+}
+
+TEST_CASE("figures for a paper have no title, a white background, text, and a caption each", "[reports][paper]") {
+    const Log log = log_of({{"low", {1e-7, 3e-7, -2e-7}}, {name_with_signs, {0.03, 0.031, 0.029}}});
+    const std::vector<PaperFigure> figures = paper_figures(log, summarise(log));
+    REQUIRE(figures.size() == 3);
+    const std::string captions = captions_tex(figures);
+    for (const PaperFigure& one : figures) {
+        CAPTURE(one.name, one.svg);
+        CHECK(one.svg.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"360\" "));
+        CHECK(one.svg.find("<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>") != std::string::npos);
+        CHECK(one.svg.find("<text ") != std::string::npos);
+        CHECK(one.svg.find("var(") == std::string::npos);  // a file has no style of a page
+        CHECK(one.svg.find(one.caption) == std::string::npos);
+        CHECK(one.svg.find("a_b% $&amp;#{}~^\\&lt;&gt;|") != std::string::npos);
+        CHECK(captions.find("\\includegraphics{" + one.name + "}\n  \\caption{" + latex_text(one.caption) + "}") !=
+              std::string::npos);
+    }
+}
+
+TEST_CASE("the curves of the figures end at the losses and gaps of the last steps", "[reports][paper]") {
+    const Log log = log_of({{"low", {0.02, 0.03, 0.04}}});
+    const std::vector<PaperFigure> figures = paper_figures(log, summarise(log));
+    // 480 steps in 48 intervals: the last point is the mean of ten steps.
+    double last = 0;
+    for (int t = 470; t < 480; ++t) last += (3 + 1 / (1.0 + t)) / 10;
+    for (const auto& [name, expected] : {std::pair("loss", last + 0.03), std::pair("gap", 0.03)}) {
+        const std::string& svg = figure(figures, name).svg;
+        CAPTURE(name, svg);
+        // The labels of the y axis give the scale.
+        std::map<double, double> labels;
+        for (const Match& label :
+             all_matches(svg, R"re(<text x="60\.0" y="([\d.]+)" text-anchor="end">([^<]+)</text>)re"))
+            labels[std::stod(label[1]) - 4] = std::stod(label[2]);
+        REQUIRE(labels.size() > 2);
+        const auto [low_y, low] = *labels.begin();
+        const auto [high_y, high] = *labels.rbegin();
+        const auto curves = all_matches(svg, R"re(<g class="c1"><path class="line" d="M[^"]*L([\d.]+) ([\d.]+)"/>)re");
+        REQUIRE(curves.size() == 1);
+        const double y = std::stod(curves[0][2]), per_pixel = (high - low) / (high_y - low_y);
+        CHECK(low + (y - low_y) * per_pixel == Approx(expected).margin(0.2 * std::abs(per_pixel)));
+    }
+}
+
+TEST_CASE("the figure of policies shows the gap and its intervals as shares of the fp32 loss", "[reports][paper]") {
+    const Log log = log_of({{"same", {0, 0, 0}}, {"low", {0.02, 0.03, 0.04}}});
+    const std::string svg = figure(paper_figures(log, summarise(log)), "policies").svg;
+    CAPTURE(svg);
+    const std::string row =
+        R"re(stroke-width: 1\.2" d="M([\d.]+) [\d.]+H([\d.]+)"/><path class="line" style="stroke-width: 3" d="M([\d.]+) [\d.]+H([\d.]+)"/><circle cx="([\d.]+)")re";
+    std::vector<std::vector<double>> rows;
+    for (const Match& match : all_matches(svg, row)) {
+        rows.emplace_back();
+        for (std::size_t i = 1; i <= 5; ++i) rows.back().push_back(std::stod(match[i]));
+    }
+    REQUIRE(rows.size() == 2);
+    for (const double x : rows[0]) CHECK(x == 180);  // a gap of zero is in the middle
+    // The axis is asinh(share / margin). The edges of the shaded band at -1 and +1 margins give its scale.
+    const auto bands = all_matches(svg, R"re(class="band" x="([\d.]+)" y="[\d.]+" width="([\d.]+)")re");
+    REQUIRE(bands.size() == 1);
+    const double scale = std::stod(bands[0][2]) / 2 / std::asinh(1);
+    double loss = 0;
+    for (int t = 430; t < 480; ++t) loss += (3 + 1 / (1.0 + t)) / 50;
+    // The gaps 0.02, 0.03 and 0.04 have a standard error of 0.01 / sqrt(3). t is 4.303 (95 %) and 2.920 (90 %).
+    const double error = 0.01 / std::sqrt(3.0);
+    const std::vector<double> gaps{0.03 - 4.302653 * error, 0.03 + 4.302653 * error, 0.03 - 2.919986 * error,
+                                   0.03 + 2.919986 * error, 0.03};
+    for (std::size_t i = 0; i < gaps.size(); ++i) {
+        CAPTURE(i);
+        CHECK(rows[1][i] == Approx(180 + scale * std::asinh(gaps[i] / loss / margin)).margin(0.2));
+    }
+}
+
+TEST_CASE("matrix products have a figure for each kind of operands, with the largest error of each machine",
+          "[reports][paper]") {
+    Log log;
+    for (const char* distribution : {"normal", "positive"}) {
+        for (const std::int64_t k : {16, 64, 256}) {
+            for (const std::int64_t seed : {0, 1}) {
+                GemmRow row{.machine = "fp32.chain", .format_a = "bf16", .format_b = "bf16", .output = "fp32"};
+                row.distribution = distribution, row.seed = seed, row.m = row.n = 4, row.k = k;
+                row.max_error = 1e-7 * double(k) * (1 + double(seed)), row.bound = 1e-5 * double(k);
+                log.gemm.push_back(row);
+            }
+        }
+    }
+    const std::vector<PaperFigure> figures = paper_figures(log, summarise(log));
+    REQUIRE(figures.size() == 2);
+    CHECK(figures[0].name == "gemm-1");
+    CHECK(figures[0].caption.find("bf16") != std::string::npos);
+    CHECK(figures[0].svg.find("fp32.chain: 256, 5.12e-05") != std::string::npos);  // seed 1 has the larger error
+    CHECK(figures[0].svg.find("class=\"line dashed\"") != std::string::npos);
+    CHECK(figures[0].svg.find("class=\"line dotted\"") == std::string::npos);  // no probable bound is known
+}
+
+}  // namespace paper_test
