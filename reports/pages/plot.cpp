@@ -121,7 +121,7 @@ class PlotDrawing {
         if (x_.is_empty()) return {};
         constexpr double line_height = 16, sample_width = 34, space = 12;
         std::string legend;
-        double x = 0, y = size_.height + 2;
+        double x = 0, y = size_.height + 2, widest = size_.width;
         for (const PlotCurve* curve : named_curves()) {
             const double width = sample_width + label_width(curve->name);
             if (x > 0 && x + width > size_.width) x = 0, y += line_height;
@@ -129,8 +129,9 @@ class PlotDrawing {
                 "<g transform=\"translate({:.1f} {:.1f})\">{}</g><text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", x, y,
                 sample_svg(*curve), x + sample_width - 2, y + 10, escape_html(curve->name));
             x += width + space;
+            widest = std::max(widest, width);  // a long name widens the figure
         }
-        return svg_file(size_.width, y + (legend.empty() ? 0 : line_height + 2), axes() + curves_svg() + legend);
+        return svg_file(widest, y + (legend.empty() ? 0 : line_height + 2), axes() + curves_svg() + legend);
     }
 
   private:

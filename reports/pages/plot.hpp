@@ -54,7 +54,8 @@ struct Plots {
 std::string figures_html(const Plots& plots);
 
 /// Returns the plot as an SVG file for a paper. It has its legend but no title and no caption, a white background, and
-/// text as text. Its width is that of a column, 360 px. Returns an empty string if no point is left.
+/// text as text. Its width is that of a column, 360 px, or that of the longest name in the legend. Returns an empty
+/// string if no point is left.
 std::string plot_svg_file(const Plot& plot);
 
 /// Returns an SVG file for a paper: its size in pixels, and its contents, which use the classes of plot_svg_file().

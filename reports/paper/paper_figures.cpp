@@ -140,6 +140,8 @@ class PoliciesDrawing {
             row.half_90 = mean.half_width_90.value_or(0) / loss;
             reach_ = std::max({reach_, std::abs(gap - row.half_95), std::abs(gap + row.half_95)});
         }
+        // A long name widens the figure.
+        for (const Row& row : rows_) width_ = std::max(width_, label_width(text_of(row)) + 2 * side);
         reach_ = std::asinh(std::max(reach_, 1.6 * margin_) / margin_) * 1.05;
     }
 
@@ -149,13 +151,13 @@ class PoliciesDrawing {
         std::string out =
             fmt::format("<rect class=\"band\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\"/>\n",
                         at(-margin_), top, at(margin_) - at(-margin_), bottom - top);
-        out += fmt::format("<path class=\"grid\" d=\"M{:.1f} {:.1f}H{:.1f}\"/>\n", side, bottom, paper_width - side);
+        out += fmt::format("<path class=\"grid\" d=\"M{:.1f} {:.1f}H{:.1f}\"/>\n", side, bottom, width_ - side);
         for (std::size_t i = 0; i < rows_.size(); ++i) out += row_svg(rows_[i], top + row_height * double(i));
         double free_from = 0;
         for (const double share : ticks()) {
             const std::string text = fmt::format("{}{:g}", share > 0 ? "+" : "", 100 * share);
             const double half = label_width(text) / 2;
-            if (at(share) - half < free_from || at(share) + half > paper_width) continue;
+            if (at(share) - half < free_from || at(share) + half > width_) continue;
             free_from = at(share) + half + 6;
             out += fmt::format(
                 "<path class=\"grid\" d=\"M{0:.1f} {1:.1f}V{2:.1f}\"/><text x=\"{0:.1f}\" y=\"{3:.1f}\" "
@@ -164,8 +166,8 @@ class PoliciesDrawing {
         }
         out += fmt::format(
             "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">loss - fp32 loss (% of the fp32 loss)</text>\n",
-            paper_width / 2, bottom + 33);
-        return svg_file(paper_width, bottom + 40, out);
+            width_ / 2, bottom + 33);
+        return svg_file(width_, bottom + 40, out);
     }
 
   private:
@@ -176,9 +178,12 @@ class PoliciesDrawing {
     };
     static constexpr double top = 6, row_height = 34, side = 12;
 
-    double at(double share) const {
-        return paper_width / 2 + std::asinh(share / margin_) / reach_ * (paper_width / 2 - side);
+    static std::string text_of(const Row& row) {
+        const SummaryRow& r = row.policy->row;
+        return fmt::format("{}: {}, {}", printable(r.policy), gap_words(r), r.verdict);
     }
+
+    double at(double share) const { return width_ / 2 + std::asinh(share / margin_) / reach_ * (width_ / 2 - side); }
     std::vector<double> ticks() const {
         std::vector<double> ticks{0, margin_, -margin_};
         for (const double share : {0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0}) {
@@ -189,10 +194,8 @@ class PoliciesDrawing {
         return ticks;
     }
     std::string row_svg(const Row& row, double y) const {
-        const SummaryRow& r = row.policy->row;
         std::string out =
-            fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\">{}: {}, {}</text>\n", side, y + 13,
-                        escape_html(printable(r.policy)), escape_html(gap_words(r)), escape_html(r.verdict));
+            fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", side, y + 13, escape_html(text_of(row)));
         const double middle = y + 23;
         out += fmt::format("<path class=\"grid\" d=\"M{:.1f} {:.1f}V{:.1f}\"/>", at(0), middle - 6, middle + 6);
         if (!std::isfinite(row.gap)) return out;
@@ -204,7 +207,7 @@ class PoliciesDrawing {
                                  row.place % 8, line(row.half_95, 1.2), line(row.half_90, 3), at(row.gap), middle);
     }
 
-    double margin_, reach_ = 0;
+    double margin_, reach_ = 0, width_ = paper_width;
     std::vector<Row> rows_{};
 };
 
