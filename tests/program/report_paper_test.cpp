@@ -126,10 +126,13 @@ TEST_CASE("report --bibtex prints the facts of CITATION.cff and the version of t
     CAPTURE(outcome.out);
     CHECK(outcome.out.starts_with("@misc{macheps,\n"));
     const std::string citation = contents(fs::path(MACHEPS_SOURCE_DIR) / "CITATION.cff");
-    for (const char* key : {"title", "version", "license"}) {
+    struct Case {
+        std::string key, before;
+    };
+    for (const auto& [key, before] : {Case{"title", "title = {"}, Case{"version", "Version "}, Case{"license", ", "}}) {
         const auto lines = all_matches(citation, std::string("\n") + key + R"re(: "?([^"\n]+)"?\n)re");
         REQUIRE(lines.size() == 1);
-        CHECK(outcome.out.find(lines[0][1]) != std::string::npos);
+        CHECK(outcome.out.find(before + lines[0][1]) != std::string::npos);
     }
     const auto version = nlohmann::json::parse(run("version --json").out);
     CHECK(outcome.out.find("Version " + version.at("version").get<std::string>() + ", revision ") != std::string::npos);
