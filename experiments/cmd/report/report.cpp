@@ -86,7 +86,7 @@ Pictures:
   to save it as PNG.
 
 Papers:
-  --latex needs the LaTeX packages booktabs, graphicx, siunitx and textcomp. The table has the
+  The table of --latex needs the LaTeX packages booktabs, graphicx, siunitx and textcomp. It has the
   digits of the table on stdout, whose notes are below it. With --paper, the figures have no title, a white
   background and text as text. They are drawn without a browser. rsvg-convert (Debian and Ubuntu:
   librsvg2-bin) makes PDF and PNG files. captions.tex contains a `figure` environment for each. If
@@ -415,7 +415,7 @@ void describe(Command& verb) {
               "captions.tex. Needs no browser")
         .needs(charts)
         .excludes(dark);
-    verb.option("--as", a->paper.formats, "Formats of the --charts. svg and pdf need --paper. Default: png")
+    verb.option("--as", a->paper.formats, "Formats of the --charts: pdf, svg and png. The first two need --paper. Default: png")
         .one_of({"pdf", "svg", "png"})
         .list()
         .needs(charts);
