@@ -87,10 +87,10 @@ Pictures:
 
 Papers:
   The table of --latex needs the LaTeX packages booktabs, graphicx, siunitx and textcomp. It has the
-  digits of the table on stdout, whose notes are below it. With --paper, the figures have no title, a white
-  background and text as text. They are drawn without a browser. rsvg-convert (Debian and Ubuntu:
-  librsvg2-bin) makes PDF and PNG files. captions.tex contains a `figure` environment for each. If
-  --charts has the name of a file, such as gap.pdf, it draws one figure for a paper.
+  digits of the table on stdout, whose notes are below it. With --paper, the figures have no title,
+  a white background and text as text. They are drawn without a browser. rsvg-convert (Debian and
+  Ubuntu: librsvg2-bin) makes PDF and PNG files. captions.tex contains a `figure` environment for
+  each. A file name such as gap.pdf instead of a folder draws one figure for a paper.
 
 Diagnosis:
   The option --diagnose reports the known problems that the rows show (overflow cascade, lost
