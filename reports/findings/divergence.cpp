@@ -399,8 +399,8 @@ void FailureWatch::add(double loss, bool skipped) {
 
 double baseline_loss_of(const PolicySummary& policy) {
     const double whole = policy.row.gap_mean.value_or(NAN) / policy.relative_gap.value_or(NAN);
-    // If the gap is exactly zero, `whole` is 0 / 0. The intervals are then zero as well, unless the seeds have different
-    // gaps.
+    // If the gap is exactly zero, `whole` is 0 / 0. The intervals are then zero as well, unless the seeds have
+    // different gaps.
     return std::isfinite(whole) ? whole : policy.row.loss;
 }
 

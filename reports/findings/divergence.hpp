@@ -70,8 +70,8 @@ struct PolicySummary {
     std::vector<std::string> not_emulated{};  ///< what the policy does not emulate of the config that it comes from
 };
 
-/// Returns the mean loss of fp32 over the steps that are compared with the policy. Returns the loss of the policy itself
-/// if it has no gap or a gap of exactly zero.
+/// Returns the mean loss of fp32 over the steps that are compared with the policy. Returns the loss of the policy
+/// itself if it has no gap or a gap of exactly zero.
 double baseline_loss_of(const PolicySummary& policy);
 
 struct Summary {

@@ -28,8 +28,8 @@ struct VendorGpu {
 std::span<const VendorGpu> vendor_gpus();
 /// Returns the GPU with this name, or null.
 const VendorGpu* find_vendor_gpu(std::string_view name);
-/// Returns the GPU to whose matrix units a machine belongs: "a100" for "sm80.mma.bf16". Returns null for a machine of no
-/// known GPU, such as `fp32.chain`.
+/// Returns the GPU to whose matrix units a machine belongs: "a100" for "sm80.mma.bf16". Returns null for a machine of
+/// no known GPU, such as `fp32.chain`.
 const VendorGpu* gpu_of_machine(std::string_view machine);
 /// The GPU of the column `peak` if neither --gpu nor a machine names one.
 inline constexpr std::string_view usual_gpu = "h100";
@@ -42,9 +42,9 @@ std::string_view operand_kind(std::string_view format);
 /// Returns the kind whose peak speed is 1x in the column `peak`: bf16, or fp16 on a GPU without bf16.
 std::string_view unit_kind(std::string_view gpu);
 
-/// Returns the peak speed of a set of matmuls on `gpu`, relative to the same matmuls in unit_kind(gpu). `matmul_formats`
-/// has the form of RunRow::matmul_formats. The speed of a matmul is the peak of its slower operand kind. Returns nothing
-/// if the text does not have this form, or if the vendor gives no figure for a kind.
+/// Returns the peak speed of a set of matmuls on `gpu`, relative to the same matmuls in unit_kind(gpu).
+/// `matmul_formats` has the form of RunRow::matmul_formats. The speed of a matmul is the peak of its slower operand
+/// kind. Returns nothing if the text does not have this form, or if the vendor gives no figure for a kind.
 std::optional<double> relative_peak(std::string_view matmul_formats, std::string_view gpu);
 
 }  // namespace macheps::reports

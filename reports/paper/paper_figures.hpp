@@ -16,7 +16,8 @@ struct PaperFigure {
 };
 
 /// Returns the figures of a report. Runs have the figures `loss`, `gap` and `policies`, which shows the gap of each
-/// policy with its intervals. Matrix products, sums, refinements and formulas have a figure for each combination of data.
+/// policy with its intervals. Matrix products, sums, refinements and formulas have a figure for each combination of
+/// data.
 std::vector<PaperFigure> paper_figures(const Log& log, const Summary& summary);
 
 /// Returns the text of captions.tex: a `figure` environment for each figure.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verdicts of the comparison of a policy with fp32. The table on stdout, summary.csv, JSON, pages and docs/columns.md
-// all use the names in this table.
+// The verdicts of the comparison of a policy with fp32. The table on stdout, summary.csv, JSON, pages and
+// docs/columns.md all use the names in this table.
 #pragma once
 #include "reports/rows/joined_words.hpp"
 
@@ -48,7 +48,8 @@ constexpr std::string_view tone_of(std::string_view verdict) {
     return row == std::end(run_verdicts) ? "plain" : row->tone;
 }
 
-/// Returns whether a verdict means that no gap larger than the margin is left: the 90 % interval lies within the margin.
+/// Returns whether a verdict means that no gap larger than the margin is left: the 90 % interval lies within the
+/// margin.
 constexpr bool is_equivalent(std::string_view verdict) {
     return verdict == verdicts::no_difference || verdict == verdicts::within_margin;
 }

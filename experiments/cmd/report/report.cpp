@@ -415,7 +415,8 @@ void describe(Command& verb) {
               "captions.tex. Needs no browser")
         .needs(charts)
         .excludes(dark);
-    verb.option("--as", a->paper.formats, "Formats of the --charts: pdf, svg and png. The first two need --paper. Default: png")
+    verb.option("--as", a->paper.formats,
+                "Formats of the --charts: pdf, svg and png. The first two need --paper. Default: png")
         .one_of({"pdf", "svg", "png"})
         .list()
         .needs(charts);

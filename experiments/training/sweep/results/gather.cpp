@@ -67,7 +67,8 @@ class Gatherer {
     }
 
   private:
-    /// Returns the facts about the policy of a run in this setting. They are read from the first unit that has the policy.
+    /// Returns the facts about the policy of a run in this setting. They are read from the first unit that has the
+    /// policy.
     const reports::ManifestFacts& facts_of(const RunRowsText& text) {
         const auto [facts, is_new] = facts_.try_emplace(text.policy);
         if (is_new) {
