@@ -7,6 +7,7 @@
 #include "experiments/check/alternatives.hpp"
 #include "experiments/check/check.hpp"
 #include "experiments/check/declare/operations.hpp"
+#include "experiments/check/inputs/recorded_recipe.hpp"
 #include "experiments/check/judge/grid.hpp"
 #include "experiments/check/memory.hpp"
 #include "experiments/check/verdicts/advice.hpp"
@@ -100,7 +101,9 @@ Checked check_arrays(const Declaration& declaration, const std::vector<files::St
                     .options = options};
     const std::vector<std::string> roles = array_roles(*declaration.operation);
     for (const files::StoredArray& array : arrays) {
-        if (std::find(roles.begin(), roles.end(), array.name) == roles.end()) checked.unused.push_back(array.name);
+        const bool is_used =
+            array.name == recipe_array || std::find(roles.begin(), roles.end(), array.name) != roles.end();
+        if (!is_used) checked.unused.push_back(array.name);
     }
     Sampling sampling = options.sampling;
     sampling.delta = options.delta;

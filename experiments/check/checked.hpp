@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -54,6 +55,8 @@ struct Checked {
     std::string source{};           ///< file that annotations point to: the kernel's source, the suite or the input
     std::uint32_t line = 0;         ///< line in `source`; 0: unknown
 
+    /// Returns true if each output that was judged had only one right value, so that rho and z say nothing.
+    bool is_exact() const;
     /// Returns true if nothing is wrong and the check could have caught the required wrong kernels.
     explicit operator bool() const { return outcome == Outcome::pass; }
     /// Returns the verdict and its reasons as text. With `is_whole`, the text also lists the defects that the check
@@ -83,6 +86,13 @@ files::StoredArray stored_array(std::string name, std::vector<std::int64_t> shap
 /// Sets a key of the declaration by its name. Errors: throws Error (usage) for an unknown key; the message suggests the
 /// nearest name. For a wrong value, throws the Error of the function declare() in declare.hpp.
 void declare(Declaration& declaration, std::string_view key, const std::string& text);
+
+/// Returns a multiple of a bound or limit as text with `digits` significant digits, or "more than 1e6" if it is larger.
+std::string multiple_text(double multiple, int digits);
+
+/// Returns the error of the output that a reason names, as a multiple of its bound, or nothing if the output has only
+/// one right value or must not be finite.
+std::optional<double> multiple_of(const Reason& reason);
 
 /// Returns the meaning of each reason code, as one sentence. The codes are rule ids in SARIF, so they never change.
 const std::map<std::string, std::string>& reason_codes();

@@ -6,3 +6,4 @@
 #include "experiments/check/inputs/input_files.hpp"
 #include "experiments/check/inputs/recipe_file.hpp"
 #include "experiments/check/inputs/recipes.hpp"
+#include "experiments/check/inputs/recorded_recipe.hpp"

@@ -7,6 +7,7 @@
 #include "core/text/json.hpp"
 #include "experiments/check/declare/declare.hpp"
 #include "experiments/check/declare/operations.hpp"
+#include "experiments/check/inputs/recorded_recipe.hpp"
 #include "experiments/check/pose/canary.hpp"
 #include "experiments/files/arrays/npy.hpp"
 #include "experiments/files/arrays/safetensors.hpp"
@@ -124,13 +125,14 @@ std::string npz_of(const std::vector<files::StoredArray>& arrays, const std::str
     std::vector<files::ZipMember> members;
     for (const files::StoredArray& array : arrays)
         members.push_back({array.name + ".npy", files::npy_header(array.type, array.shape) + array.bytes});
-    members.push_back({"recipe.npy", files::npy_header("|u1", {static_cast<std::int64_t>(recipe.size())}) + recipe});
+    members.push_back({fmt::format("{}.npy", recipe_array),
+                       files::npy_header("|u1", {static_cast<std::int64_t>(recipe.size())}) + recipe});
     return files::stored_zip(members);
 }
 
 std::string safetensors_of(const std::vector<files::StoredArray>& arrays, const std::string& recipe) {
     files::SafetensorsWriter writer;
-    writer.metadata("recipe", recipe);
+    writer.metadata(std::string(recipe_array), recipe);
     for (const files::StoredArray& array : arrays) {
         const files::Dtype dtype = array.type == "<i4" ? files::Dtype::i32
                                    : !array.format     ? files::Dtype::u8  // packed: two codes per byte

@@ -91,15 +91,15 @@ void compare_row(Checked& one, const BaselineRow& old) {
         return;
     }
     if (now.bits == old.bits) return;
-    one.notes.push_back(fmt::format("the bits differ from the baseline: rho is {:.4g}, was {:.4g}", now.rho, old.rho));
+    const std::string change = fmt::format("rho is {}, was {}", multiple_text(now.rho, 4), multiple_text(old.rho, 4));
+    one.notes.push_back(fmt::format("the bits differ from the baseline: {}", change));
     const double outputs = static_cast<double>(std::max<std::int64_t>(one.verdict.judgement.outputs, 1));
     const double max_rms = old.rms * (1 + 6 / std::sqrt(outputs / 2)), max_rho = std::max(old.rho, 0.5) * 1.25;
     if (now.rms > max_rms) {
         worsen(one, fmt::format("errors grew: their rms is {:.4g} deviations, was {:.4g}", now.rms, old.rms), now.rms,
                max_rms);
     }
-    if (now.rho > max_rho)
-        worsen(one, fmt::format("errors grew: rho is {:.4g}, was {:.4g}", now.rho, old.rho), now.rho, max_rho);
+    if (now.rho > max_rho) worsen(one, fmt::format("errors grew: {}", change), now.rho, max_rho);
     std::vector<std::string> lost;
     for (const std::string& name : now.blind) {
         if (std::find(old.blind.begin(), old.blind.end(), name) == old.blind.end()) lost.push_back(name);

@@ -43,11 +43,11 @@ std::string sample_text(const Verdict& v) {
     if (!v.screen) return text + fmt::format("the {} outputs were not screened: {}\n", all, v.unscreened);
     if (v.screen->sums == 0)
         return text + fmt::format("the {} outputs were not screened: any of them may overflow\n", all);
-    return text +
-           fmt::format(
-               "screened: {} of {} outputs, in sums of {}; the largest error is {:.3g} times its bound; an error of "
-               "{:.3g} times the bound in one output would have been caught\n",
-               v.screen->outputs, all, Screen::width, v.screen->ratio, v.screen_bounds);
+    return text + fmt::format(
+                      "screened: {} of {} outputs, in sums of {}; the largest error is {} times its bound; an error of "
+                      "{} times the bound in one output would have been caught\n",
+                      v.screen->outputs, all, Screen::width, multiple_text(v.screen->ratio, 3),
+                      multiple_text(v.screen_bounds, 3));
 }
 
 Json reason_json(const Reason& r) {
@@ -141,30 +141,48 @@ bool could_be_a_matrix_unit(const Checked& checked) {
     });
 }
 
+/// Returns the number of outputs that a verdict refuses for one reason.
+std::int64_t count_of(const Verdict& v, const ReasonCode& code) {
+    std::int64_t count = 0;
+    for (const Reason& reason : v.reasons) count += reason.code == code ? reason.count : 0;
+    return count;
+}
+
 /// Explains which tests do not decide on this data, and why.
 std::string dependence_text(const Verdict& v) {
     const Dependence& d = *v.dependence;
     std::string text = fmt::format(
-        "  rounding errors are not independent on this data: a legal kernel ({}) reaches {:.2g} times the limit of {}\n"
+        "  rounding errors are not independent on this data: a legal kernel ({}) reaches {} times the limit of {}\n"
         "  at {}; probable bounds (T2) and mean squares (T3) do not decide there, only certain bounds (T1) do",
-        d.kernel, d.ratio, d.test, place_of(*v.limits, whole_index(*v.limits, d.index)));
+        d.kernel, multiple_text(d.ratio, 2), d.test, place_of(*v.limits, whole_index(*v.limits, d.index)));
     if (!v.judgement.dismissed.empty()) text += fmt::format("; dismissed: {}", fmt::join(v.judgement.dismissed, ", "));
     return text + '\n';
 }
 
 /// Formats the statistics of the tests, and well-known metrics.
-std::string figures_text(const Verdict& v) {
+std::string figures_text(const Checked& checked) {
+    const Verdict& v = checked.verdict;
     const Judgement& j = v.judgement;
-    std::string text = fmt::format(
-        "  rho {:.4g} (limit 1), z {:.3g} (limit 6; largest part {:.3g}), bias {:.3g} (limit {:.3g}); {} outputs, "
-        "{} exact\n  ",
-        j.rho, j.z, j.z_part, j.bias, j.bias_limit, j.outputs, j.exact_outputs);
+    std::string text =
+        checked.is_exact()
+            ? fmt::format("  exact: each of {} outputs has only one right value; {} are wrong\n  ", j.outputs,
+                          count_of(v, reason_code::exact))
+            : fmt::format(
+                  "  rho {} (limit 1), z {:.3g} (limit 6; largest part {:.3g}), bias {:.3g} "
+                  "(limit {:.3g}); {} outputs, {} exact\n  ",
+                  multiple_text(j.rho, 4), j.z, j.z_part, j.bias, j.bias_limit, j.outputs, j.exact_outputs);
     for (const Metric& metric : v.metrics)
         text += fmt::format("{}{} {:.4g}", &metric == &v.metrics.front() ? "" : ", ", metric.name, metric.value);
     return text + '\n';
 }
 
 }  // namespace
+
+bool Checked::is_exact() const {
+    const Judgement& j = verdict.judgement;
+    // With stochastic rounding, two values are right, and statistics show whether their frequencies are.
+    return j.outputs > 0 && j.exact_outputs == j.outputs && declaration.rounding != Round::stochastic;
+}
 
 std::string Checked::text(bool is_whole) const {
     std::string text = fmt::format("{}  {}\n", to_string(outcome), problem.empty() ? operation : problem);
@@ -186,17 +204,19 @@ std::string Checked::text(bool is_whole) const {
     if (j.outputs == 0 && !verdict.reasons.empty())
         text += "  no output is finite where it must be, so there is no error to measure\n";
     else
-        text += figures_text(verdict);
+        text += figures_text(*this);
     if (verdict.dependence) text += dependence_text(verdict);
     if (is_sampled(verdict)) text += sample_text(verdict);
     if (!is_whole) return text;
     for (const Alternative& each : tighter)
-        text += fmt::format(
-            "  looser than needed: the output also passes with {}, whose bounds are {:.2g} times narrower\n",
-            each.option, each.narrower);
+        text +=
+            fmt::format("  looser than needed: the output also passes with {}, whose bounds are {} times narrower\n",
+                        each.option, multiple_text(each.narrower, 2));
     text += fmt::format("  {}\n", sharpness_text(verdict.sharpness));
-    text += fmt::format("  the declared machine guarantees {:.3g} bits here (median over the outputs)\n",
-                        verdict.fitness.bits);
+    text += std::isinf(verdict.fitness.bits)
+                ? "  the declared machine computes most outputs exactly here, up to the final rounding\n"
+                : fmt::format("  the declared machine guarantees {:.3g} bits here (median over the outputs)\n",
+                              verdict.fitness.bits);
     if (const auto& bits = verdict.bits)
         text += fmt::format("  {} of {} outputs have the required bits\n", bits->equal, bits->equal + bits->differ);
     std::size_t caught = 0;

@@ -134,8 +134,8 @@ Checked judge_arrays(const Declaration& declaration, const Inputs& inputs,
     return checked;
 }
 
-Checked judge_input(const SuiteCheck& of, const std::string& file, bool has_digests, ThreadPool& pool) {
-    const Inputs inputs{.files = {file}, .arrays = of.arrays};
+Checked judge_input(const SuiteCheck& of, const Inputs& inputs, bool has_digests, ThreadPool& pool) {
+    const std::string& file = inputs.files.front();
     try {
         const std::vector<files::StoredArray> arrays = read_all(of.declaration, inputs);
         for (const files::StoredArray& array : arrays) {
@@ -213,11 +213,33 @@ void join_powers(std::span<Checked> inputs) {
     }
 }
 
+std::vector<Checked> run_check(const SuiteCheck& check, std::span<const Inputs> inputs, bool has_digests,
+                               ThreadPool& pool) {
+    std::vector<Checked> all;
+    if (!check.declined.empty())
+        all.push_back(unjudged(check.declaration, check.operation, "", Declined(check.declined, check.where)));
+    for (const Inputs& each : inputs) all.push_back(judge_input(check, each, has_digests, pool));
+    for (Checked& one : all) {
+        one.name = check.name;
+        one.options = check.options;
+    }
+    join_powers(all);
+    join_hints(all);
+    // All weak inputs of a check miss the same wrong kernels, so advice for one of them is enough.
+    const auto weak =
+        std::find_if(all.begin(), all.end(), [](const Checked& each) { return each.outcome == Outcome::weak; });
+    if (weak != all.end()) add_advice(*weak, pool);
+    return all;
+}
+
 std::vector<Checked> run_suite(const Suite& suite, bool has_digests, ThreadPool& pool) {
-    std::vector<std::vector<std::string>> files;
+    std::vector<std::vector<Inputs>> inputs;
     for (const SuiteCheck& check : suite.checks) {
-        files.push_back(check.declined.empty() ? matching_files(check.files) : std::vector<std::string>{});
-        if (files.back().empty() && check.declined.empty())
+        inputs.emplace_back();
+        if (!check.declined.empty()) continue;
+        for (const std::string& file : matching_files(check.files))
+            inputs.back().push_back({.files = {file}, .arrays = check.arrays});
+        if (inputs.back().empty())
             throw Error({.what = fmt::format("no file matches '{}'", check.files),
                          .where = check.files_where,
                          .fix = "use a pattern relative to the folder that macheps runs in",
@@ -226,23 +248,11 @@ std::vector<Checked> run_suite(const Suite& suite, bool has_digests, ThreadPool&
     std::vector<Checked> all;
     for (std::size_t i = 0; i < suite.checks.size(); ++i) {
         const SuiteCheck& check = suite.checks[i];
-        const std::size_t first = all.size();
-        if (!check.declined.empty()) {
-            all.push_back(unjudged(check.declaration, check.operation, "", Declined(check.declined, check.where)));
+        for (Checked& one : run_check(check, inputs[i], has_digests, pool)) {
+            one.source = suite.source.empty() ? suite.file : suite.source;
+            one.line = check.line;
+            all.push_back(std::move(one));
         }
-        for (const std::string& file : files[i]) all.push_back(judge_input(check, file, has_digests, pool));
-        for (std::size_t k = first; k < all.size(); ++k) {
-            all[k].name = check.name;
-            all[k].options = check.options;
-            all[k].source = suite.source.empty() ? suite.file : suite.source;
-            all[k].line = check.line;
-        }
-        join_powers(std::span(all).subspan(first));
-        join_hints(std::span(all).subspan(first));
-        // All weak inputs of a check miss the same wrong kernels, so advice for one of them is enough.
-        const auto weak = std::find_if(all.begin() + static_cast<std::ptrdiff_t>(first), all.end(),
-                                       [](const Checked& each) { return each.outcome == Outcome::weak; });
-        if (weak != all.end()) add_advice(*weak, pool);
     }
     return all;
 }

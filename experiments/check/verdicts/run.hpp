@@ -35,9 +35,13 @@ Checked unjudged(const Declaration& declaration, std::string operation, std::str
 /// input.
 void join_powers(std::span<Checked> inputs);
 
-/// Judges a suite. Returns one element for each file of each check. If any input of a check catches a wrong kernel, the
-/// other inputs are not weak for missing it. An error of one input becomes its outcome, and the suite continues.
-/// Errors: throws Error (usage) before anything is judged if a pattern matches no file.
+/// Judges the inputs of one check, and returns one element for each. If any of them catches a wrong kernel, the others
+/// are not weak for missing it. An error of one input becomes its outcome, and the check continues. `check.files` is not
+/// used.
+std::vector<Checked> run_check(const SuiteCheck& check, std::span<const Inputs> inputs, bool has_digests,
+                               ThreadPool& pool);
+
+/// Judges each check of a suite as run_check() does. Returns one element for each file of each check. Errors: throws Error (usage) before anything is judged if a pattern matches no file.
 std::vector<Checked> run_suite(const Suite& suite, bool has_digests, ThreadPool& pool);
 
 }  // namespace macheps::check

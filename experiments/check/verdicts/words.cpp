@@ -49,14 +49,24 @@ std::string reason_text(const Limits& limits, const Reason& reason) {
         text +=
             fmt::format("\n             {}: got {}, exact {}", place_of(limits, reason.index), reason.got, reason.want);
         if (reason.test == "screen")
-            text += fmt::format(", bound of this output {:.3g}; the error of the sum is {:.4g} times its bound",
-                                reason.bound, reason.ratio);
-        else if (reason.ratio > 0)
-            text += fmt::format(", error {:.4g} times the bound {:.3g}", reason.ratio, reason.bound);
+            text += fmt::format(", bound of this output {:.3g}; the error of the sum is {} times its bound",
+                                reason.bound, multiple_text(reason.ratio, 4));
+        else if (const auto multiple = multiple_of(reason))
+            text += fmt::format(", error {} times the bound {:.3g}", multiple_text(*multiple, 4), reason.bound);
         if (reason.count > 1)
             text += fmt::format("; {} {}", reason.count, reason.test == "screen" ? "sums" : "outputs");
     }
     return text;
+}
+
+std::string multiple_text(double multiple, int digits) {
+    constexpr double largest_shown = 1e6;  // a larger multiple says no more than that the output is wrong
+    return multiple > largest_shown ? "more than 1e6" : fmt::format("{:.{}g}", multiple, digits);
+}
+
+std::optional<double> multiple_of(const Reason& reason) {
+    const bool has_bound = reason.ratio > 0 && reason.code != reason_code::exact && reason.code != reason_code::special;
+    return has_bound ? std::optional(reason.ratio) : std::nullopt;
 }
 
 const std::map<std::string, std::string>& reason_codes() {

@@ -5,6 +5,7 @@
 #include "core/host/read_file.hpp"
 #include "experiments/check/verdicts/baseline.hpp"
 #include "experiments/check/verdicts/run.hpp"
+#include "experiments/cmd/check/given_inputs.hpp"
 #include "experiments/cmd/check/inputs.hpp"
 #include "experiments/cmd/check/keys.hpp"
 #include "experiments/cmd/check/reports.hpp"
@@ -22,6 +23,7 @@
 #include <deque>
 #include <filesystem>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -78,12 +80,34 @@ struct Arguments {
     bool json = false, github = false, update_baseline = false;
 };
 
-check::Declaration declaration_of(const Arguments& a) {
-    if (a.op.empty()) throw usage_error("the operation is missing", "--op", "pass the operation of the kernel");
-    check::Declaration d{.operation = &check::find_operation(a.op)};
+/// Returns the operation of an input: that of the command line, or that of the recipe in its file.
+const check::Operation& operation_of(const Arguments& a, const GivenInput& input) {
+    if (a.op.empty() && !input.recipe)
+        throw usage_error("the operation is missing", "--op",
+                          fmt::format("pass the operation of the kernel: {} has no recipe of make-inputs",
+                                      input.inputs.files.front()));
+    if (a.op.empty()) return *input.recipe->declaration.operation;
+    const check::Operation& operation = check::find_operation(a.op);
+    if (input.recipe && input.recipe->declaration.operation != &operation)
+        throw usage_error(fmt::format("the recipe in {} has the operation {}, but the command line has {}",
+                                      input.recipe->file, input.recipe->declaration.operation->name, a.op),
+                          "--op", "remove --op, or pass files of the other operation");
+    return operation;
+}
+
+/// Returns the declaration of an input: its recipe, and the keys of the command line, which may not contradict it.
+check::Declaration declaration_of(const Arguments& a, const GivenInput& input) {
+    const check::Operation& operation = operation_of(a, input);
+    check::Declaration d = input.recipe ? input.recipe->declaration : check::Declaration{.operation = &operation};
     for_each_given(check::declare_keys(), a.declared, [&](const check::DeclareKey& key, const std::string& text) {
         check::declare(d, key, text, option_name(key.name));
     });
+    if (!input.recipe) return d;
+    if (const auto differs = check::contradiction_of(input.recipe->declaration, d))
+        throw usage_error(fmt::format("the recipe in {} declares {}, but the command line declares {}",
+                                      input.recipe->file, differs->recorded, differs->given),
+                          option_name(differs->key),
+                          "remove the option, or make inputs for this declaration with make-inputs");
     return d;
 }
 
@@ -91,23 +115,6 @@ void read_options(const Arguments& a, check::Options& options) {
     for_each_given(check::option_keys(), a.options, [&](const check::OptionKey& key, const std::string& text) {
         key.set(options, text, option_name(key.name));
     });
-}
-
-/// Returns the files and ROLE=NAME pairs of the command line.
-check::Inputs inputs_of(const Arguments& a, const check::Declaration& d) {
-    const std::vector<std::string> roles = check::array_roles(*d.operation);
-    check::Inputs inputs;
-    for (const std::string& word : a.words) {
-        const std::size_t equals = word.find('=');
-        const std::string role = word.substr(0, equals);
-        if (equals != std::string::npos && std::find(roles.begin(), roles.end(), role) != roles.end())
-            inputs.arrays[role] = word.substr(equals + 1);
-        else
-            inputs.files.push_back(word);
-    }
-    if (inputs.files.empty())
-        throw usage_error("there is no file", "FILE", "pass the files with the arrays of the kernel");
-    return inputs;
 }
 
 bool is_suite(const std::string& word) { return std::filesystem::path(word).extension() == ".toml"; }
@@ -138,7 +145,7 @@ void write_reports(const Arguments& a, std::span<const check::Checked> checks) {
 }
 
 void print_checks(std::span<const check::Checked> checks, bool has_suite) {
-    const std::string text = has_suite ? check_suite_text(checks) : checks.front().text();
+    const std::string text = has_suite || checks.size() > 1 ? check_suite_text(checks) : checks.front().text();
     print_text(text);
 }
 
@@ -201,32 +208,88 @@ std::vector<check::Checked> declined(const Arguments& a, const check::Declined& 
     return checks;
 }
 
-std::vector<check::Checked> judge_declared(const Arguments& a, ThreadPool& pool) {
-    const check::Declaration declaration = declaration_of(a);
+std::vector<check::Checked> judge_alone(const Arguments& a, const GivenInput& input, ThreadPool& pool) {
+    const check::Declaration declaration = declaration_of(a, input);
     check::Options options;
     read_options(a, options);
     options.holds_limits = !a.bounds.empty();
-    const check::Inputs inputs = inputs_of(a, declaration);
     try {
         std::vector<check::Checked> checks;
-        checks.push_back(
-            check::check_files(declaration, inputs, options, {.has_digests = a.json || !a.baseline.empty()}, pool));
+        checks.push_back(check::check_files(declaration, input.inputs, options,
+                                            {.has_digests = a.json || !a.baseline.empty()}, pool));
         return checks;
     } catch (const check::Declined&) {
         throw;
     } catch (const Error& error) {
         if (error.exit() == Exit::bad_input || error.exit() == Exit::usage) {
-            const check::Checked one = check::unjudged(declaration, a.op, inputs.files.front(), error);
+            const check::Checked one = check::unjudged(declaration, std::string(declaration.operation->name),
+                                                       input.inputs.files.front(), error);
             write_reports(a, {&one, 1});
         }
         throw;
     }
 }
 
-std::vector<check::Checked> judge_one(const Arguments& a, ThreadPool& pool) {
+/// A declaration, and the inputs that have it.
+struct DeclaredInputs {
+    check::SuiteCheck check;
+    std::vector<check::Inputs> inputs{};
+};
+
+/// Adds an input to the check that has the same declaration, or adds a check.
+void add_input(const Arguments& a, const GivenInput& input, std::vector<DeclaredInputs>& checks) {
+    check::SuiteCheck check;
+    check.where = input.inputs.files.front();
+    check.declaration = declaration_of(a, input);
+    check.operation = check.name = check.declaration.operation->name;
+    const auto same = std::find_if(checks.begin(), checks.end(), [&](const DeclaredInputs& each) {
+        return each.check.operation == check.operation &&
+               check::declared_json(each.check.declaration) == check::declared_json(check.declaration);
+    });
+    if (same != checks.end()) return same->inputs.push_back(input.inputs);
+    read_options(a, check.options);
+    check.options.holds_limits = false;
+    checks.push_back({std::move(check), {input.inputs}});
+}
+
+/// Gives numbers to checks of the same operation, so that their names differ.
+void number_names(std::vector<DeclaredInputs>& checks) {
+    std::map<std::string, int> counts, numbers;
+    for (const DeclaredInputs& each : checks) ++counts[each.check.operation];
+    for (DeclaredInputs& each : checks) {
+        if (counts[each.check.operation] > 1)
+            each.check.name = fmt::format("{} {}", each.check.operation, ++numbers[each.check.operation]);
+    }
+}
+
+/// Judges several inputs. Inputs with the same declaration are one check, as in a suite.
+std::vector<check::Checked> judge_together(const Arguments& a, const std::vector<GivenInput>& inputs,
+                                           ThreadPool& pool) {
+    if (!a.bounds.empty())
+        throw usage_error("the limits of several inputs cannot be written", "--bounds", "check a single input");
+    std::vector<DeclaredInputs> checks;
+    std::vector<check::Checked> all;
+    for (const GivenInput& input : inputs) {
+        if (a.op.empty() && input.error)
+            all.push_back(check::unjudged({}, "unknown", input.inputs.files.front(), *input.error));
+        else
+            add_input(a, input, checks);
+    }
+    number_names(checks);
+    for (const DeclaredInputs& each : checks) {
+        for (check::Checked& one : check::run_check(each.check, each.inputs, a.json || !a.baseline.empty(), pool))
+            all.push_back(std::move(one));
+    }
+    return all;
+}
+
+std::vector<check::Checked> judge_given(const Arguments& a, ThreadPool& pool) {
     try {
         if (check::is_later_operation(a.op)) throw check::Declined(check::no_check_of(a.op), "--op");
-        return judge_declared(a, pool);
+        const std::vector<GivenInput> inputs = given_inputs(a.words, a.op);
+        if (inputs.size() > 1) return judge_together(a, inputs, pool);
+        if (a.op.empty() && inputs.front().error) throw *inputs.front().error;
+        return judge_alone(a, inputs.front(), pool);
     } catch (const check::Declined& error) {
         return declined(a, error);
     }
@@ -237,7 +300,7 @@ Exit run(const Arguments& a) {
         throw usage_error("the baseline is missing", "--update-baseline", "add --baseline FILE");
     ThreadPool pool(available_threads());
     const bool has_suite = std::any_of(a.words.begin(), a.words.end(), is_suite);
-    std::vector<check::Checked> checks = has_suite ? judge_suite(a, pool) : judge_one(a, pool);
+    std::vector<check::Checked> checks = has_suite ? judge_suite(a, pool) : judge_given(a, pool);
     const bool has_limits = checks.front().verdict.limits->size() > 0;
     if (!a.bounds.empty() && has_limits) {
         const check::Limits& limits = *checks.front().verdict.limits;

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace macheps::cmd::checks {
@@ -44,7 +45,8 @@ std::string sentence_of(const Checked& one, const Reason& reason) {
     if (reason.index >= 0 && one.verdict.limits->columns > 0) {
         text += fmt::format("; at {}: got {}, exact {}", place_of(*one.verdict.limits, reason.index), reason.got,
                             reason.want);
-        if (reason.ratio > 0) text += fmt::format(", error {:.4g} times the bound", reason.ratio);
+        if (const auto multiple = check::multiple_of(reason))
+            text += fmt::format(", error {} times the bound", check::multiple_text(*multiple, 4));
     }
     return text;
 }
@@ -85,15 +87,22 @@ bool has_figures(const Checked& one) {
     return was_judged && one.verdict.judgement.outputs > 0;
 }
 
+/// Returns the statistics of an input, or "exact" if each of its outputs has only one right value.
+std::string figures_of(const Checked& one) {
+    const check::Judgement& j = one.verdict.judgement;
+    return one.is_exact() ? "exact" : fmt::format("rho {}, z {:.3g}", check::multiple_text(j.rho, 3), j.z);
+}
+
 /// Returns one line about an input. It gives the input's statistics. If the input did not pass, its first reason
 /// precedes them.
 std::string line_of(const Checked& one) {
     if (!has_figures(one)) return first_reason(one);
-    const check::Judgement& j = one.verdict.judgement;
-    const std::string figures = fmt::format("rho {:.3g}, z {:.3g}", j.rho, j.z);
+    const std::string figures = figures_of(one);
     if (one.outcome == Outcome::pass || one.verdict.reasons.empty()) return figures;
     const Reason& reason = one.verdict.reasons.front();
-    if (reason.ratio > 1) return fmt::format("{}: {:.4g} times the limit; {}", reason.code, reason.ratio, figures);
+    if (const auto multiple = check::multiple_of(reason); multiple && *multiple > 1)
+        return fmt::format("{}: {} times the limit; {}", reason.code, check::multiple_text(*multiple, 4), figures);
+    if (reason.count > 0) return fmt::format("{}: {} outputs; {}", reason.code, reason.count, figures);
     return fmt::format("{}; {}", reason.code, figures);
 }
 
@@ -120,6 +129,38 @@ std::string counts_of(std::span<const Checked> checks) {
     return fmt::format("{}", fmt::join(counts, ", "));
 }
 
+/// Returns one line with the verdict on all inputs of a check, and the place of the largest error.
+std::string joint_verdict(std::span<const Checked> inputs) {
+    const Checked* worst = &inputs.front();
+    const Outcome outcome = worst_of(inputs);
+    // An input with this outcome comes first, then the input with the largest error.
+    const auto rank = [&](const Checked& one) {
+        return std::pair(one.outcome == outcome, has_figures(one) ? one.verdict.judgement.rho : 0);
+    };
+    for (const Checked& one : inputs) {
+        if (rank(*worst) < rank(one)) worst = &one;
+    }
+    std::string text =
+        fmt::format("{}  {}, {} inputs: ", to_string(outcome), printable(inputs.front().name), inputs.size());
+    if (outcome != Outcome::pass) return text + fmt::format("{}: {}\n", printable(worst->input), first_reason(*worst));
+    if (std::all_of(inputs.begin(), inputs.end(), [](const Checked& one) { return one.is_exact(); }))
+        return text + "all outputs are exact\n";
+    return text + fmt::format("the largest error is {} times its bound, in {}\n",
+                              check::multiple_text(worst->verdict.judgement.rho, 4), printable(worst->input));
+}
+
+/// Returns the verdict on each check that has several inputs. The inputs of a check have the same name and are
+/// neighbours.
+std::string joint_verdicts(std::span<const Checked> checks) {
+    std::string text;
+    for (std::size_t first = 0, end = 0; first < checks.size(); first = end) {
+        end = first + 1;
+        while (end < checks.size() && checks[end].name == checks[first].name) ++end;
+        if (end - first > 1) text += joint_verdict(checks.subspan(first, end - first));
+    }
+    return text;
+}
+
 }  // namespace
 
 std::string check_suite_text(std::span<const Checked> checks) {
@@ -140,8 +181,9 @@ std::string check_suite_text(std::span<const Checked> checks) {
     }
     if (told > most_told)
         text += fmt::format("\nand {} more; --json and --junit report their reasons\n", told - most_told);
-    return text + fmt::format("\n{}: {}\n", checks.size() == 1 ? "1 input" : fmt::format("{} inputs", checks.size()),
-                              counts_of(checks));
+    return text + '\n' + joint_verdicts(checks) +
+           fmt::format("{}: {}\n", checks.size() == 1 ? "1 input" : fmt::format("{} inputs", checks.size()),
+                       counts_of(checks));
 }
 
 std::string check_junit(std::span<const Checked> checks) {
@@ -158,9 +200,12 @@ std::string check_junit(std::span<const Checked> checks) {
             test.text = one.text();
         }
         if (has_figures(one)) {
-            test.properties = {{"rho", fmt::format("{}", one.verdict.judgement.rho)},
-                               {"z", fmt::format("{}", one.verdict.judgement.z)},
-                               {"blind", fmt::format("{}", fmt::join(one.blind, ", "))}};
+            const check::Judgement& j = one.verdict.judgement;
+            if (one.is_exact())
+                test.properties = {{"exact", "true"}};
+            else
+                test.properties = {{"rho", fmt::format("{}", j.rho)}, {"z", fmt::format("{}", j.z)}};
+            test.properties.push_back({"blind", fmt::format("{}", fmt::join(one.blind, ", "))});
         }
         cases.push_back(std::move(test));
     }
@@ -213,14 +258,12 @@ std::string check_annotations(std::span<const Checked> checks) {
 
 std::string check_summary(std::span<const Checked> checks) {
     std::string text = fmt::format(
-        "### macheps check: {}\n\n| verdict | check | input | rho | z | why |\n"
-        "|---|---|---|--:|--:|---|\n",
+        "### macheps check: {}\n\n| verdict | check | input | errors | why |\n"
+        "|---|---|---|---|---|\n",
         counts_of(checks));
     for (const Checked& one : checks) {
-        const check::Judgement& j = one.verdict.judgement;
-        text += fmt::format("| {} | {} | {} | {} | {} | {} |\n", to_string(one.outcome), cell(one.name),
-                            cell(one.input), has_figures(one) ? fmt::format("{:.3g}", j.rho) : "",
-                            has_figures(one) ? fmt::format("{:.3g}", j.z) : "", cell(first_reason(one)));
+        text += fmt::format("| {} | {} | {} | {} | {} |\n", to_string(one.outcome), cell(one.name), cell(one.input),
+                            has_figures(one) ? figures_of(one) : "", cell(first_reason(one)));
     }
     return text + "\n";
 }
