@@ -10,6 +10,7 @@
 #include "experiments/check/inputs/recorded_recipe.hpp"
 #include "experiments/check/judge/grid.hpp"
 #include "experiments/check/memory.hpp"
+#include "experiments/check/pose/canary.hpp"
 #include "experiments/check/verdicts/advice.hpp"
 #include "experiments/check/verdicts/words.hpp"
 #include "reports/rows/sha256.hpp"
@@ -84,6 +85,14 @@ std::size_t count_of(const std::vector<std::int64_t>& shape) {
     return count;
 }
 
+/// Returns whether each element of `out` is the canary that make-inputs wrote there.
+bool holds_canaries(const std::vector<files::StoredArray>& arrays, const Format& format) {
+    const auto out =
+        std::find_if(arrays.begin(), arrays.end(), [](const files::StoredArray& each) { return each.name == "out"; });
+    if (out == arrays.end() || out->count() == 0) return false;
+    return out->bytes.starts_with(canary_bytes(format, 1)) && out->bytes == canary_bytes(format, out->count());
+}
+
 /// Returns true if another declaration can be tried within seconds.
 bool is_small(const Problem& problem) {
     const double terms = problem.products ? static_cast<double>(problem.products->operands().k) : 1,
@@ -125,6 +134,7 @@ Checked check_arrays(const Declaration& declaration, const std::vector<files::St
     for (const Mutant& mutant : checked.verdict.mutants) {
         if (!mutant.caught) checked.blind.push_back(mutant.name);
     }
+    checked.is_untouched = holds_canaries(arrays, posed.problem.output);
     checked.code_distances = distances_of(*checked.verdict.limits, posed.out, pool);
     checked.omega = omega_of(posed.problem, *checked.verdict.limits, posed.out);
     if (checked.verdict.limits->panels)

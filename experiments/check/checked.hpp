@@ -43,6 +43,7 @@ struct Checked {
     std::vector<std::string> notes{};    ///< differences from the baseline that do not fail the check
     /// An option with which a failing kernel would have passed, such as `--inner bf16`; empty if none is known.
     std::string explaining{};
+    bool is_untouched = false;           ///< `out` holds the canaries of make-inputs, so the kernel has not run
     std::vector<Alternative> tighter{};  ///< tighter declarations under which a passing kernel would still pass
     std::vector<File> files{};
     std::string output_sha256{}, inputs_sha256{};  ///< set by digest(); otherwise empty

@@ -447,6 +447,19 @@ Json declared_json(const Declaration& d) {
     return json;
 }
 
+std::string declared_text(const Json& value) { return value.is_string() ? value.string() : value.dump(); }
+
+std::vector<DeclaredValue> declared_values(const Declaration& d) {
+    const Declaration usual{.operation = d.operation};
+    std::vector<DeclaredValue> values;
+    for (const DeclareKey& key : declare_keys()) {
+        if (!key.applies(*d.operation, key)) continue;
+        const Json value = key.get(d, key);
+        if (!value.is_null() && !(value == key.get(usual, key))) values.push_back({&key, declared_text(value)});
+    }
+    return values;
+}
+
 std::string no_check_of(std::string_view operation) {
     return fmt::format("the operation '{}' cannot be checked yet", operation);
 }

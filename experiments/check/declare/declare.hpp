@@ -51,6 +51,16 @@ std::vector<std::string> array_roles(const Operation& operation);
 /// Returns all keys that apply to this declaration, with their declared or default values.
 Json declared_json(const Declaration& declaration);
 
+/// A key and its value, as declare() reads it.
+struct DeclaredValue {
+    const DeclareKey* key;
+    std::string text;
+};
+/// Returns the keys that apply to this declaration and whose values differ from the default.
+std::vector<DeclaredValue> declared_values(const Declaration& declaration);
+/// Returns a value of declared_json() as declare() reads it.
+std::string declared_text(const Json& value);
+
 /// Error for a valid declaration that no check supports yet. The check is declined instead of guessing.
 class Declined : public Error {
   public:

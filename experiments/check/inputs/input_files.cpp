@@ -121,6 +121,16 @@ std::string recipe_text(const MadeInputs& inputs) {
     return json.dump();
 }
 
+std::string suite_text(const Declaration& declaration, const std::string& ending) {
+    std::string text = fmt::format(
+        "[suite]\nrelative_to = \"suite\"   # the files are in the folder of this suite\n\n"
+        "[[check]]\nop = \"{}\"\nfiles = \"*.{}\"\n",
+        declaration.operation->name, ending);
+    for (const auto& [key, value] : declared_values(declaration))
+        text += fmt::format("{} = {}\n", key->name, key->takes == DeclareKey::Takes::text ? json_ascii(value) : value);
+    return text;
+}
+
 std::string npz_of(const std::vector<files::StoredArray>& arrays, const std::string& recipe) {
     std::vector<files::ZipMember> members;
     for (const files::StoredArray& array : arrays)

@@ -19,9 +19,9 @@ namespace {
 std::string recipe_in(const files::FileWord& file) {
     if (file.raw) return {};
     if (file.path.extension() == ".safetensors") {
-        const auto& metadata = files::Safetensors::read(file.path).metadata();
-        const auto found = metadata.find(std::string(recipe_array));
-        return found == metadata.end() ? "" : found->second;
+        const files::Safetensors arrays = files::Safetensors::read(file.path);
+        const auto found = arrays.metadata().find(std::string(recipe_array));
+        return found == arrays.metadata().end() ? "" : found->second;
     }
     for (const files::StoredArray& array :
          files::read_arrays(file, [](std::string_view name) { return name == recipe_array; })) {
@@ -29,9 +29,6 @@ std::string recipe_in(const files::FileWord& file) {
     }
     return {};
 }
-
-/// Returns the value of a key as declare() reads it.
-std::string text_of(const Json& value) { return value.is_string() ? value.string() : value.dump(); }
 
 }  // namespace
 
@@ -50,7 +47,7 @@ RecordedRecipe parse_recorded_recipe(const std::string& text, const std::string&
         for (const auto& [name, value] : json.at("declared").items()) {
             const DeclareKey* key = find_declare_key(name);
             if (key == nullptr) throw bad(fmt::format("it has the unknown key '{}'", name));
-            declare(recipe.declaration, *key, text_of(value), name);
+            declare(recipe.declaration, *key, declared_text(value), name);
         }
         return recipe;
     } catch (const JsonError& error) {
@@ -68,12 +65,10 @@ std::optional<RecordedRecipe> recorded_recipe(const std::string& file) {
 }
 
 std::optional<Contradiction> contradiction_of(const Declaration& recorded, const Declaration& given) {
-    const Declaration usual{.operation = recorded.operation};
-    for (const DeclareKey& key : declare_keys()) {
-        if (!key.applies(*recorded.operation, key)) continue;
-        const Json value = key.get(recorded, key), other = key.get(given, key);
-        if (value == key.get(usual, key) || value == other) continue;
-        return Contradiction{key.name, text_of(value), other.is_null() ? "nothing" : text_of(other)};
+    for (const auto& [key, text] : declared_values(recorded)) {
+        const Json value = key->get(given, *key);
+        const std::string other = value.is_null() ? "nothing" : declared_text(value);
+        if (other != text) return Contradiction{key->name, text, other};
     }
     return std::nullopt;
 }

@@ -165,8 +165,8 @@ std::string figures_text(const Checked& checked) {
     const Judgement& j = v.judgement;
     std::string text =
         checked.is_exact()
-            ? fmt::format("  exact: each of {} outputs has only one right value; {} are wrong\n  ", j.outputs,
-                          count_of(v, reason_code::exact))
+            ? fmt::format("  exact: {} of {} outputs have their only right value\n  ",
+                          j.outputs - count_of(v, reason_code::exact), j.outputs)
             : fmt::format(
                   "  rho {} (limit 1), z {:.3g} (limit 6; largest part {:.3g}), bias {:.3g} "
                   "(limit {:.3g}); {} outputs, {} exact\n  ",
@@ -191,7 +191,9 @@ std::string Checked::text(bool is_whole) const {
         text += fmt::format("  advice: inputs of the recipe '{}' would catch: {} (macheps check make-inputs)\n",
                             each.recipe, each.mutant);
     for (const std::string& note : notes) text += fmt::format("  note: {}\n", note);
-    if (outcome == Outcome::fail && could_be_a_matrix_unit(*this))
+    if (outcome == Outcome::fail && is_untouched)
+        text += "  hint: `out` still holds the values that make-inputs wrote. Run the kernel on this file first\n";
+    else if (outcome == Outcome::fail && could_be_a_matrix_unit(*this))
         text +=
             "  hint: errors of tensor cores and other matrix units differ from those of fp32 sums. If the kernel\n"
             "        uses them, declare --machine (macheps machine list)\n";

@@ -39,10 +39,11 @@ class SuiteReader {
         Options options;
         if (const toml::node* node = document.get("suite")) {
             const toml::table& table = reader_.table(*node, "suite");
-            files::Names known{"source"};
+            files::Names known{"source", "relative_to"};
             for (const OptionKey& key : option_keys()) known.push_back(key.name);
             reader_.only(table, known, "[suite]");
             if (const toml::node* source = table.get("source")) suite.source = reader_.text(*source, "source");
+            suite.is_relative_to_suite = is_relative_to_suite(table);
             read_options(table, options);
         }
         const toml::node* checks = document.get("check");
@@ -53,6 +54,7 @@ class SuiteReader {
         std::set<std::string> names;
         for (const toml::node& node : *checks->as_array()) {
             SuiteCheck check = read_check(*node.as_table(), options);
+            if (suite.is_relative_to_suite) move_to_suite(check);
             if (suite.source.empty()) check.line = reader_.in_file(files::place_of(node)).line;
             if (!names.insert(check.name).second)
                 throw Error({.what = fmt::format("two checks have the name '{}'", check.name),
@@ -64,6 +66,37 @@ class SuiteReader {
     }
 
   private:
+    /// Returns whether patterns are relative to the folder of the suite.
+    bool is_relative_to_suite(const toml::table& table) const {
+        const toml::node* node = table.get("relative_to");
+        if (node == nullptr) return false;
+        const std::string word = reader_.text(*node, "relative_to");
+        if (word != "suite" && word != "working_folder")
+            throw Error({.what = fmt::format("unknown folder '{}'", word),
+                         .where = reader_.where(*node, "relative_to"),
+                         .fix = "use suite, or working_folder"});
+        return word == "suite";
+    }
+
+    /// Makes the patterns of a check relative to the working folder.
+    void move_to_suite(SuiteCheck& check) const {
+        const std::string folder = std::filesystem::path(file_).parent_path().string();
+        if (folder.empty()) return;
+        if (!check.files.starts_with('/')) check.files = escaped(folder) + '/' + check.files;
+        std::string& other_run = check.options.deterministic_with;
+        if (!other_run.empty() && !other_run.starts_with('/')) other_run = folder + '/' + other_run;
+    }
+
+    /// Returns a pattern that matches only this path.
+    static std::string escaped(const std::string& path) {
+        std::string pattern;
+        for (const char c : path) {
+            if (std::string_view("*?[\\").find(c) != std::string_view::npos) pattern += '\\';
+            pattern += c;
+        }
+        return pattern;
+    }
+
     /// Returns a value as it would be written on the command line.
     std::string value_text(const toml::node& node, std::string_view key, Takes takes) const {
         if (takes == Takes::flag) return reader_.flag(node, key) ? "true" : "false";

@@ -18,7 +18,7 @@ struct SuiteCheck {
     std::string name;       ///< name of the check; by default, of the operation
     std::string operation;  ///< as written in the suite
     std::string where;      ///< place of the check, for errors: `suite.toml:4:1`
-    std::string files{};    ///< a pattern
+    std::string files{};    ///< a pattern, relative to the working folder
     std::string files_where{};
     std::map<std::string, std::string> arrays{};  ///< from a role to the array's name in the files
     std::uint32_t line = 0;                       ///< line of the kernel in Suite::source, or of the check in the suite
@@ -28,8 +28,9 @@ struct SuiteCheck {
 };
 
 struct Suite {
-    std::string file;      ///< path of the suite, for errors
-    std::string source{};  ///< source file of the kernels, for annotations; empty: they point to the suite
+    std::string file;                   ///< path of the suite, for errors
+    bool is_relative_to_suite = false;  ///< patterns are relative to the folder of the suite, not to the working folder
+    std::string source{};               ///< source file of the kernels, for annotations; empty: they point to the suite
     std::vector<SuiteCheck> checks{};
 };
 

@@ -196,7 +196,10 @@ Exit make(const MakeArguments& a, const Command& verb) {
         write_inputs(all[i], a.folder, a.save);
         print("{}\n", (a.folder / (all[i].name + "." + a.save)).string());
     }
-    const std::string text = made_text(coverage);
+    const std::filesystem::path suite = a.folder / "suite.toml";
+    publish(suite, check::suite_text(plan.request.declaration, a.save));
+    print("{}\n", suite.string());
+    const std::string text = made_text(coverage) + next_text(all[chosen.front()], a.folder.string(), a.save);
     print_text(text);
     return Exit::ok;
 }

@@ -2,11 +2,14 @@
 #include "experiments/cmd/check/inputs_output.hpp"
 
 #include "core/format_table.hpp"
+#include "core/text/json.hpp"
+#include "core/text/quote.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
 
 namespace macheps::cmd::checks {
 
@@ -17,6 +20,9 @@ using namespace check;
 constexpr const char* sight_names[] = {"none", "missed", "caught", "certified"};
 constexpr const char* sight_marks[] = {"", "-", "s", "c"};
 constexpr const char* power_names[] = {"null", "structure", "precision", "all"};
+
+/// Returns whether NumPy has a type for this format. Otherwise files hold its codes.
+bool has_numpy_type(const Format& format) { return format == fp16 || format == fp32 || format == fp64; }
 
 std::string sizes_text(const InputRequest& r) {
     std::vector<std::string> all;
@@ -118,6 +124,33 @@ Json coverage_json(const InputPlan& plan, const Coverage& coverage, const std::v
             {"power", lines},
             {"least", names_of_inputs(coverage, least)},
             {"blind", names_of_lines(coverage.blind(require))}};
+}
+
+std::string next_text(const MadeInputs& inputs, const std::string& folder, const std::string& ending) {
+    std::vector<std::string> arrays, coded;
+    for (const MadeArray& array : inputs.arrays) {
+        arrays.push_back(fmt::format("x[\"{}\"]", array.name));
+        if (!array.is_whole && !has_numpy_type(array.format.format)) coded.push_back(array.name);
+    }
+    if (!has_numpy_type(inputs.request.format("out"))) coded.emplace_back("out");
+    const std::int64_t canaries = inputs.request.declaration.canaries;
+    std::string text = "next:\n";
+    if (ending == "npz") {
+        text += fmt::format(
+            "  python3 -c 'import glob, numpy; from my_kernels import kernel\n"
+            "for f in glob.glob({}): x = dict(numpy.load(f)); x[\"out\"][{}] = kernel({}); numpy.savez(f, **x)'\n",
+            json_ascii((std::filesystem::path(folder) / "*.npz").string()),
+            canaries > 0 ? fmt::format(":-{}", canaries) : ":", fmt::join(arrays, ", "));
+    } else {
+        text += fmt::format("  run the kernel on each file, and save its result as `out`, with the metadata `{}`\n",
+                            recipe_array);
+    }
+    text += fmt::format("  macheps check {}\n", shell_word(folder));
+    if (ending == "npz" && !coded.empty())
+        text +=
+            fmt::format("(unsigned integers hold the codes of {}; docs/check-inputs.md shows how to convert them)\n",
+                        fmt::join(coded, ", "));
+    return text;
 }
 
 std::string recipes_text() {

@@ -24,6 +24,9 @@ std::string weakness_text(const check::Weakness& weakness);
 /// miss.
 std::string made_text(const check::Coverage& coverage);
 
+/// Returns the next steps after make-inputs: how to run a kernel on the files in `folder`, and how to check its outputs.
+std::string next_text(const check::MadeInputs& inputs, const std::string& folder, const std::string& ending);
+
 /// Returns a list of all recipes, grouped by kind of operation. It says which errors each recipe exposes.
 std::string recipes_text();
 

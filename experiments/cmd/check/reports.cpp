@@ -129,22 +129,31 @@ std::string counts_of(std::span<const Checked> checks) {
     return fmt::format("{}", fmt::join(counts, ", "));
 }
 
+/// Returns the outcome of all inputs of a check. A weak input counts also if weak checks are allowed.
+Outcome joint_outcome(std::span<const Checked> inputs) {
+    const Outcome outcome = worst_of(inputs);
+    const bool is_weak =
+        std::any_of(inputs.begin(), inputs.end(), [](const Checked& one) { return one.outcome == Outcome::weak; });
+    return outcome == Outcome::pass && is_weak ? Outcome::weak : outcome;
+}
+
 /// Returns one line with the verdict on all inputs of a check, and the place of the largest error.
 std::string joint_verdict(std::span<const Checked> inputs) {
     const Checked* worst = &inputs.front();
-    const Outcome outcome = worst_of(inputs);
-    // An input with this outcome comes first, then the input with the largest error.
+    const Outcome outcome = joint_outcome(inputs);
+    // Inputs with this outcome come first, then the input with the largest error. The rho of a right exact output says
+    // nothing.
     const auto rank = [&](const Checked& one) {
-        return std::pair(one.outcome == outcome, has_figures(one) ? one.verdict.judgement.rho : 0);
+        const bool has_rho = has_figures(one) && !(one.is_exact() && one.outcome == Outcome::pass);
+        return std::pair(one.outcome == outcome, has_rho ? one.verdict.judgement.rho : 0);
     };
     for (const Checked& one : inputs) {
         if (rank(*worst) < rank(one)) worst = &one;
     }
-    std::string text =
+    const std::string text =
         fmt::format("{}  {}, {} inputs: ", to_string(outcome), printable(inputs.front().name), inputs.size());
     if (outcome != Outcome::pass) return text + fmt::format("{}: {}\n", printable(worst->input), first_reason(*worst));
-    if (std::all_of(inputs.begin(), inputs.end(), [](const Checked& one) { return one.is_exact(); }))
-        return text + "all outputs are exact\n";
+    if (worst->is_exact()) return text + "all outputs are exact\n";
     return text + fmt::format("the largest error is {} times its bound, in {}\n",
                               check::multiple_text(worst->verdict.judgement.rho, 4), printable(worst->input));
 }
