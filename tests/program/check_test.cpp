@@ -259,6 +259,13 @@ TEST_CASE("every example of the check's help runs", "[program][check]") {
                 out = npy("|V2", "(40, 36)", codes_of(y));
             }
             write("out.npz", stored_zip({{"a.npy", a}, {"b.npy", b}, {"out.npy", out}}));
+            const std::string recipe = R"({"op": "gemm", "declared": {}})";
+            fs::create_directories(scratch() / "inputs");
+            write("inputs/normal.npz",
+                  stored_zip({{"a.npy", a},
+                              {"b.npy", b},
+                              {"out.npy", out},
+                              {"recipe.npy", npy("|u1", "(" + std::to_string(recipe.size()) + ",)", recipe)}}));
             write("suite.toml", "[[check]]\nop = \"gemm\"\nfiles = \"out.npz\"\n");
         }
         CAPTURE(arguments);
@@ -269,7 +276,7 @@ TEST_CASE("every example of the check's help runs", "[program][check]") {
         CHECK((outcome.out.starts_with(expected) || holds(outcome.out, "\"verdict\": \"pass\"")));
         ++examples;
     }
-    CHECK(examples == 10);
+    CHECK(examples == 11);
     fs::remove_all(scratch());
 }
 

@@ -39,6 +39,7 @@ constexpr const char* help =
 
 Examples:
   macheps check out.npz --op gemm               arrays a [m,k], b [k,n] and out [m,n] in one file
+  macheps check inputs/                         all files of make-inputs, which say how the kernel computes
   macheps check x.npy y.npy out=y --op softmax  one array per file; y is the output
   macheps check out.npz --op gemm --a bf16 --b bf16 --out bf16
                                                 codes that the file stores as |V2 or <u2
@@ -61,6 +62,9 @@ Files:
   Arrays are found by name: a, b and out of a gemm, x and out of most other operations. ROLE=NAME uses another array.
   If the file does not state a format, declare it: --a bf16 for codes that are stored as |V2 or <u2. A format such as
   e2m1fn/packed has two codes per byte, the lower half first.
+  A file of make-inputs contains its recipe: the operation and everything that was declared. --op and declarations are
+  then not needed. They may add to the recipe, but not contradict it. Each file of a folder is an input, and all inputs
+  with the same declaration are one check, so it is enough if one of them catches a wrong kernel.
 
 Verdicts:
   pass      no test fails, and the wrong kernels that --require selects would have been caught
@@ -353,12 +357,15 @@ void describe(Command& verb) {
     for (const check::Operation& operation : check::all_operations()) operations.emplace_back(operation.name);
     for (const std::string_view later : check::later_operations()) operations.emplace_back(later);
     group("Inputs");
-    verb.option("FILE", a->words, "Files of arrays and ROLE=NAME pairs, or a suite (.toml)")
+    verb.option("FILE", a->words, "Files of arrays, folders of such files, and ROLE=NAME pairs, or a suite (.toml)")
         .required()
         .takes(value_kind::file);
-    verb.option("--op", a->op,
-                fmt::format("The operation of the kernel. Required without a suite. {} cannot be checked yet",
-                            fmt::join(check::later_operations(), ", ")))
+    verb.option(
+            "--op", a->op,
+            fmt::format(
+                "The operation of the kernel. Required without a suite, if the files have no recipe of make-inputs. {} "
+                "cannot be checked yet",
+                fmt::join(check::later_operations(), ", ")))
         .one_of(operations)
         .takes("OP");
     describe_declaration(verb, topic, a->declared, [&](const check::DeclareKey& key) {

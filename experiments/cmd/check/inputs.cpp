@@ -45,7 +45,8 @@ Which inputs are written:
   is written and the exit code is 1.
 
 Files:
-  A file has the arrays that the operation requires and those that are declared. `out` is the
+  A file has the arrays that the operation requires, those that are declared, and the recipe, from
+  which `macheps check` reads the declaration. The folder also gets a suite.toml. `out` is the
   buffer for the result. Its last --canaries entries lie after the end of the output, and a check
   with the same --canaries requires that they are unchanged. The same recipe gives the same bytes
   on every machine.)";
