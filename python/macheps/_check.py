@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import difflib
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -35,9 +37,72 @@ def _text(value: Any) -> str:
     return str(value)
 
 
+#: The arrays that an operation needs, if they are not only `x`.
+_NEEDED = {
+    "gemm": ("a", "b"),
+    "cross_entropy": ("x", "target"),
+    "rope": ("x", "cos", "sin"),
+    "embedding": ("table", "index"),
+    "swiglu": ("gate", "up"),
+    "geglu": ("gate", "up"),
+    "geglu_tanh": ("gate", "up"),
+}
+_NEED_EPS = ("rmsnorm", "layernorm")
+
+
+def needed_by(operation: str) -> tuple[str, ...]:
+    """Returns the names of the arrays that a check of an operation needs, besides `out`."""
+    return _NEEDED.get(operation, ("x",))
+
+
+def right_call(operation: str, fixture: str = "") -> str:
+    """Returns a call that checks an operation: of `macheps.check`, or of the pytest fixture with this name."""
+    arrays = needed_by(operation)
+    if operation == "gemm":
+        return f"{fixture}.gemm(a, b, out)" if fixture else "macheps.check(out, a, b)"
+    words = [f"{name}={name}" for name in arrays] + (["eps=1e-5"] if operation in _NEED_EPS else [])
+    first = f"{fixture}.{operation}(out" if fixture else f'macheps.check(out, operation="{operation}"'
+    return f"{first}, {', '.join(words)})"
+
+
+def _nearest_operation(operation: str) -> str:
+    names = [one["operation"] for one in _words()["operations"]]
+    return operation if operation in names else next(iter(difflib.get_close_matches(operation, names, 1)), "softmax")
+
+
+def _require_arrays(operation: str, arrays: Mapping[str, Any]) -> None:
+    """Raises `Error` if `out` or an array that the operation needs is missing."""
+    given = {name for name, array in arrays.items() if array is not None}
+    needed = needed_by(operation)
+    if needed == ("gate", "up") and "x" in given:
+        needed = ("x",)  # x holds gate and up as halves
+    for name in ("out", *needed):
+        if name not in given:
+            raise Error(f"{operation} needs the array {name}", name, f"pass {name}")
+
+
+def _require_known(operation: str, roles: list[str], declared: Mapping[str, Any]) -> None:
+    """Raises `Error` for a name that is neither an array, a format, a key of a declaration nor an option."""
+    arrays = {role for one in _words()["operations"] for role in one["arrays"]}
+    keys = [one["name"] for one in (*_words()["keys"], *_words()["options"]) if one["name"] not in arrays]
+    known = [*roles, *(f"{role}_format" for role in roles), *keys]
+    for name in declared:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            raise Error(f"check() has no argument '{name}'", name,
+                        f"did you mean '{near[0]}'?" if near else f"the arrays of {operation} are {', '.join(roles)}")
+
+
 def _stored(name: str, x: ArrayLike, declared: str | None) -> Given:
     """Returns the name, format, shape and little-endian bytes of an array."""
-    array, named = _to_numpy(x, "check")
+    try:
+        array, named = _to_numpy(x, "check")
+    except TypeError as refused:
+        raise TypeError(f"{name}: {refused}") from refused
+    if named == "fp64":
+        kind = "an array of float64" if hasattr(x, "dtype") else f"a {type(x).__name__} of Python numbers"
+        raise Error(f"{name} is {kind}, but fp32 is the widest format that checks support", name,
+                    f"pass the array as the kernel stores it, for example numpy.asarray({name}, numpy.float32)")
     if array.dtype.kind in "iu" and named is None:
         if declared is None:
             if array.size and int(array.max()) >= 2**63:
@@ -46,7 +111,7 @@ def _stored(name: str, x: ArrayLike, declared: str | None) -> Given:
         info = finfo(declared.partition("/")[0])
         return name, info.format, list(array.shape), as_codes(array, info, name).tobytes()
     if named is None:
-        raise TypeError(f"check() accepts numbers and codes, but {name} has elements of type {array.dtype}")
+        raise TypeError(f"check() accepts arrays of numbers and codes, but {name} has elements of type {array.dtype}")
     if array.dtype.kind == "f" and not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
     return name, named, list(array.shape), np.ascontiguousarray(array).tobytes()
@@ -61,6 +126,7 @@ def _split(operation: str, arrays: Mapping[str, Any], declared: Mapping[str, Any
     if operation not in known:
         _core.check(operation, [], [], [])  # raises an Error that suggests the nearest name
     roles = [*known[operation]["arrays"]]
+    _require_known(operation, roles, declared)
     said = {name: value for name, value in declared.items() if value is not None and value is not False}
     formats = {name.removesuffix("_format"): said.pop(name) for name in list(said) if name.endswith("_format")}
     given = []
@@ -106,6 +172,14 @@ class Verdict:
         return float(self.document.get("rho") or 0.0)
 
     @property
+    def errors(self) -> str:
+        """The size of the largest error as text, such as ``rho 0.98``, or ``exact`` if each output has one right value."""
+        exact, outputs = self.document.get("exact_outputs", 0), self.document.get("outputs", 0)
+        if outputs and exact == outputs and self.document.get("declared", {}).get("rounding") != "stochastic":
+            return "exact"
+        return "rho more than 1e6" if self.rho > 1e6 else f"rho {self.rho:.3g}"
+
+    @property
     def reasons(self) -> list[dict[str, Any]]:
         """Reasons why the kernel did not pass."""
         return list(self.document.get("reasons", []))
@@ -120,12 +194,13 @@ class Verdict:
 
     def _repr_html_(self) -> str:
         rows = [[one.get("code", ""), one.get("test", ""), one.get("text", "")] for one in self.reasons]
-        return table(["code", "test", "what"], rows, f"{self.outcome}: rho {self.rho:.3g}, blind to {len(self.blind)}")
+        return table(["code", "test", "what"], rows, f"{self.outcome}: {self.errors}, blind to {len(self.blind)}")
 
 
 def check_arrays(operation: str, arrays: Mapping[str, Any], declared: Mapping[str, Any], options: Mapping[str, Any]) -> Verdict:
     """Checks a kernel's arrays under a declaration. Arrays, keys and options are named as in ``macheps check``."""
     given, words = _split(operation, arrays, declared)
+    _require_arrays(operation, arrays)
     asked = [(name, _text(value)) for name, value in options.items() if value is not None and value is not False]
     document, text, *limits = _core.check(operation, words, asked, given)
     shape = next((one[2] for one in given if one[0] == "out"), [])
@@ -188,17 +263,54 @@ def check(
     >>> me.check(wrong, a, b).outcome
     'fail'
     """
-    roles = {role for one in _words()["operations"] for role in one["arrays"]} | {"out", "a", "b"}
-    arrays: dict[str, Any] = {"out": out, "a": a, "b": b}
+    options: dict[str, Any] = {"require": require, "rtol": rtol, "atol": atol, "allow_weak": allow_weak}
+    if machine != "sliced" or promote:
+        others["machine"] = spelled(machine, promote)
+    return checked(operation, {"out": out, "a": a, "b": b}, others, options)
+
+
+def checked(
+    operation: str,
+    arrays: Mapping[str, Any],
+    others: Mapping[str, Any],
+    options: Mapping[str, Any],
+    fixture: str = "",
+) -> Verdict:
+    """Checks a kernel. `others` may contain further arrays, keys of the declaration and options.
+
+    An error about the arguments ends with the right call: of `macheps.check`, or of the pytest fixture `fixture`.
+    """
+    try:
+        return _checked(operation, arrays, others, options)
+    except Error as refused:
+        fix = f"{refused.fix}; " if refused.fix else ""
+        raise Error(refused.what, refused.where, f"{fix}call {right_call(_nearest_operation(operation), fixture)}") from None
+    except TypeError as refused:
+        raise TypeError(f"{refused}; call {right_call(_nearest_operation(operation), fixture)}") from None
+
+
+def _checked(operation: str, given: Mapping[str, Any], others: Mapping[str, Any], asked: Mapping[str, Any]) -> Verdict:
+    roles = {role for one in _words()["operations"] for role in one["arrays"]}
+    arrays, options = dict(given), dict(asked)
     declared: dict[str, Any] = {}
     for name, value in others.items():
         (arrays if name in roles and not isinstance(value, (str, bool)) else declared)[name] = value
-    if machine != "sliced" or promote:
-        declared["machine"] = spelled(machine, promote)
-    options: dict[str, Any] = {"require": require, "rtol": rtol, "atol": atol, "allow_weak": allow_weak}
     keys = {one["name"] for one in _words()["options"]}
     options |= {name: declared.pop(name) for name in list(declared) if name in keys}
-    return check_arrays(operation, arrays, declared, options)
+    try:
+        return check_arrays(operation, arrays, declared, options)
+    except Error as refused:
+        raise _of_arguments(refused) from None
+
+
+def _of_arguments(refused: Error) -> Error:
+    """Returns an error of the extension with the names of arguments instead of files and options."""
+    where = re.sub(r"^(?:memory|\w+) \((\w+)\)$", r"\1", refused.where)
+    where = {"--op": "operation", "memory": "check"}.get(where, where.removeprefix("--").replace("-", "_"))
+    fix = refused.fix
+    if "does not state the format" in refused.what:
+        fix = f'pass numbers, or declare the format of the codes, as in {where}_format="bf16"'
+    return Error(refused.what, where, fix)
 
 
 @dataclass(frozen=True)

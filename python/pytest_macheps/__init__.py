@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks of kernels in pytest: fixtures `macheps_check` and `macheps_inputs`, a mark, and a summary table.
 
-    @pytest.mark.macheps(require="precision")
-    def test_gemm(macheps_check, macheps_inputs):
-        for name, x in macheps_inputs("normal", shape=(64, 48, 256), a_format="bf16", b_format="bf16").items():
-            out = my_kernel(x["a"], x["b"])
-            macheps_check.gemm(x["a"], x["b"], out, machine="sm80.mma.bf16", a_format=..., ...)
+    import numpy
+
+    def my_softmax(x):  # the kernel to check
+        e = numpy.exp(x - x.max(axis=1, keepdims=True))
+        return e / e.sum(axis=1, keepdims=True)
+
+    def test_my_softmax(macheps_check, macheps_inputs):
+        for name, arrays in macheps_inputs(["normal", "large"], operation="softmax", shape=(64, 1000)).items():
+            x = arrays["x"]
+            macheps_check.softmax(my_softmax(x), x=x, allow_weak=True)
 """
 
 from __future__ import annotations
@@ -24,7 +29,7 @@ class Row(NamedTuple):
     test: str
     operation: str
     outcome: str
-    rho: float
+    errors: str
     caught: int
     mutants: int
     blind: tuple[str, ...]
@@ -41,16 +46,20 @@ class Checker:
 
     def __call__(self, out: Any, operation: str = "gemm", **words: Any) -> Any:
         __tracebackhide__ = True
-        import macheps
+        from macheps._check import checked
+        from macheps._products import spelled
 
-        verdict = macheps.check(out, operation=operation, **{**self._options, **words})
+        others = {"require": "structure", **self._options, **words}
+        if "promote" in others:
+            others["machine"] = spelled(others.get("machine", "sliced"), others.pop("promote"))
+        verdict = checked(operation, {"out": out}, others, {}, fixture="macheps_check")
         power = verdict.document.get("power", [])
         caught = sum(bool(one.get("certified") or one.get("simulated")) for one in power)
-        self._rows.append(Row(self._test, operation, verdict.outcome, verdict.rho, caught, len(power), tuple(verdict.blind)))
+        self._rows.append(Row(self._test, operation, verdict.outcome, verdict.errors, caught, len(power), tuple(verdict.blind)))
         assert verdict, verdict.text
         return verdict
 
-    def gemm(self, a: Any, b: Any, out: Any, **words: Any) -> Any:
+    def gemm(self, a: Any = None, b: Any = None, out: Any = None, **words: Any) -> Any:
         """Checks `out` as the product of `a` and `b`."""
         __tracebackhide__ = True
         return self(out, operation="gemm", a=a, b=b, **words)
@@ -59,8 +68,12 @@ class Checker:
         if operation.startswith("_"):
             raise AttributeError(operation)
 
-        def judge(out: Any, **words: Any) -> Any:
+        def judge(out: Any = None, *unnamed: Any, **words: Any) -> Any:
             __tracebackhide__ = True
+            if unnamed:
+                from macheps._check import right_call
+
+                raise TypeError(f"only out has no name; call {right_call(operation, 'macheps_check')}")
             return self(out, operation=operation, **words)
 
         return judge
@@ -101,6 +114,6 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     for row in rows:
         blind = f"blind to {', '.join(row.blind[:4])}{' ...' if len(row.blind) > 4 else ''}" if row.blind else "blind to none"
         terminalreporter.write_line(
-            f"{row.test:<{width}}  {row.operation:<10} {row.outcome:<8} rho {row.rho:<8.3g} "
+            f"{row.test:<{width}}  {row.operation:<10} {row.outcome:<8} {row.errors:<12} "
             f"caught {row.caught} of {row.mutants}, {blind}"
         )

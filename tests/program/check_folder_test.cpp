@@ -136,7 +136,7 @@ TEST_CASE("a command line that contradicts the recipe in a file is an error that
         const StoredArray& x = array(all, "x");
         write("plain/x.npy", npy_header(x.type, x.shape) + x.bytes);
         for (StoredArray& each : all) {
-            if (each.name == "recipe") each.bytes[5] = '}';
+            if (each.name == "recipe") each.bytes[9] = '}';
         }
         write("damaged.npz", npz(all));
         write("torn.npz", "PK\x03\x04");

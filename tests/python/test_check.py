@@ -3,9 +3,12 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import macheps as me
 import numpy as np
 import pytest
+from conftest import SOURCE
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
 pytest_plugins = ["pytester"]
@@ -110,9 +113,96 @@ def test_refused(macheps_check, macheps_inputs):
 """
 
 
+def test_the_example_of_the_plugin_runs_and_is_on_the_page(pytester, request):
+    import pytest_macheps
+
+    example = textwrap.dedent(pytest_macheps.__doc__.partition("\n\n")[2])
+    assert len(example.strip().splitlines()) == 10
+    assert f"```python\n{example}```" in (SOURCE / "docs/check.md").read_text(encoding="utf-8")
+    pytester.makepyfile(example)
+    run_with_plugin(pytester, request).assert_outcomes(passed=1)
+    pytester.makepyfile(example.replace("e.sum(axis=1", "e[:, :-8].sum(axis=1"))
+    run_with_plugin(pytester, request).assert_outcomes(failed=1)
+
+
+X = RNG.standard_normal((8, 20), dtype=np.float32)
+
+
+class OnGpu:
+    def __dlpack__(self):
+        raise AssertionError("the array must not be read")
+
+    def __dlpack_device__(self):
+        return 2, 0  # CUDA, device 0
+
+
+WRONG_CALLS = [  # (call, part of the message, operation whose right call the message shows)
+    (lambda c: c.sofmax(X, x=X), "did you mean 'softmax'", "softmax"),
+    (lambda c: c.softmax(X), "softmax needs the array x", "softmax"),
+    (lambda c: c.softmax(x=X), "softmax needs the array out", "softmax"),
+    (lambda c: c.softmax(None, x=X), "softmax needs the array out", "softmax"),
+    (lambda c: c.softmax(X, X), "only out has no name", "softmax"),
+    (lambda c: c.softmax(X, x=X, gain=X), "softmax has no array gain", "softmax"),
+    (lambda c: c.softmax(X, x=X, epsilon=1e-5), "no argument 'epsilon' (did you mean 'eps'?", "softmax"),
+    (lambda c: c.softmax(X, x=X, x_fmt="bf16"), "no argument 'x_fmt' (did you mean 'x_format'?", "softmax"),
+    (lambda c: c.softmax(X.astype(np.int32), x=X), 'as in out_format="bf16"', "softmax"),
+    (lambda c: c.softmax(X.astype(np.complex64), x=X), "out has elements of type complex64", "softmax"),
+    (lambda c: c.softmax("out.npy", x=X), "out has elements of type <U7", "softmax"),
+    (lambda c: c.softmax(X, x=X.tolist()), "x is a list of Python numbers", "softmax"),
+    (lambda c: c.softmax(X, x=X.astype(np.float64)), "x is an array of float64", "softmax"),
+    (lambda c: c.softmax(OnGpu(), x=X), "out: check() computes on the CPU", "softmax"),
+    (lambda c: c.rmsnorm(X, x=X), "rmsnorm needs an eps", "rmsnorm"),
+    (lambda c: c.gemm(X, X.T), "gemm needs the array out", "gemm"),
+    (lambda c: c.gemm(X @ X.T, X, X.T), "shapes disagree", "gemm"),
+    (lambda c: c.swiglu(X), "swiglu needs the array gate", "swiglu"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "message", "operation"), WRONG_CALLS)
+def test_an_error_about_a_wrong_call_shows_the_right_one(call, message, operation):
+    from macheps._check import right_call
+    from pytest_macheps import Checker
+
+    with pytest.raises((me.Error, TypeError)) as refused:
+        call(Checker("test", {}, []))
+    assert message in str(refused.value)
+    assert f"call {right_call(operation, 'macheps_check')}" in str(refused.value)
+
+
+def test_the_right_calls_have_the_arrays_that_each_operation_needs():
+    from macheps._check import _words, needed_by, right_call
+
+    assert right_call("gemm") == "macheps.check(out, a, b)"
+    assert right_call("rmsnorm") == 'macheps.check(out, operation="rmsnorm", x=x, eps=1e-5)'
+    for operation in (one["operation"] for one in _words()["operations"]):
+        gated = {"gate_format": "fp32", "up_format": "fp32"} if needed_by(operation) == ("gate", "up") else {}
+        made = me.make_inputs(operation, "normal", shape=(4, 4, 8) if operation == "gemm" else (4, 8), **gated)
+        arrays = dict(made["normal"])
+        assert set(arrays) == set(needed_by(operation)), operation
+        out = np.zeros((4, 4) if operation == "gemm" else (4, 8), np.float32)
+        try:
+            eps = {"eps": 1e-5} if "eps=" in right_call(operation) else {}
+            me.check(out, operation=operation, **arrays, **eps)
+        except me.Error as refused:
+            assert "needs" not in refused.what, operation
+
+
+def test_exact_outputs_have_no_rho():
+    x = RNG.standard_normal((16, 64), dtype=np.float32)
+    assert me.check(x.max(1), operation="max", x=x).errors == "exact"
+    assert me.check(kernel(), A16, B16, machine=MACHINE).errors.startswith("rho 0.")
+    out = kernel()
+    out[0, 0] = 1e30
+    assert me.check(out, A16, B16, machine=MACHINE).errors == "rho more than 1e6"
+
+
+def run_with_plugin(pytester, request):
+    loaded = request.config.pluginmanager.hasplugin("pytest_macheps") or request.config.pluginmanager.hasplugin("macheps")
+    return pytester.runpytest(*([] if loaded else ["-p", "pytest_macheps"]), "--strict-markers")
+
+
 def test_the_plugin(pytester, request):
     pytester.makepyfile(PLUGIN_TEST)
-    loaded = request.config.pluginmanager.hasplugin("pytest_macheps") or request.config.pluginmanager.hasplugin("macheps")
-    made = pytester.runpytest(*([] if loaded else ["-p", "pytest_macheps"]), "--strict-markers")
+    made = run_with_plugin(pytester, request)
     made.assert_outcomes(passed=1, failed=2)
     made.stdout.fnmatch_lines(["*macheps: results of the checks, and their power*", "*test_right*gemm*pass*caught * of *", "*test_wrong*fail*", "*test_refused*refused*"])
