@@ -130,7 +130,7 @@ TEST_CASE("a declaration contradicts a recipe only in the keys that the recipe d
               recorded,
               declared("gemm", {{"a", "bf16"}, {"machine", "sm80.mma.bf16"}, {"alpha", "2"}, {"out", "fp16"}})) ==
           "none");
-    // The shape of the scales, which the format of a declares, is a key of its own.
+    // The shape of the scales, which the format of a declares, is another key.
     CHECK(contradiction(declared("gemm", {{"a", "e4m3fn/row"}}), declared("gemm", {{"a", "e4m3fn/tensor"}})) ==
           "a_scale row tensor");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads the recipe that make-inputs stores in each file, so that a check of the file needs no declaration of its own.
+// Reads the recipe that make-inputs stores in each file, so that a check of the file can use it as the declaration.
 #pragma once
 #include "experiments/check/declare/declaration.hpp"
 

@@ -9,7 +9,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <filesystem>
 
 namespace macheps::cmd::checks {
 
@@ -136,11 +135,12 @@ std::string next_text(const MadeInputs& inputs, const std::string& folder, const
     const std::int64_t canaries = inputs.request.declaration.canaries;
     std::string text = "next:\n";
     if (ending == "npz") {
-        text += fmt::format(
-            "  python3 -c 'import glob, numpy; from my_kernels import kernel\n"
-            "for f in glob.glob({}): x = dict(numpy.load(f)); x[\"out\"][{}] = kernel({}); numpy.savez(f, **x)'\n",
-            json_ascii((std::filesystem::path(folder) / "*.npz").string()),
-            canaries > 0 ? fmt::format(":-{}", canaries) : ":", fmt::join(arrays, ", "));
+        const std::string program = fmt::format(
+            "import numpy, pathlib; from my_kernels import kernel\n"
+            "for f in pathlib.Path({}).glob(\"*.npz\"): x = dict(numpy.load(f)); x[\"out\"][{}] = kernel({}); "
+            "numpy.savez(f, **x)",
+            json_ascii(folder), canaries > 0 ? fmt::format(":-{}", canaries) : ":", fmt::join(arrays, ", "));
+        text += fmt::format("  python3 -c {}\n", shell_quoted(program));
     } else {
         text += fmt::format("  run the kernel on each file, and save its result as `out`, with the metadata `{}`\n",
                             recipe_array);
