@@ -488,4 +488,25 @@ TEST_CASE("the report suggests --inner for a norm that rounds before its gain, b
     CHECK(tiny.explaining.empty());
 }
 
+TEST_CASE("with relative_to, the patterns of a suite are relative to its folder", "[check][suite]") {
+    const auto check_of = [](const std::string& relative_to, const std::string& file) {
+        return parse_suite("[suite]\n" + relative_to +
+                               "[[check]]\nop = 'sum'\nfiles = 'out/*.npz'\ndeterministic_with = 'again/*.npz'\n",
+                           file)
+            .checks.at(0);
+    };
+    const std::string to_suite = "relative_to = 'suite'\n";
+    CHECK(check_of(to_suite, "a/s.toml").files == "a/out/*.npz");
+    CHECK(check_of(to_suite, "a/s.toml").options.deterministic_with == "a/again/*.npz");
+    CHECK(check_of(to_suite, "s.toml").files == "out/*.npz");
+    CHECK(check_of(to_suite, "a[1]*/s.toml").files == "a\\[1]\\*/out/*.npz");
+    for (const std::string& relative_to : {std::string(), std::string("relative_to = 'working_folder'\n")})
+        CHECK(check_of(relative_to, "a/s.toml").files == "out/*.npz");
+    CHECK(parse_suite("[suite]\n" + to_suite + "[[check]]\nop = 'sum'\nfiles = '/out/*.npz'\n", "a/s.toml")
+              .checks.at(0)
+              .files == "/out/*.npz");
+    CHECK(error_of("[suite]\nrelative_to = 'here'\n[[check]]\nop = 'sum'\nfiles = 'x'\n") ==
+          "suite.toml:2:15 (relative_to): unknown folder 'here' (use suite, or working_folder)");
+}
+
 }  // namespace suite_test
