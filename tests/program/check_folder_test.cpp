@@ -126,9 +126,11 @@ TEST_CASE("a command line that contradicts the recipe in a file is an error that
              Case{"out --bounds limits.npz", 2, "--bounds: the limits of several inputs cannot be written"},
              Case{"empty", 2, "empty: the folder has no files of arrays"},
              Case{"plain", 2, "--op: the operation is missing (pass the operation of the kernel: plain/x.npy has no"},
-             Case{"out/one-huge.npz out/subnormal.npz plain/x.npy", 2, "plain/x.npy: several files have a recipe of make-inputs, but this file has none"},
+             Case{"out/one-huge.npz out/subnormal.npz plain/x.npy", 2,
+                  "plain/x.npy: several files have a recipe of make-inputs, but this file has none"},
              Case{"torn.npz", 3, "torn.npz: "},
              Case{"damaged.npz", 3, "damaged.npz: the recipe in this file cannot be used"},
+             Case{"damaged.npz --op max", 3, "damaged.npz: the recipe in this file cannot be used"},
          }) {
         fs::create_directories(scratch() / "empty");
         fs::create_directories(scratch() / "plain");

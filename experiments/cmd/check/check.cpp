@@ -218,6 +218,7 @@ std::vector<check::Checked> judge_alone(const Arguments& a, const GivenInput& in
     read_options(a, options);
     options.holds_limits = !a.bounds.empty();
     try {
+        if (input.error) throw *input.error;
         std::vector<check::Checked> checks;
         checks.push_back(check::check_files(declaration, input.inputs, options,
                                             {.has_digests = a.json || !a.baseline.empty()}, pool));
@@ -274,8 +275,9 @@ std::vector<check::Checked> judge_together(const Arguments& a, const std::vector
     std::vector<DeclaredInputs> checks;
     std::vector<check::Checked> all;
     for (const GivenInput& input : inputs) {
-        if (a.op.empty() && input.error)
-            all.push_back(check::unjudged({}, "unknown", input.inputs.files.front(), *input.error));
+        if (input.error)
+            all.push_back(
+                check::unjudged({}, a.op.empty() ? "unknown" : a.op, input.inputs.files.front(), *input.error));
         else
             add_input(a, input, checks);
     }

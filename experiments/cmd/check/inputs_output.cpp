@@ -137,7 +137,8 @@ std::string next_text(const MadeInputs& inputs, const std::string& folder, const
     if (ending == "npz") {
         const std::string program = fmt::format(
             "import numpy, pathlib; from my_kernels import kernel\n"
-            "for f in pathlib.Path({}).glob(\"*.npz\"): x = dict(numpy.load(f)); x[\"out\"][{}] = kernel({}); "
+            "for f in [f for f in pathlib.Path({}).iterdir() if f.suffix == \".npz\"]: x = dict(numpy.load(f)); "
+            "x[\"out\"][{}] = kernel({}); "
             "numpy.savez(f, **x)",
             json_ascii(folder), canaries > 0 ? fmt::format(":-{}", canaries) : ":", fmt::join(arrays, ", "));
         text += fmt::format("  python3 -c {}\n", shell_quoted(program));
