@@ -289,6 +289,22 @@ void ImportContext::run() {
     check_keys(*this);
     if (framework_->resolve != nullptr) framework_->resolve(*this);
     report_history(*this);
+    if (defaults_are_open_) remove_open_defaults();
+}
+
+/// Removes fields and findings that follow from defaults which are not known.
+void ImportContext::remove_open_defaults() {
+    std::vector<std::string_view> fields;
+    for (const ResolvedField* field : resolved_.fields()) {
+        if (field->origin == Origin::standard || field->origin == Origin::inferred) fields.push_back(field->name);
+    }
+    for (const std::string_view field : fields) resolved_.erase(field);
+    std::erase_if(findings_, [&](const Finding& finding) {
+        const bool is_claim = finding.code == FindingCode::error || finding.code == FindingCode::warning ||
+                              finding.code == FindingCode::contradiction;
+        return is_claim && std::any_of(finding.keys.begin(), finding.keys.end(),
+                                       [&](const std::string& key) { return value(key) == nullptr; });
+    });
 }
 
 void ImportContext::delegate(const Framework& other, std::string_view at) {

@@ -221,6 +221,11 @@ class ImportContext {
     /// Returns the place of the key or, if no file has the key, of the nearest enclosing map.
     const files::ConfigPlace& place_of(std::string_view path) const;
 
+    /// Records that the defaults of keys are in a config file that is not read. Fields that no key of the config
+    /// decides are then left out of the result. So are errors, warnings and contradictions about keys that are not set.
+    void leave_defaults_open() { defaults_are_open_ = true; }
+    bool defaults_are_open() const { return defaults_are_open_; }
+
     // Functions for import_config().
     /// Runs prepare, check_keys and resolve.
     void run();
@@ -250,6 +255,7 @@ class ImportContext {
         std::string field, path, from;
     };
     void forget_default(std::string_view field);
+    void remove_open_defaults();
     std::string full_path(std::string_view path) const;
     bool as_flag(const files::ConfigValue& value) const;
     /// Returns the value of a key, or null if no file sets it or if this version does not know it.
@@ -267,6 +273,7 @@ class ImportContext {
     std::vector<IncludedFile> included_;
     std::string prefix_;  // path of this part in the whole config; empty if it is the whole config
     const Framework* shared_by_ = nullptr;
+    bool defaults_are_open_ = false;
     mutable bool asked_device_ = false, asked_checkpoint_ = false;
     mutable std::vector<std::string> asked_versions_;  // frameworks whose version decided something
 };

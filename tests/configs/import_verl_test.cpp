@@ -156,4 +156,50 @@ TEST_CASE("Hydra's prefixes of overrides add and remove keys of a verl config", 
     CHECK(store_and_compute({"~" + key + "model_dtype=bf16"}) == "store=F compute=B");
 }
 
+TEST_CASE("Hydra's own options are not keys, and another config of verl leaves the defaults open", "[import][verl]") {
+    const std::string program = "python3 -m verl.trainer.main_ppo ", model = "actor_rollout_ref.actor.";
+    const auto import = [&](const std::string& arguments) { return Imported(program + arguments, {.file = "run.sh"}); };
+    for (const char* options :
+         {"--config-path=config --config-name=ppo_trainer.yaml", "--config-name sft_trainer", "-cn ppo_trainer",
+          "-cd more", "--multirun", "-m", "--cfg job", "--info", "hydra.run.dir=out", "--resolve"}) {
+        CAPTURE(options);
+        const Imported found = import(std::string(options) + " " + model + "strategy=fsdp2");
+        CHECK(found.findings("U").empty());
+        CHECK_FALSE(found.has("N verl/config-unread"));
+        CHECK(found.field("clip") == "torch");  // of FSDP 2: an option without a value does not take the override
+        CHECK(found.field("store") == "F");
+    }
+    for (const char* options : {"--config-name=ppo_megatron_trainer.yaml", "-cn my_trainer",
+                                "--config-path=/my/configs", "--config-path=other -cn ppo_trainer"}) {
+        CAPTURE(options);
+        const Imported found =
+            import(std::string(options) + " " + model + "strategy=fsdp " + model + "fsdp_config.model_dtype=fp16 " +
+                   model + "fsdp_config.mixed_precision.param_dtype=fp16");
+        CHECK(found.findings("UD").empty());
+        CHECK(found.has("N verl/config-unread"));
+        CHECK(found.has("W verl/no-master"));
+        CHECK(found.field("store") == "H");
+        CHECK(found.field("compute") == "H");
+        for (const char* of_default : {"reduce", "clip", "ckpt", "opt_kernel"}) CHECK(found.field(of_default).empty());
+        for (const configs::ResolvedField* field : found.result().resolved.fields())
+            CHECK(field->from.find("default of verl") == std::string::npos);
+        CHECK_FALSE(found.has("W verl/rollout-dtype"));  // the format of the rollout is not known
+        // Without the engine, no format is known.
+        CHECK(import(std::string(options) + " actor_rollout_ref.model.path=m").field("store").empty());
+    }
+    CHECK(import(model + "fsdp_config.mixed_precision.param_dtype=fp16").has("W verl/rollout-dtype"));
+    const Imported engine = import("--config-name=ppo_megatron_trainer " + model + "strategy=megatron");
+    CHECK(engine.has("E verl/engine-unread"));
+}
+
+TEST_CASE("a config of verl that the user gives has the defaults of its command", "[import][verl]") {
+    const test::ConfigFolder folder;
+    const std::vector<std::string> files{
+        folder.write("mine.yaml", "{actor_rollout_ref: {actor: {strategy: fsdp, fsdp_config: {model_dtype: bf16}}}}"),
+        folder.write("run.sh", "python3 -m verl.trainer.main_ppo --config-name=mine actor_rollout_ref.model.path=m")};
+    const configs::ImportResult result = test::import_files(files, {});
+    CHECK(test::find_rule(result, "verl/config-unread") == nullptr);
+    CHECK(test::fields_of(result, {"store", "reduce"}) == "store=B reduce=F");
+}
+
 }  // namespace import_verl_test

@@ -2,6 +2,8 @@
 #include "experiments/configs/hydra/hydra.hpp"
 
 #include "core/host/read_file.hpp"
+#include "core/text/split.hpp"
+#include "experiments/files/config/command_line/hydra_options.hpp"
 
 #include <fmt/format.h>
 
@@ -153,6 +155,25 @@ void apply_prefixes(files::ConfigValue& root) {
     }
 }
 
+/// The config file that a command selects.
+struct Selected {
+    std::string name, path;  ///< values of --config-name and --config-path; empty if they are not given
+    files::ConfigPlace place;
+};
+
+bool is_known(const ImportContext& context, const Selected& selected, const KnownConfigs& known) {
+    const std::string stem = fs::path(selected.name).stem().string();
+    const std::vector<std::string_view> names = listed_names(known.names);
+    const bool has_known_name = stem.empty() || std::find(names.begin(), names.end(), stem) != names.end();
+    const fs::path folder = fs::path(selected.path).lexically_normal();
+    if (has_known_name && (selected.path.empty() || folder == known.path)) return true;
+    const auto& given = context.options().given_files;
+    return std::any_of(given.begin(), given.end(), [&](const std::string& one) {
+        const fs::path file = one;
+        return file.stem() == stem && (file.extension() == ".yaml" || file.extension() == ".yml");
+    });
+}
+
 }  // namespace
 
 bool is_set(const files::ConfigValue& root, std::string_view path) {
@@ -190,6 +211,31 @@ void compose(ImportContext& context) {
         context.root() = std::move(composed);
     }
     interpolate(context);
+}
+
+void take_options(ImportContext& context, const KnownConfigs& known) {
+    if (!context.options().is_command) return;
+    Selected selected;
+    const std::vector<files::ConfigValue::Entry> entries = context.root().entries;
+    for (const files::ConfigValue::Entry& entry : entries) {
+        const files::HydraOption* option = files::find_hydra_option(entry.key);
+        const bool is_section = entry.key == "hydra" || entry.key.starts_with("hydra/");
+        if (option == nullptr && !is_section) continue;
+        context.root().erase(entry.key);
+        if (is_section || (option->name != "config-name" && option->name != "config-path")) continue;
+        (option->name == "config-name" ? selected.name : selected.path) = entry.value.written;
+        selected.place = entry.place;
+    }
+    if (is_known(context, selected, known)) return;
+    context.leave_defaults_open();
+    const std::string file = selected.name.empty() ? selected.path : selected.name;
+    context
+        .report(FindingCode::note, "config-unread", {},
+                fmt::format("the defaults are those of the config `{}`, which is not read: fields that no key of the "
+                            "command decides are not listed",
+                            file),
+                "give the file of this config together with the command")
+        .place = selected.place;
 }
 
 void interpolate(ImportContext& context) {

@@ -19,6 +19,17 @@ void compose(ImportContext& context);
 /// function for a framework whose `defaults` lists name files of its own package.
 void interpolate(ImportContext& context);
 
+/// The config files of a program whose values are the defaults in its key table.
+struct KnownConfigs {
+    std::string_view path;   ///< folder of the files, as --config-path names it
+    std::string_view names;  ///< names without ending, separated by spaces
+};
+
+/// Removes Hydra's own options from the keys of a command: `--config-name`, `--multirun` and keys of the section
+/// `hydra`. If `--config-name` or `--config-path` selects a file that is neither known nor given by the user, the
+/// defaults of the program are not known: leaves them open, and reports the name of the file.
+void take_options(ImportContext& context, const KnownConfigs& known);
+
 /// Returns whether the key is set to something other than null or an empty text, map or list.
 bool is_set(const files::ConfigValue& root, std::string_view path);
 

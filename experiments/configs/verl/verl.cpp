@@ -80,6 +80,9 @@ const KeyRow rows[] = {
      .summary = "whether the actor is trained by the worker or by the engine"},
 };
 
+// The table contains the defaults of these files. The programs of verl select one of them with hydra.main.
+constexpr hydra::KnownConfigs default_configs{"config", "ppo_trainer sft_trainer sft_trainer_engine"};
+
 /// A place of the engine's keys, and the places of the keys that belong to it.
 struct EnginePlace {
     std::string_view section;  ///< path of the section; empty for the root
@@ -275,8 +278,9 @@ void report_notes(Context& context, const Facts& facts) {
 void set_weights(ImportContext& context, const Facts& facts) {
     const std::string_view from =
         context.has(facts.param_key) || !facts.reads_dtype ? facts.param_key : facts.dtype_key;
+    const std::string_view autocast_from = facts.reads_dtype ? facts.dtype_key : facts.param_key;
     set_storage(context, facts.param == 'F' ? storage::fp32 : storage::fsdp, facts.param, from);
-    context.set("compute", letter(facts.compute()), from);
+    context.set("compute", letter(facts.compute()), facts.autocast == 'F' ? from : autocast_from);
     context.infer("oplist", word_field(facts.autocast == 'F' ? "none" : "torch-cuda"),
                   "verl wraps the forward pass of FSDP in autocast");
     for (const std::string_view field : {"store", "grad", "accum", "opt_state"})
@@ -289,7 +293,7 @@ void set_weights(ImportContext& context, const Facts& facts) {
     context.infer("predivide", fsdp_average(context.resolved(), facts.version), fmt::format("FSDP {}", facts.version));
     context.set("scaler",
                 facts.has_scaler ? torch_scaler_field({.growth_interval = 400, .sharded = true}) : no_scaler_field(),
-                from);
+                autocast_from);
 }
 
 void set_update(ImportContext& context, const Facts& facts) {
@@ -306,6 +310,7 @@ void set_update(ImportContext& context, const Facts& facts) {
 
 void resolve(ImportContext& context) {
     const Facts found = facts_of(context);
+    if (context.defaults_are_open() && !context.has(found.place.strategy)) return;  // the engine is not known
     if (!found.is_fsdp()) {
         context.report(
             error, "engine-unread", {found.place.strategy},
@@ -348,7 +353,11 @@ extern const Framework framework{
     // verl makes a data class from the section of the actor, and its constructor refuses unknown arguments.
     .refuses_unknown = [](const ImportContext& context,
                           std::string_view path) { return context.since("0.6") && path.starts_with(actor.section); },
-    .prepare = [](ImportContext& context) { hydra::interpolate(context); },
+    .prepare =
+        [](ImportContext& context) {
+            hydra::take_options(context, default_configs);
+            hydra::interpolate(context);
+        },
     .resolve = resolve};
 
 }  // namespace macheps::configs::verl

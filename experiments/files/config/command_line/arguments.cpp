@@ -5,6 +5,7 @@
 #include "core/text/nearest_name.hpp"
 #include "experiments/files/config/builder.hpp"
 #include "experiments/files/config/command_line/argument_words.hpp"
+#include "experiments/files/config/command_line/hydra_options.hpp"
 #include "experiments/files/config/text.hpp"
 
 #include <fmt/format.h>
@@ -182,6 +183,12 @@ class ArgumentParser {
                      .fix = "write the words out"});
     }
 
+    /// Returns whether the word is an override after an option of Hydra without a value: `--multirun trainer.lr=1`.
+    bool is_after_hydra_flag(const ArgumentWord& word) const {
+        const HydraOption* option = find_hydra_option(arguments.back().key);
+        return option != nullptr && !option->takes_value && override_of(word.text);
+    }
+
     void add_value(const ArgumentWord& word, std::string_view text) {
         Argument& last = arguments.back();
         last.values.push_back(value_of(word, text));
@@ -194,7 +201,8 @@ class ArgumentParser {
         const bool has_value = !arguments.empty() && !arguments.back().values.empty();
         // Options such as `--optimizer_args eps=1e-7 weight_decay=0` take a list of assignments.
         const bool continues_list = has_value && arguments.back().key.ends_with("args") && override_of(word.text);
-        if (positional_ == Positional::collect && (arguments.empty() || (has_value && !continues_list))) {
+        const bool is_free = arguments.empty() || (has_value && !continues_list) || is_after_hydra_flag(word);
+        if (positional_ == Positional::collect && is_free) {
             if (word.has_known_key() && override_of(word.text)) {
                 overrides.push_back(word);
                 return;
