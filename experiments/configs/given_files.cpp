@@ -141,6 +141,24 @@ std::string remedy(const Given& a, const Given& b) {
                  .fix = remedy(a, b)});
 }
 
+bool has_package(const ImportOptions& options, std::string_view package) {
+    return options.versions.contains(package) || options.requirements.versions.contains(package) ||
+           options.requirements.inexact.contains(package);
+}
+
+/// If the config fits two frameworks, leaves the one whose package the requirements name. If they name neither or the
+/// package of the owner, the owner remains.
+void use_requirements(Recognition& found, const ImportOptions& options) {
+    if (found.also == nullptr) return;
+    if (has_package(options, found.owners.front()->name)) {
+        found.also = nullptr;
+    } else if (options.requirements.versions.contains(found.also->name) ||
+               options.requirements.inexact.contains(std::string(found.also->name))) {
+        found.owners = {found.also};
+        found.also = nullptr;
+    }
+}
+
 /// Returns the framework of the config. If a key of one given file names another given file, the named file is ignored
 /// here, because it may belong to another framework.
 const Framework& owner_of(const std::vector<Given>& files, const files::ConfigFile& config,
@@ -156,7 +174,8 @@ const Framework& owner_of(const std::vector<Given>& files, const files::ConfigFi
     }
     if (!options.framework.empty()) return *find_framework(options.framework);
     if (shared.size() == 1) return *shared.front();
-    const Recognition found = recognise(config);
+    Recognition found = recognise(config);
+    use_requirements(found, options);
     if (found.refused != nullptr) refuse_by_name(found, config);
     std::vector<std::string_view> names;
     for (const Framework* each : frameworks()) names.push_back(each->name);
@@ -193,7 +212,8 @@ GivenFiles read_given_files(std::span<const std::string> arguments, const Import
         if (std::any_of(files.begin(), files.end(), is_same)) continue;
         files.push_back({.path = argument, .file = read_map(argument, given_options), .owners = {}});
         Given& file = files.back();
-        const Recognition found = recognise(file.file);
+        Recognition found = recognise(file.file);
+        use_requirements(found, given_options);
         if (found.refused != nullptr && (wanted == nullptr || file.file.python_statement))
             refuse_by_name(found, file.file);
         file.owners = found.owners;
@@ -213,6 +233,12 @@ GivenFiles read_given_files(std::span<const std::string> arguments, const Import
     }
     given.config = joined(arguments, files);
     given.framework = &owner_of(files, given.config, given_options);
+    if (wanted == nullptr) {
+        Recognition found = recognise(given.config);
+        use_requirements(found, given_options);
+        const bool is_owner = found.owners.size() == 1 && found.owners.front() == given.framework;
+        given.also = is_owner ? found.also : nullptr;
+    }
     for (Given& file : files) {
         if (file.named) given.named.push_back(std::move(*file.named));
     }

@@ -23,6 +23,7 @@ struct NamedFile {
 struct GivenFiles {
     files::ConfigFile config;              ///< merged files and overrides; later values replace earlier values
     const Framework* framework = nullptr;  ///< the framework of the config
+    const Framework* also = nullptr;       ///< see Recognition::also; null if the options decide between the two
     std::vector<std::string> files;        ///< paths of all files, as given
     std::vector<NamedFile> named;          ///< files that are not merged, but read as the value of a key
 };

@@ -89,6 +89,30 @@ void report_recognised(ImportContext& context) {
                    fmt::format("recognised as {} by its keys", context.framework().title));
 }
 
+/// Reports that the keys of the config also fit another framework, and the fields that this framework would have.
+void report_also_fits(ImportContext& context, const ImportResult& as_other) {
+    std::vector<std::string> fields;
+    for (const ResolvedField* field : as_other.resolved.fields()) {
+        const ResolvedField* own = context.resolved().find(field->name);
+        const std::string text = field_text(field->value);
+        if (own == nullptr || field_text(own->value) != text) fields.push_back(fmt::format("{} {}", field->name, text));
+    }
+    const std::string_view other = as_other.framework->title, own = context.framework().title;
+    const std::string difference = fields.empty() ? fmt::format("the fields are the same for {}", other)
+                                                  : fmt::format("for {}, {}", other, fmt::join(fields, ", "));
+    context.report(FindingCode::note, "also-fits", {},
+                   fmt::format("{} and the scripts of {} both have these keys, and the config is read as one of {}: {}",
+                               own, other, own, difference),
+                   fmt::format("--framework {}, if a script of {} reads the config", as_other.framework->name, other));
+    if (context.given_version(context.framework().name)) return;
+    // A release that is only assumed, of a framework that is only assumed, is no reason to refuse the config.
+    for (Finding& finding : context.findings()) {
+        if (!finding.rule.starts_with(fmt::format("{}/", context.framework().name))) continue;
+        if (finding.code == FindingCode::error) finding.code = FindingCode::warning;
+        finding.framework_refuses = false;
+    }
+}
+
 void report_repeated(ImportContext& context) {
     for (const files::RepeatedKey& one : context.repeated()) {
         Finding& finding = context.report(
@@ -208,6 +232,12 @@ ImportResult import_config(std::span<const std::string> files_and_overrides, con
     result.policy = policy_text(context);
     result.has_recipe = has_known_recipe(context.resolved());
     if (options.framework.empty()) report_recognised(context);
+    if (files.also != nullptr) {
+        ImportOptions as_other = given;
+        as_other.framework = files.also->name;
+        as_other.versions.erase("");  // the version of the framework that was recognised
+        report_also_fits(context, import_config(files_and_overrides, as_other));
+    }
     context.report_unknown_versions();
     context.report_defaults();
     context.report_assumed();

@@ -561,4 +561,41 @@ TEST_CASE("public files of other frameworks get no table of a framework that the
     CHECK(count >= 36);
 }
 
+TEST_CASE("keys that TRL and Transformers share belong to the package in the requirements", "[import]") {
+    const std::string shared = "model_name_or_path: my/model\ntorch_dtype: bfloat16\nbf16: true\noutput_dir: out\n";
+    const ConfigFolder folder;
+    const std::vector<std::string> both{folder.write("both.yaml", shared)},
+        recipe{folder.write("recipe.yaml", shared + "packing: true\n")};
+    const auto import = [&](const std::vector<std::string>& files, const std::vector<std::string>& installed,
+                            const std::string& framework = {}) {
+        ImportOptions options;
+        options.framework = framework;
+        for (const std::string& package : installed)
+            options.requirements.versions[package] = parse_version(package == "trl" ? "0.20.0" : "4.44.2");
+        return import_config(files, options);
+    };
+    const auto name = [](const ImportResult& result) { return std::string(result.framework->name); };
+    CHECK(name(import(both, {"transformers"})) == "transformers");
+    CHECK(name(import(both, {"transformers", "trl"})) == "trl");
+    CHECK(name(import(recipe, {"transformers"})) == "trl");
+    for (const auto& result : {import(both, {"transformers"}), import(both, {"transformers", "trl"}),
+                               import(recipe, {}), import(both, {}, "trl")})
+        CHECK(test::find_rule(result, name(result) + "/also-fits") == nullptr);
+
+    const ImportResult open = import(both, {});
+    CHECK(name(open) == "trl");
+    const Finding* also = test::find_rule(open, "trl/also-fits", 'N');
+    REQUIRE(also != nullptr);
+    CHECK(contains(also->message, "for Transformers, "));
+    CHECK(contains(also->message, "ckpt false"));
+    CHECK(also->instead.starts_with("--framework transformers"));
+    // TRL 1.16, which is only assumed, refuses torch_dtype. That is an error only if the recipe is certainly one of TRL.
+    CHECK_FALSE(open.refused());
+    CHECK(import(recipe, {}).refused());
+    CHECK(import(both, {}, "trl").refused());
+    ImportOptions version;
+    version.versions["trl"] = parse_version("1.16.0");
+    CHECK(import_config(both, version).refused());
+}
+
 }  // namespace recognition_test

@@ -92,6 +92,24 @@ std::vector<const Framework*> likeliest(std::vector<Evidence> all) {
     return owners;
 }
 
+bool names_program(const Framework& framework, const files::ConfigFile& config) {
+    const std::vector<std::string_view> marks = listed_names(framework.marks);
+    return std::any_of(marks.begin(), marks.end(),
+                       [&](std::string_view mark) { return mark.starts_with('@') && !marks_of(mark, config).empty(); });
+}
+
+/// See Recognition::also.
+const Framework* also_fits(const Framework& owner, const std::vector<Evidence>& all, const files::ConfigFile& config) {
+    const auto evidence = [&](const Framework& one) -> const Evidence& {
+        return *std::find_if(all.begin(), all.end(), [&](const Evidence& each) { return each.framework == &one; });
+    };
+    if (evidence(owner).score > 0 || names_program(owner, config)) return nullptr;
+    for (const Framework* other : sharing_frameworks(owner)) {
+        if (evidence(*other).known == evidence(owner).known) return other;
+    }
+    return nullptr;
+}
+
 std::string nearest_of(const std::vector<Evidence>& all, std::size_t keys) {
     const Evidence* best = nullptr;
     for (const Evidence& one : all) {
@@ -119,6 +137,7 @@ Recognition recognise(const files::ConfigFile& config) {
     std::erase_if(plausible, [&](const Evidence& one) { return !one.is_plausible(keys); });
     result.owners = likeliest(std::move(plausible));
     if (result.owners.empty()) result.nearest = nearest_of(all, keys);
+    if (result.owners.size() == 1) result.also = also_fits(*result.owners.front(), all, config);
     return result;
 }
 

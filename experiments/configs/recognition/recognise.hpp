@@ -14,6 +14,9 @@ namespace macheps::configs {
 struct Recognition {
     /// The frameworks to which the config may belong. Several are equally likely. Empty if there is none.
     std::vector<const Framework*> owners{};
+    /// If there is one owner: a framework that reads the same keys as the owner, which has no key or program of its own
+    /// here. For example, recipes of TRL and example scripts of Transformers share most keys. May be null.
+    const Framework* also = nullptr;
     const RefusedFramework* refused = nullptr;  ///< the config belongs to this framework, which is not read
     std::vector<std::string> marks{};           ///< marks of `refused`
     /// If `owners` is empty: the framework with the largest share of known keys, and the reason why it is not an
