@@ -2,6 +2,7 @@
 // Faults of Transformers. The figures of a run come from models of width 16 (Llama, GPT-2, T5): the same four rows as
 // one batch of 4 and as 4 batches of 1, SGD with rate 1, no clipping. The ratio of the two updates must be 1.
 #include "experiments/configs/transformers/transformers.hpp"
+#include "core/text/nearest_name.hpp"
 #include "experiments/configs/history/history.hpp"
 #include "experiments/configs/history/predicates.hpp"
 
@@ -34,6 +35,15 @@ bool trains_from_config(const Context& c) {
 /// Returns whether micro-batches are summed by a Trainer that the user wrote or chose. A framework that shares the root
 /// of the config brings its own trainers and trains only causal language models.
 bool has_own_trainer_and_accumulates(const Context& c) { return accumulates(c) && !c.root_is_shared(); }
+
+/// Returns whether the name of the model is one of Gemma 2, and no key selects an attention kernel other than sdpa.
+bool is_gemma2_with_sdpa(const Context& c) {
+    if (c.shared_by() != nullptr && c.shared_by()->name == "llamafactory")
+        return false;  // it selects the kernel itself
+    const std::string model = lowered(c.text("model_name_or_path")), kernel = c.text("attn_implementation");
+    const bool is_gemma2 = model.find("gemma-2-") != std::string::npos || model.find("gemma2") != std::string::npos;
+    return is_gemma2 && (kernel.empty() || kernel == "sdpa") && !c.flag("use_flash_attention_2");
+}
 
 constexpr std::string_view gas = "gradient_accumulation_steps";
 
@@ -428,6 +438,25 @@ const FaultRow rows[] = {
      .seen = "the buffers are bf16 after model.to in 4.41.2 to 4.57.6",
      .source = "trainer.py 4.57.6:4434; issue #30709",
      .sample = "per_device_train_batch_size: 4\nbf16: true\nbf16_full_eval: true\n"},
+    {.id = "tf-gemma2-sdpa",
+     .package = "transformers",
+     .first_bad = "4.42.0",
+     .first_good = "4.45.0",
+     .code = FindingCode::warning,
+     .trigger = "Gemma 2, attn_implementation not set or sdpa",
+     .keys = {"attn_implementation", "model_name_or_path"},
+     .holds = is_gemma2_with_sdpa,
+     .question = "batches are padded, and torch is older than 2.5",
+     .computes = "attention with sdpa is NaN in rows that are masked completely",
+     .consequence = "the logits are NaN and the loss is 0 or NaN from the first step on",
+     .remedy = "attn_implementation: eager, or transformers 4.45.0, which selects eager for Gemma 2",
+     .cure = "attn_implementation=eager",
+     .sentence = "Transformers {v} runs Gemma 2 with sdpa, which gives NaN in rows of padding",
+     .signature = "a loss of 0 and a gradient norm of NaN from the first step on",
+     .evidence = FaultEvidence::read,
+     .seen = "4.42.0, 4.44.2 and 4.45.0 were read; the NaN is known from the issues",
+     .source = "modeling_gemma2.py 4.44.2:983-986, 4.45.0:678-689; issue #32390, pytorch #103749, PR #133882",
+     .sample = "model_name_or_path: google/gemma-2-2b\nper_device_train_batch_size: 4\nbf16: true\n"},
 };
 
 }  // namespace
