@@ -109,10 +109,17 @@ TEST_CASE("adapters of Axolotl follow the version of PEFT and peft_autocast_adap
         {"bf16: true\nadapter: lora", "0.12.0", "F", ""},
         {"bf16: true\nadapter: lora", "0.11.1", "B", "W axolotl/no-master"},
         {"bf16: false\nfp16: true\nadapter: lora", "0.11.1", "H", "E axolotl/unscale-low-gradients"},
-        {"bf16: true\nadapter: qlora\nload_in_4bit: true", "0.11.1", "F", ""},
+        {"bf16: true\nadapter: qlora\nload_in_4bit: true", "0.11.1", "B", "W axolotl/no-master"},
+        {"bf16: true\nadapter: qlora\nload_in_4bit: true", "0.12.0", "F", ""},
+        {"bf16: true\nadapter: qlora\nload_in_4bit: true\nbnb_config_kwargs: {bnb_4bit_quant_storage: uint8}", "0.11.1",
+         "F", ""},
         {"bf16: true\nadapter: lora\nload_in_8bit: true", "0.11.1", "F", ""},
         {"bf16: true\nadapter: lora\npeft_autocast_adapter_dtype: false", "0.12.0", "B", "W axolotl/no-master"},
-        {"bf16: true\nadapter: qlora\nload_in_4bit: true\npeft_autocast_adapter_dtype: false", "0.18.1", "F", ""},
+        {"bf16: true\nadapter: qlora\nload_in_4bit: true\npeft_autocast_adapter_dtype: false", "0.18.1", "B",
+         "W axolotl/no-master"},
+        {"bf16: true\nadapter: qlora\nload_in_4bit: true\npeft_autocast_adapter_dtype: false\n"
+         "bnb_config_kwargs: {bnb_4bit_quant_storage: uint8}",
+         "0.18.1", "F", ""},
         {"bf16: true\nadapter: qlora\nload_in_4bit: true\npeft_autocast_adapter_dtype: false", "0.19.0", "B",
          "W axolotl/no-master"},
         {"bf16: true\nadapter: lora\nload_in_8bit: true\npeft_autocast_adapter_dtype: false", "0.19.0", "F", ""},
@@ -331,6 +338,34 @@ TEST_CASE("axolotl drops unknown keys, and parses quoted booleans", "[experiment
     CHECK(config.field("compute") == "F");
     CHECK_FALSE(config.result().refused());
     CHECK(config.findings("U").size() == 1);
+}
+
+TEST_CASE("with FSDP 1, Axolotl's adapters need the format in which the 4-bit base is stored", "[import][axolotl]") {
+    const std::string qlora = "bf16: true\nadapter: qlora\nload_in_4bit: true\nfsdp: [full_shard]\n",
+                      no_cast = "peft_autocast_adapter_dtype: false\n",
+                      integers = "bnb_config_kwargs: {bnb_4bit_quant_storage: uint8}\n";
+    const struct {
+        std::string keys;
+        const char *version, *peft, *transformers;
+        bool fires;
+    } rows[] = {
+        {qlora, "0.19.0", "0.12.0", "", true},
+        {qlora + no_cast, "0.19.0", "0.12.0", "", false},
+        {qlora, "0.9.2", "0.11.1", "", false},
+        {qlora + integers, "0.9.2", "0.11.1", "", true},
+        {qlora + no_cast, "0.19.0", "0.12.0", "4.38.2", true},
+        {qlora, "0.4.1", "0.11.1", "", true},
+        {qlora, "0.4.1", "0.11.1", "4.39.0", false},
+        {qlora + "fsdp_version: 2\n", "0.19.0", "0.12.0", "", false},
+        {"bf16: true\nadapter: qlora\nload_in_4bit: true\n", "0.19.0", "0.12.0", "", false},
+        {"bf16: true\nadapter: lora\nfsdp: [full_shard]\n", "0.19.0", "0.12.0", "", false},
+    };
+    for (const auto& row : rows) {
+        CAPTURE(row.keys, row.version, row.peft, row.transformers);
+        test::Asked asked{.version = row.version, .versions = {{"peft", configs::parse_version(row.peft)}}};
+        if (*row.transformers != 0) asked.versions["transformers"] = configs::parse_version(row.transformers);
+        CHECK(axolotl(row.keys, asked).has("W axolotl/fsdp1-uniform") == row.fires);
+    }
 }
 
 TEST_CASE("Axolotl's own function for FSDP 2 leaves the shards in the loaded format", "[import][axolotl]") {

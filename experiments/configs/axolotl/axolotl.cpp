@@ -89,6 +89,16 @@ bool casts_for_kbit(const ImportContext& context, const Facts& facts) {
     return context.number("deepspeed.zero_optimization.stage").value_or(0) != 3;
 }
 
+/// Returns the format in which bitsandbytes stores 4-bit weights. Axolotl requests bf16 by default. Transformers before
+/// 4.39 ignores the request and stores integers. Sources: loaders/model.py of 0.17.0 and 0.19.0,
+/// transformers/utils/quantization_config.py of 4.38.2 and 4.39.0.
+char storage_of(const ImportContext& context) {
+    const std::optional<FrameworkVersion> transformers = context.given_version("transformers");
+    if (transformers && *transformers < parse_version("4.39")) return 0;
+    constexpr std::string_view key = "bnb_config_kwargs.bnb_4bit_quant_storage";
+    return context.has(key) ? context.dtype(key) : 'B';
+}
+
 }  // namespace
 
 bool fsdp_flag(const ImportContext& context, std::string_view key) {
@@ -124,9 +134,11 @@ Facts facts(const ImportContext& context) {
     facts.adapter = context.text("adapter");
     facts.base = quantised_base(context, facts.adapter);
     facts.saves_modules = !facts.adapter.empty() && is_set(context, "lora_modules_to_save");
+    facts.storage = storage_of(context);
     if (!facts.adapter.empty()) {
-        facts.adapters = peft_adapter_format(context, {.format = facts.loaded, .quantised = facts.base},
-                                             context.flag("peft_autocast_adapter_dtype"));
+        facts.adapters =
+            peft_adapter_format(context, {.format = facts.loaded, .storage = facts.storage, .quantised = facts.base},
+                                context.flag("peft_autocast_adapter_dtype"));
     }
     facts.deepspeed = is_set(context, "deepspeed");
     facts.fsdp = is_set(context, "fsdp") || is_set(context, "fsdp_config");

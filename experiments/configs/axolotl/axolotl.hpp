@@ -16,11 +16,12 @@ struct Facts {
     bool bf16_is_auto = false;        ///< `bf16` is `auto` or missing
     bool full_eval = false;           ///< `bf16: full`, which only old versions accept
     bool tf32 = false;
-    char loaded = 'F';                        ///< format in which the weights are loaded (torch_dtype)
-    char autocast = 'F';                      ///< format of autocast: H, B, or F if autocast is off
-    std::string adapter;                      ///< `lora`, `qlora`; empty in full fine-tuning
-    std::string base;                         ///< format of a quantised base: nf4, int8, int4, mxfp4; otherwise empty
-    std::string attention;                    ///< canonical name of the attention kernel; empty if none is named
+    char loaded = 'F';      ///< format in which the weights are loaded (torch_dtype)
+    char autocast = 'F';    ///< format of autocast: H, B, or F if autocast is off
+    std::string adapter;    ///< `lora`, `qlora`; empty in full fine-tuning
+    char storage = 0;       ///< format in which 4-bit weights are stored: F, H or B, or 0 for integers
+    std::string base;       ///< format of a quantised base: nf4, int8, int4, mxfp4; otherwise empty
+    std::string attention;  ///< canonical name of the attention kernel; empty if none is named
     const OptimiserRow* optimiser = nullptr;  ///< null if the name is unknown
     bool fsdp = false, deepspeed = false;
     int fsdp_version = 1;

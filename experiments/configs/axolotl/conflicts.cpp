@@ -4,6 +4,7 @@
 // axolotl/utils/schemas/{validation,peft,config}.py of 0.17.0 and 0.18.0.
 #include "experiments/configs/axolotl/axolotl.hpp"
 #include "experiments/configs/finding_row.hpp"
+#include "experiments/configs/policy_text/storage_recipe.hpp"
 
 #include <fmt/format.h>
 
@@ -185,6 +186,30 @@ Found ignored_bits(const Context& c, const Facts& f) {
                        "adapter: qlora"};
 }
 
+/// Reports a quantised base and adapters that FSDP 1 may refuse to put into one unit. Transformers wraps adapters on
+/// their own if the model is one of PEFT, so this does not always end the run (axolotl #1494, #1836).
+Found fsdp1_uniform(const Context& c, const Facts& f) {
+    const bool has_4_bits = f.base == "nf4" || f.base == "fp4";
+    if (!f.fsdp || f.fsdp_version != 1 || f.adapter.empty() || !has_4_bits) return {};
+    constexpr std::string_view refusal =
+        "FSDP 1 refuses to flatten them together: \"Must flatten tensors with uniform dtype\"";
+    if (f.storage == 0) {
+        return FindingText{fmt::format("the 4-bit base is stored in integers, and the adapters are {}: {}",
+                                       format_word(f.adapters), refusal),
+                           "transformers 4.39 or newer, or fsdp_version: 2"};
+    }
+    if (f.adapters != f.storage) {
+        return FindingText{fmt::format("the 4-bit base is stored in {}, and the adapters are {}: {}",
+                                       format_word(f.storage), format_word(f.adapters), refusal),
+                           "peft_autocast_adapter_dtype: false", 2};
+    }
+    if (c.since("0.5") || c.given_version("transformers")) return {};
+    return FindingText{fmt::format("Transformers before 4.39 stores the 4-bit base in integers, while the adapters are "
+                                   "{}: {}",
+                                   format_word(f.adapters), refusal),
+                       "transformers 4.39 or newer"};
+}
+
 const FindingRow<Facts> conflict_rows[] = {
     {"quantised-without-adapter", error, {"load_in_4bit", "load_in_8bit", "adapter"}, without_adapter},
     {"unknown-adapter", error, {"adapter"}, unknown_adapter},
@@ -201,6 +226,7 @@ const FindingRow<Facts> conflict_rows[] = {
      attention_twice},
     {"attention-name", error, {"attn_implementation"}, attention_name},
     {"attention-unsupported", error, {"attn_implementation", "sage_attention"}, attention_device},
+    {"fsdp1-uniform", warning, {"load_in_4bit", "fsdp", "peft_autocast_adapter_dtype"}, fsdp1_uniform},
     {"bits-ignored", warning, {"adapter", "load_in_4bit"}, ignored_bits},
 };
 

@@ -20,7 +20,11 @@ bool leaves_adapters_open(const Context& c) {
     return !f.adapter.empty() && f.loaded != 'F' && !c.has("peft_autocast_adapter_dtype");
 }
 bool keeps_dtype_on_4bit_base(const Context& c) {
-    return c.flag("load_in_4bit") && !c.text("adapter").empty() && !c.flag("peft_autocast_adapter_dtype");
+    // Axolotl stores the base in bf16 by default, and adapters then have the format of the storage.
+    constexpr std::string_view storage = "bnb_config_kwargs.bnb_4bit_quant_storage";
+    const bool has_integers = c.has(storage) && c.dtype(storage) == 0;
+    return c.flag("load_in_4bit") && has_integers && !c.text("adapter").empty() &&
+           !c.flag("peft_autocast_adapter_dtype");
 }
 
 /// Returns whether torchao's low-precision AdamW runs under set_default_dtype(bfloat16), as in torchtune.
@@ -142,7 +146,7 @@ const FaultRow rows[] = {
      .first_bad = "0.12.0",
      .first_good = "0.19.0",
      .code = FindingCode::note,
-     .trigger = "LoRA on a 4-bit base of bitsandbytes, autocast_adapter_dtype: false",
+     .trigger = "LoRA on a 4-bit base of bitsandbytes that is stored in integers, autocast_adapter_dtype: false",
      .keys = {"peft_autocast_adapter_dtype", "load_in_4bit"},
      .importers = "axolotl",
      .holds = keeps_dtype_on_4bit_base,
@@ -155,7 +159,8 @@ const FaultRow rows[] = {
      .seen = "the change that repaired it",
      .source = "issue #2889, PR #2893",
      .sample = "base_model: my/model\nsequence_len: 2048\nmicro_batch_size: 2\nbf16: true\nadapter: qlora\n"
-               "load_in_4bit: true\npeft_autocast_adapter_dtype: false\n"},
+               "load_in_4bit: true\npeft_autocast_adapter_dtype: false\n"
+               "bnb_config_kwargs: {bnb_4bit_quant_storage: uint8}\n"},
     {.id = "ao-quantize-tf32",
      .package = "torchao",
      .first_good = "0.18.0",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sources: peft/tuners/lora/layer.py of 0.7.1, 0.9.0 and 0.11.1, peft/mapping.py and tuners/tuners_utils.py of 0.12.0,
-// 0.14.0, 0.18.1 and 0.19.0.
+// Sources: peft/tuners/lora/layer.py of 0.7.1, 0.9.0, 0.10.0 and 0.11.1, peft/mapping.py and tuners/tuners_utils.py of
+// 0.12.0, 0.14.0, 0.18.1 and 0.19.0.
 #include "experiments/configs/policy_text/adapter_format.hpp"
 #include "experiments/configs/policy_text/name_rules.hpp"
 #include "experiments/configs/policy_text/storage_recipe.hpp"
@@ -11,13 +11,15 @@ namespace macheps::configs {
 
 namespace {
 
-/// Returns whether PEFT converts an adapter to the format of its layer when it adds the adapter. The weight of a
-/// quantised layer consists of integers. PEFT then converts only if a 4-bit layer of bitsandbytes has a compute dtype.
-bool takes_format_of(const ImportContext& context, const AdaptedLayer& layer) {
-    if (layer.quantised.empty()) return true;
-    if (layer.quantised != "nf4" && layer.quantised != "fp4") return false;
+/// Returns the format to which PEFT converts an adapter when it adds the adapter, or F if PEFT does not convert it. The
+/// weight of a quantised layer usually consists of integers. A 4-bit weight of bitsandbytes may be stored as numbers of
+/// 16 bits, whose format counts. From 0.19.0 on, the compute dtype of such a layer counts.
+char format_of(const ImportContext& context, const AdaptedLayer& layer) {
+    if (layer.quantised.empty()) return layer.format;
+    if (layer.quantised != "nf4" && layer.quantised != "fp4") return 'F';
     const std::optional<FrameworkVersion> version = context.known_version("peft");
-    return !version || *version >= parse_version("0.19.0");
+    if (!version || *version >= parse_version("0.19.0")) return layer.format;
+    return layer.storage == 0 ? 'F' : layer.storage;
 }
 
 }  // namespace
@@ -28,9 +30,9 @@ bool peft_is_before_autocast(const ImportContext& context) {
 }
 
 char peft_adapter_format(const ImportContext& context, const AdaptedLayer& layer, bool autocasts) {
-    if (!takes_format_of(context, layer)) return 'F';
+    const char format = format_of(context, layer);
     const bool casts = autocasts && !peft_is_before_autocast(context);
-    return casts && name_rules::peft_casts_adapter(layer.format) ? 'F' : layer.format;
+    return casts && name_rules::peft_casts_adapter(format) ? 'F' : format;
 }
 
 std::string peft_adapter_reason(const ImportContext& context, char format) {

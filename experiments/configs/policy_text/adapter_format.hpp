@@ -10,7 +10,8 @@ namespace macheps::configs {
 
 /// A layer to which PEFT adds an adapter.
 struct AdaptedLayer {
-    char format = 'F';             ///< of the weight: F, H or B; in a quantised layer, the format of its operands
+    char format = 'F';  ///< of the weight: F, H or B; in a quantised layer, the format of its operands
+    char storage = 0;   ///< format in which a 4-bit weight of bitsandbytes is stored: F, H or B, or 0 for integers
     std::string_view quantised{};  ///< format of a quantised weight, such as nf4 or int8; otherwise empty
 };
 
