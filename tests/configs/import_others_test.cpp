@@ -106,8 +106,13 @@ TEST_CASE("Megatron's arguments decide the stored formats, the main gradients an
          true},
         {"--bf16 --accumulate-allreduce-grads-in-fp32 --grad-reduce-in-bf16", "C megatron/bf16-reduction-wins", true},
         {"--fp16 --grad-reduce-in-bf16", "I megatron/reduction-without-bf16", true},
-        {"--bf16 --exp-avg-dtype bf16", "W megatron/unread-optimizer-dtype", true},
-        {"--bf16 --use-precision-aware-optimizer --exp-avg-dtype bf16", "W megatron/unread-optimizer-dtype", false},
+        {"--bf16 --exp-avg-dtype bf16", "E megatron/optimizer-dtype-refused", true},
+        {"--bf16 --main-grads-dtype bf16", "E megatron/optimizer-dtype-refused", true},
+        {"--bf16 --main-params-dtype fp16", "E megatron/optimizer-dtype-refused", true},
+        {"--bf16 --main-grads-dtype fp32", "E megatron/optimizer-dtype-refused", false},
+        {"--bf16 --use-precision-aware-optimizer --exp-avg-dtype bf16", "E megatron/optimizer-dtype-refused", false},
+        {"--bf16 --use-precision-aware-optimizer", "N megatron/masters-kept", true},
+        {"--bf16", "N megatron/masters-kept", false},
         {"--bf16 --no-such-option 3", "U megatron/unknown-key", true},
         {"--bf16 --tensor-model-parallel-size 4 --num-layers 12", "U megatron/unknown-key", false},
     };
@@ -115,6 +120,18 @@ TEST_CASE("Megatron's arguments decide the stored formats, the main gradients an
         CAPTURE(row.arguments, row.finding);
         CHECK(Imported(row.arguments, args).has(row.finding) == row.fires);
     }
+    const auto source_of_grad = [&](const char* arguments) {
+        return Imported(arguments, args).result().resolved.find("grad")->from;
+    };
+    CHECK(
+        source_of_grad("--bf16 --use-precision-aware-optimizer --main-grads-dtype bf16").ends_with("main-grads-dtype"));
+    CHECK(source_of_grad("--bf16 --grad-reduce-in-bf16").ends_with("grad-reduce-in-bf16"));
+    const auto remainders = [&](const char* more) {
+        const Imported found(std::string("--bf16 --use-precision-aware-optimizer ") + more, args);
+        return find_rule(found.result(), "megatron/masters-kept")->message.find("4 bytes") != std::string::npos;
+    };
+    CHECK(remainders(""));
+    CHECK_FALSE(remainders("--main-params-dtype fp16"));
 }
 
 TEST_CASE("Apex's levels decide the formats and the scaler", "[experiments][import][apex]") {
@@ -135,6 +152,10 @@ TEST_CASE("Apex's levels decide the formats and the scaler", "[experiments][impo
     CHECK(Imported("opt_level: O0", apex).field("compute") == "F");
     CHECK(Imported("opt_level: O0", apex).field("scaler") == "none");
     const Imported o3("opt_level: O3", apex);
+    CHECK_FALSE(o3.has("N apex/batchnorm-kept"));
+    CHECK(Imported("opt_level: O3\nkeep_batchnorm_fp32: true", apex).has("N apex/batchnorm-kept"));
+    CHECK(Imported("opt_level: O2\nkeep_batchnorm_fp32: false", apex).has("N apex/batchnorm-kept"));
+    CHECK_FALSE(Imported("opt_level: O1\nkeep_batchnorm_fp32: true", apex).has("N apex/batchnorm-kept"));
     CHECK(o3.field("master") == "none");
     CHECK(o3.field("scaler") == "none");
     CHECK(o3.has("W apex/no-masters"));

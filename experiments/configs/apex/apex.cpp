@@ -113,6 +113,14 @@ Found norms_in_half(const ImportContext&, const Facts& facts) {
         "keep_batchnorm_fp32 keeps only BatchNorm in fp32: LayerNorm and RMSNorm are cast to fp16 with the model", {}};
 }
 
+Found batchnorm_kept(const ImportContext& context, const Facts& facts) {
+    if ((facts.level != "O2" && facts.level != "O3") || !context.has("keep_batchnorm_fp32")) return {};
+    return FindingText{context.flag("keep_batchnorm_fp32")
+                           ? "BatchNorm stays in fp32; the field `norm` describes LayerNorm and RMSNorm, which are cast"
+                           : "BatchNorm is cast with the model, as all other layers are",
+                       {}};
+}
+
 Found unguarded(const ImportContext&, const Facts& facts) {
     if (!facts.static_scale || facts.level == "O0") return {};
     return FindingText{
@@ -141,6 +149,7 @@ const FindingRow<Facts> finding_rows[] = {
     {"norms-in-half", warning, {"opt_level"}, norms_in_half},
     {"static-scale-unguarded", warning, {"loss_scale", "opt_level"}, unguarded},
     {"no-masters", warning, {"opt_level"}, low_weights},
+    {"batchnorm-kept", note, {"keep_batchnorm_fp32", "opt_level"}, batchnorm_kept},
     {"removed", note, {"opt_level"}, removed},
 };
 

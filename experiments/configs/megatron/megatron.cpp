@@ -206,16 +206,31 @@ Found residual(const ImportContext& context, const Facts& facts) {
                        "remove it"};
 }
 
-Found ignored_dtypes(const ImportContext& context, const Facts&) {
+/// Source: core/optimizer/optimizer_config.py of 0.15.0, lines 257 to 268.
+Found refused_dtypes(const ImportContext& context, const Facts&) {
     if (context.flag("use-precision-aware-optimizer")) return {};
-    std::vector<std::string> unread;
-    for (const std::string_view key : {"main-params-dtype", "exp-avg-dtype", "exp-avg-sq-dtype"}) {
-        if (context.has(key) && context.text(key) != "fp32") unread.push_back(fmt::format("--{}", key));
+    std::vector<std::string> refused;
+    for (const std::string_view key : {"main-grads-dtype", "main-params-dtype", "exp-avg-dtype", "exp-avg-sq-dtype"}) {
+        if (context.has(key) && context.text(key) != "fp32") refused.push_back(fmt::format("--{}", key));
     }
-    if (unread.empty()) return {};
-    return FindingText{fmt::format("{} {} read only with --use-precision-aware-optimizer", fmt::join(unread, ", "),
-                                   unread.size() == 1 ? "is" : "are"),
+    if (refused.empty()) return {};
+    return FindingText{fmt::format("{} can only be fp32 without --use-precision-aware-optimizer: an assertion stops "
+                                   "the program",
+                                   fmt::join(refused, ", ")),
                        "--use-precision-aware-optimizer"};
+}
+
+/// Reports how Megatron keeps master weights, which no option switches off. Sources: core/optimizer/__init__.py:380-391
+/// and core/optimizer/optimizer_config.py:64 and 226-227 of 0.15.0.
+Found masters_kept(const ImportContext& context, const Facts& facts) {
+    if (facts.low == 'F' || !context.flag("use-precision-aware-optimizer")) return {};
+    const bool has_remainders = facts.low == 'B' && context.text("main-params-dtype") == "fp32";
+    return FindingText{
+        has_remainders ? "no option switches master weights off; with Transformer Engine 2.1 or newer, the optimiser "
+                         "stores only the 16 bits by which an fp32 master differs from the bf16 weight, so that both "
+                         "need 4 bytes per parameter"
+                       : "no option switches master weights off",
+        {}};
 }
 
 /// Options that change a format or a rounding which the policy does not change.
@@ -307,10 +322,11 @@ const FindingRow<Facts> finding_rows[] = {
     {"long-overflow-cascade", warning, {"initial-loss-scale", "fp16"}, long_start},
     {"unexpressed-option", note, unexpressed_options, unexpressed},
     {"second-moments", note, {"exp-avg-sq-dtype", "exp-avg-dtype", "use-precision-aware-optimizer"}, second_moments},
-    {"unread-optimizer-dtype",
-     warning,
-     {"use-precision-aware-optimizer", "main-params-dtype", "exp-avg-dtype", "exp-avg-sq-dtype"},
-     ignored_dtypes},
+    {"optimizer-dtype-refused",
+     error,
+     {"use-precision-aware-optimizer", "main-grads-dtype", "main-params-dtype", "exp-avg-dtype", "exp-avg-sq-dtype"},
+     refused_dtypes},
+    {"masters-kept", note, {"main-params-dtype", "use-precision-aware-optimizer"}, masters_kept},
     {"short-amax-history", warning, {"fp8-amax-history-len", "fp8-recipe", "fp8-format"}, short_history},
     {"bf16-reduction-wins", contradiction, {"accumulate-allreduce-grads-in-fp32", "grad-reduce-in-bf16"}, reduce_wins},
     {"reduction-without-bf16", inert, {"grad-reduce-in-bf16", "bf16"}, reduce_without_bf16},
@@ -374,7 +390,9 @@ void resolve(ImportContext& context) {
     const std::string_view from = facts.low == 'H' ? "fp16" : "bf16";
     set_storage(context, facts.low == 'F' ? storage::fp32 : storage::megatron, facts.low, from);
     if (facts.low != 'F' && !facts.main_is_fp32) {
-        const std::string_view key = facts.low == 'B' ? "grad-reduce-in-bf16" : "accumulate-allreduce-grads-in-fp32";
+        const std::string_view key = facts.low == 'H'                      ? "accumulate-allreduce-grads-in-fp32"
+                                     : context.flag("grad-reduce-in-bf16") ? "grad-reduce-in-bf16"
+                                                                           : "main-grads-dtype";
         for (const std::string_view field : {"grad", "accum", "reduce"}) context.set(field, letter(facts.low), key);
     }
     context.set("scaler", scaler_of(context, facts), context.has("loss-scale") ? "loss-scale" : "initial-loss-scale");
