@@ -27,6 +27,7 @@ constexpr KnownModel rows[] = {
     {"*gemma-7b*", "Gemma", "huggingface.co/google/gemma-7b-it, discussion 61"},
     {"*gemma-2-*", "Gemma 2", "model card of google/gemma-2-9b-it"},
     {"*gemma-3-*", "Gemma 3", "huggingface/transformers#36822"},
+    {"*baichuan2*", "Baichuan 2", "hiyouga/LLaMA-Factory#950 and #1036"},
     {"*smollm2*", "SmolLM2", "model card of HuggingFaceTB/SmolLM2-135M-Instruct"},
     {"*{flux1-,flux.1-}*", "FLUX.1", "torch_dtype in the model card of black-forest-labs/FLUX.1-dev"},
     {"{t5-*,t5_*,flan-t5*,mt5*}", "T5", "google-research/text-to-text-transfer-transformer#539"},

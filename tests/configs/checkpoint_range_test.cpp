@@ -142,6 +142,8 @@ TEST_CASE("names of models that were trained in bf16 are recognised, and other n
         {"google/gemma-2-9b-it", "Gemma 2"},
         {"google/gemma-3-4b-it", "Gemma 3"},
         {"HuggingFaceTB/SmolLM2-135M", "SmolLM2"},
+        {"baichuan-inc/Baichuan2-13B-Chat", "Baichuan 2"},
+        {"baichuan-inc/Baichuan-13B-Chat", nullptr},
         {"google/flan-t5-xl", "T5"},
         {"t5-large", "T5"},
         {"/in/flux1-dev.safetensors", "FLUX.1"},

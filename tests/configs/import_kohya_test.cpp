@@ -104,7 +104,17 @@ TEST_CASE("kohya refuses, warns about and explains these settings", "[import][ko
                     {sdxl_brain.c_str(), "", "a100", "kohya/half-vae", 'W', false, "bf16 does not overflow"},
                     {mixed.c_str(), "", "a100", "kohya/half-vae", 'W', false, "no sign of SDXL"},
                     {deepspeed.c_str(), "", "a100", "kohya/deepspeed-unread", 'W', true, "not read"},
+                    {mixed.c_str(), "", "gtx1660", "kohya/nan-convolutions", 'W', true, "a GPU of the GTX 16 series"},
+                    {mixed.c_str(), "", "gtx1650", "kohya/nan-convolutions", 'W', true, "the same profile"},
+                    {mixed.c_str(), "", "t4", "kohya/nan-convolutions", 'W', false, "the same capability"},
+                    {brain.c_str(), "", "gtx1660", "kohya/nan-convolutions", 'W', false, "not in fp16"},
                     {brain.c_str(), "", "v100", "kohya/bf16-emulated", 'W', true, "no bf16 units"}});
+    const auto source = [](const std::string& text) {
+        const Imported found(text);
+        return found.result().resolved.find("opt_state")->from;
+    };
+    CHECK(source(whole("mixed_precision: fp16, use_8bit_adam: true")).ends_with("use_8bit_adam"));
+    CHECK(source(whole("mixed_precision: fp16, optimizer_type: AdamW8bit")).ends_with("optimizer_type"));
     CHECK(Imported(eight).field("optimizer") == "adamw");
     CHECK(Imported(lion).field("optimizer") == "lion");
     CHECK(Imported(small_eps).part("optimizer", "eps") == "1e-09");

@@ -58,6 +58,14 @@ Model model_of(const ImportContext& context) {
     return is_sdxl ? Model::sdxl : Model::unknown;
 }
 
+/// Returns the key from which optimizer_of() takes the name.
+std::string_view optimizer_key(const ImportContext& context) {
+    for (const std::string_view key : {"use_8bit_adam", "use_lion_optimizer"}) {
+        if (context.flag(key)) return key;
+    }
+    return "optimizer_type";
+}
+
 bool is_set(const ImportContext& context, std::string_view path) { return !context.text(path).empty(); }
 
 /// Returns the key that keeps the frozen model in e4m3, or an empty text.
@@ -147,6 +155,14 @@ Found half_vae(const Context& c, const Facts& f) {
     return FindingText{"the VAE computes in fp16; that of SDXL overflows fp16 and then returns NaN",
                        "no_half_vae = true"};
 }
+/// The U-Nets of Stable Diffusion and each VAE have convolutions. Source: pytorch #58123 and #77955.
+Found nan_convolutions(const Context& c, const Facts& f) {
+    if (f.low != 'H' || !c.device().has_nan_convolutions) return {};
+    return FindingText{fmt::format("convolutions in fp16 return NaN on {} and the other GPUs of the GTX 16 series with "
+                                   "some versions of cuDNN, so the loss is NaN from the first step on",
+                                   c.device().name),
+                       "mixed_precision = \"no\""};
+}
 Found deepspeed_unread(const Context& c, const Facts&) {
     if (!c.flag("deepspeed")) return {};
     return FindingText{"DeepSpeed's part of this config is not read: the formats are those of a run without DeepSpeed",
@@ -195,6 +211,7 @@ const FindingRow<Facts> findings[] = {
     {"eps-is-zero", warning, {"full_fp16", "optimizer_args", "optimizer_type"}, eps_is_zero},
     {"eps-is-small", warning, {"full_fp16", "optimizer_args", "optimizer_type"}, eps_is_small},
     {"half-vae", warning, {"no_half_vae", "mixed_precision"}, half_vae},
+    {"nan-convolutions", warning, {"mixed_precision"}, nan_convolutions},
     {"deepspeed-unread", warning, {"deepspeed", "zero_stage"}, deepspeed_unread},
     {"bf16-emulated", warning, {"mixed_precision"}, bf16_emulated},
     {"full-fp16-and-bf16", contradiction, {"full_bf16", "full_fp16"}, both_full},
@@ -240,8 +257,8 @@ void set_update(ImportContext& context, const Facts& facts) {
     context.set("clip", clip_field("torch", context.number("max_grad_norm").value_or(0)), "max_grad_norm");
     context.infer("optimizer", {.value = algorithm_of(facts.optimizer), .parts = {{"eps", adam_eps(context)}}},
                   "optimizer_type and optimizer_args");
-    context.set("opt_kernel", word_field("single"), "optimizer_type");
-    set_class_moments(context, facts.optimizer, "optimizer_type");
+    context.set("opt_kernel", word_field("single"), optimizer_key(context));
+    set_class_moments(context, facts.optimizer, optimizer_key(context));
     context.set("ckpt", {.value = context.flag("gradient_checkpointing"), .parts = {}}, "gradient_checkpointing");
     context.infer("predivide", word_field("prescale"), "DDP divides each gradient when it copies it into its bucket");
     context.infer("fp8", word_field("none"), "no matmul is in fp8: fp8_base only stores frozen weights");

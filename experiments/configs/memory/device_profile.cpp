@@ -20,6 +20,8 @@ constexpr DeviceProfile profiles[] = {
     {.name = "p100", .major = 6, .minor = 0, .fp16 = true, .torch_says_bf16 = true},
     {.name = "v100", .major = 7, .minor = 0, .fp16 = true, .torch_says_bf16 = true},
     {.name = "t4", .major = 7, .minor = 5, .fp16 = true, .torch_says_bf16 = true},
+    // TU116 and TU117 have no tensor cores. pytorch #58123, #77955.
+    {.name = "gtx1660", .major = 7, .minor = 5, .fp16 = true, .torch_says_bf16 = true, .has_nan_convolutions = true},
     {.name = "a100", .major = 8, .minor = 0, .fp16 = true, .bf16 = true, .tf32 = true, .torch_says_bf16 = true},
     {.name = "a10", .major = 8, .minor = 6, .fp16 = true, .bf16 = true, .tf32 = true, .torch_says_bf16 = true},
     {.name = "l40",
@@ -72,11 +74,11 @@ struct DeviceAlias {
 // Compute capabilities: NVIDIA's list of CUDA GPUs. Devices whose formats or capability differ from every profile, such
 // as the RTX 5090 (12.0) and Gaudi, are not listed.
 constexpr DeviceAlias aliases[] = {
-    {"rtx2080ti", "t4"}, {"a30", "a100"},      {"a800", "a100"},     {"a40", "a10"},     {"a10g", "a10"},
-    {"rtx3090", "a10"},  {"3090", "a10"},      {"rtxa6000", "a10"},  {"l4", "l40"},      {"l40s", "l40"},
-    {"rtx4090", "l40"},  {"4090", "l40"},      {"rtx4080", "l40"},   {"h200", "h100"},   {"h800", "h100"},
-    {"gh200", "h100"},   {"b100", "b200"},     {"gb200", "b200"},    {"mi100", "mi250"}, {"mi210", "mi250"},
-    {"mi250x", "mi250"}, {"mi325x", "mi300x"}, {"mi300a", "mi300x"},
+    {"gtx1650", "gtx1660"}, {"rtx2080ti", "t4"}, {"a30", "a100"},      {"a800", "a100"},     {"a40", "a10"},
+    {"a10g", "a10"},        {"rtx3090", "a10"},  {"3090", "a10"},      {"rtxa6000", "a10"},  {"l4", "l40"},
+    {"l40s", "l40"},        {"rtx4090", "l40"},  {"4090", "l40"},      {"rtx4080", "l40"},   {"h200", "h100"},
+    {"h800", "h100"},       {"gh200", "h100"},   {"b100", "b200"},     {"gb200", "b200"},    {"mi100", "mi250"},
+    {"mi210", "mi250"},     {"mi250x", "mi250"}, {"mi325x", "mi300x"}, {"mi300a", "mi300x"},
 };
 
 }  // namespace

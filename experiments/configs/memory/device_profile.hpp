@@ -24,6 +24,7 @@ struct DeviceProfile {
     /// Returns the result of is_torch_tf32_available() of Transformers. That function requires CUDA, so the result is
     /// false even for AMD GPUs with tf32.
     bool torch_says_tf32() const { return kind == Kind::cuda && tf32; }
+    bool has_nan_convolutions = false;  ///< convolutions in fp16 may return NaN
     bool is_cuda_like() const { return kind == Kind::cuda || kind == Kind::rocm; }
     int capability() const { return major * 10 + minor; }
 };

@@ -258,6 +258,15 @@ Found compiled(const Context& c, const Facts&) {
     return compilation_not_emulated();
 }
 
+/// A config does not show the order of the calls.
+Found clip_order(const Context& c, const Facts& f) {
+    if (!f.has_scaler || !c.has("max_norm")) return {};
+    return FindingText{
+        "the import assumes that scaler.unscale_(optimizer) is called before clip_grad_norm_: otherwise "
+        "the scaled gradients are clipped, and their norm after unscaling is at most max_norm / scale",
+        {}};
+}
+
 const FindingRow<Facts> findings[] = {
     {"growth-factor", error, {"grad_scaler.growth_factor"}, growth_factor},
     {"backoff-factor", error, {"grad_scaler.backoff_factor"}, backoff_factor},
@@ -279,6 +288,7 @@ const FindingRow<Facts> findings[] = {
     {"bf16-emulated", warning, {"autocast.dtype", "fsdp.param_dtype", "model_dtype"}, bf16_emulated},
     {"torch-compile", warning, {"compile"}, compiled},
     {"two-ways", contradiction, {"apex", "fsdp"}, two_ways},
+    {"clip-order", note, {"max_norm", "grad_scaler"}, clip_order},
     {"output-format", note, {"fsdp.output_dtype", "fsdp.param_dtype"}, output_format},
     {"ignored-classes", note, {"fsdp._module_classes_to_ignore"}, ignored_classes},
     {"hook-of-ddp", inert, {"comm_hook", "fsdp"}, hook_of_ddp},
