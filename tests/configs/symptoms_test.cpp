@@ -131,6 +131,8 @@ constexpr Exception exceptions[] = {
     {"*/named-file", "describes how files were read"},
     {"*/left-out", "describes how a command line was read"},
     {"*/unknown-value", "describes how a command line was read"},
+    {"*/also-fits", "names the frameworks that the keys fit"},
+    {"*/config-unread", "names a file that macheps needs"},
     {"*/script-option", "names an option that macheps does not know"},
     {"*/launcher-settings", "names a file that macheps needs"},
     {"*/file-by-name", "describes how files were read"},
@@ -142,12 +144,15 @@ constexpr Exception exceptions[] = {
     {"accelerate/launcher", "names a setting of the launcher"},
     {"accelerate/sagemaker", "names a setting of the launcher"},
     {"accelerate/tpu-bf16", "describes a device that macheps does not emulate"},
+    {"apex/batchnorm-kept", "says which layers the fields describe"},
     {"axolotl/attention-kernel", "describes a limit of macheps"},
     {"axolotl/optimiser-arguments", "describes a limit of macheps"},
     {"axolotl/quantised-training", "describes a limit of macheps"},
     {"axolotl/ray-workers", "names a setting of the launcher"},
     {"deepspeed/old-section", "names the former place of a key"},
     {"gpt-neox/unexpressed-option", "describes a limit of macheps"},
+    {"megatron/masters-kept", "is a note about memory"},
+    {"torch/clip-order", "is a note about the order of calls, which a config does not show"},
     {"kohya/deepspeed-unread", "describes a limit of macheps"},
     {"kohya/diffusion-model", "describes a limit of macheps"},
     {"lightning/clip-by-value", "describes a limit of macheps"},
@@ -462,6 +467,62 @@ TEST_CASE("a verdict other than open has a reason, and an unknown fault excludes
         unknown{.text = "x", .rules = "deepspeed/floor-raises", .faults = "no-such-fault"};
     CHECK(judge.judge(known).verdict == CauseVerdict::excluded);
     CHECK(judge.judge(unknown).verdict == CauseVerdict::open);
+}
+
+/// A config of a framework, and the same config with one engine.
+struct EngineSample {
+    const char *framework, *engine, *without, *with;
+};
+constexpr const char *axolotl_lora = "base_model: a\nadapter: lora\nbf16: true\n", *llama = "stage: sft\nbf16: true\n",
+                     *trainer = "output_dir: o\nlearning_rate: 1.0e-4\nbf16: true\n",
+                     *launcher = "compute_environment: LOCAL_MACHINE\nmixed_precision: bf16\n";
+constexpr EngineSample engine_samples[] = {
+    {"axolotl", "fsdp2", axolotl_lora, "fsdp_version: 2\nfsdp_config: {state_dict_type: FULL_STATE_DICT}\n"},
+    {"axolotl", "fsdp", axolotl_lora, "fsdp: [full_shard]\n"},
+    {"transformers", "fsdp", trainer, "fsdp: full_shard\n"},
+    {"transformers", "deepspeed", trainer, "deepspeed: {bf16: {enabled: true}, zero_optimization: {stage: 2}}\n"},
+    {"accelerate", "fsdp", launcher, "distributed_type: FSDP\nfsdp_config: {fsdp_version: 1}\n"},
+    {"accelerate", "deepspeed", launcher, "distributed_type: DEEPSPEED\ndeepspeed_config: {zero_stage: 2}\n"},
+    {"lightning", "fsdp", "trainer: {precision: bf16-mixed, max_steps: 5}\n", "trainer.strategy=fsdp"},
+    {"lightning", "deepspeed", "trainer: {precision: bf16-mixed, max_steps: 5}\n", "trainer.strategy=deepspeed"},
+    {"llamafactory", "zero3", llama, "deepspeed: {bf16: {enabled: true}, zero_optimization: {stage: 3}}\n"},
+};
+
+TEST_CASE("a rule for an engine excludes its cause only if the config uses this engine", "[symptoms]") {
+    Names untested;
+    int tested = 0;
+    for (const std::string& rule : named(&SymptomCause::rules)) {
+        const RuleEngine* engine = engine_of_rule(rule);
+        if (engine == nullptr || rule.starts_with("*/")) continue;
+        CAPTURE(rule, engine->name);
+        const std::string framework = rule.substr(0, rule.find('/'));
+        const auto sample = std::find_if(
+            std::begin(engine_samples), std::end(engine_samples),
+            [&](const EngineSample& one) { return one.framework == framework && one.engine == engine->name; });
+        if (sample == std::end(engine_samples)) {
+            untested.insert(rule);
+            continue;
+        }
+        const SymptomCause cause{.text = "x", .rules = rule};
+        ImportOptions options;
+        options.framework = framework;
+        options.device_is_default = options.checkpoint_is_default = false;
+        const ConfigFolder folder;
+        const std::string with = sample->with;
+        const bool is_override = with.find('=') != std::string::npos;
+        const std::vector<std::string> without{folder.write("without.yaml", sample->without)};
+        std::vector<std::string> all{folder.write("with.yaml", sample->without + (is_override ? "" : with))};
+        if (is_override) all.push_back(with);
+        CHECK(CauseJudge(without, options).judge(cause).verdict == CauseVerdict::open);
+        CHECK(CauseJudge(all, options).judge(cause).verdict != CauseVerdict::open);
+        ++tested;
+    }
+    CHECK(untested == Names{});
+    CHECK(tested >= 10);
+    // A config of FSDP 1 says nothing about a rule for FSDP 2.
+    CHECK(engine_of_rule("axolotl/quantised-fsdp2")->name == "fsdp2");
+    CHECK(engine_of_rule("axolotl/fp32-norms-without-fsdp2") == nullptr);
+    CHECK(engine_of_rule("deepspeed/floor-raises") == nullptr);
 }
 
 TEST_CASE("a fault is shown with the releases that have it", "[symptoms]") {

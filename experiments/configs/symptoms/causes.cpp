@@ -3,7 +3,9 @@
 #include "core/text/quote.hpp"
 #include "core/text/split.hpp"
 #include "experiments/configs/framework.hpp"
+#include "experiments/configs/given_files.hpp"
 #include "experiments/configs/history/history.hpp"
+#include "experiments/configs/recognition/marks.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -15,6 +17,19 @@
 namespace macheps::configs {
 
 namespace {
+
+// A longer name comes before a name that is a part of it.
+constexpr RuleEngine engines[] = {
+    {"fsdp2",
+     "fsdp_version=2 fsdp_config.fsdp_version=2 fsdp_config.version=2 fsdp.version=2 "
+     "actor_rollout_ref.actor.strategy=fsdp2 engine.strategy=fsdp2 strategy=fsdp2"},
+    {"fsdp",
+     "fsdp fsdp_config distributed_type=FSDP use_fsdp actor_rollout_ref.actor.strategy=fsdp* engine.strategy=fsdp* "
+     "strategy=fsdp* trainer.strategy=fsdp*"},
+    {"deepspeed",
+     "deepspeed deepspeed_config distributed_type=DEEPSPEED use_deepspeed zero_stage *.strategy=deepspeed*"},
+    {"zero3", "deepspeed deepspeed_config distributed_type=DEEPSPEED use_deepspeed"},
+};
 
 /// Returns the first finding that reports the cause, or null.
 const Finding* finding_of(const SymptomCause& cause, const ImportResult& result) {
@@ -76,15 +91,34 @@ std::string fault_text(std::string_view id) {
     return row == nullptr ? std::string(id) : fmt::format("{} ({})", id, releases_text(*row));
 }
 
+const RuleEngine* engine_of_rule(std::string_view rule) {
+    const std::string_view framework = rule.substr(0, rule.find('/')), name = rule.substr(framework.size());
+    for (const std::string_view relation : {"-without-", "-and-"}) {
+        if (name.find(relation) != std::string_view::npos) return nullptr;
+    }
+    for (const RuleEngine& engine : engines) {
+        if (framework != engine.name && name.find(engine.name) != std::string_view::npos) return &engine;
+    }
+    return nullptr;
+}
+
 CauseJudge::CauseJudge(std::span<const std::string> files_and_overrides, ImportOptions options)
     : options_(std::move(options)),
+      config_(read_given_files(files_and_overrides, options_).config),
       result_(import_config(files_and_overrides, options_)),
       others_(other_imports(files_and_overrides, options_)) {}
 
+bool CauseJudge::uses_engine_of(std::string_view rule) const {
+    const RuleEngine* engine = engine_of_rule(rule);
+    return engine == nullptr || !marks_of(engine->marks, config_).empty();
+}
+
 /// Returns whether the import would report the rule if it applied. This is the case if the rule belongs to the
 /// framework of the config, to a framework whose keys may be at the root of the config, or to one that reported a
-/// finding about a part of it. A rule "*/NAME" is not tested, because not every framework has it.
+/// finding about a part of it. A rule "*/NAME" is not tested, because not every framework has it. Neither is a rule
+/// that is written for an engine which the config does not use: the cause may also exist without this engine.
 bool CauseJudge::is_tested_rule(std::string_view rule) const {
+    if (!uses_engine_of(rule)) return false;
     const std::string_view framework = rule.substr(0, rule.find('/'));
     const std::vector<std::string_view> sharing = listed_names(result_.framework->shares_root_with);
     return framework == result_.framework->name ||

@@ -28,6 +28,19 @@ struct JudgedCause {
     std::string reason{};  ///< empty if the verdict is `open`
 };
 
+/// An engine for which rules are written. A rule whose name contains the name of the engine can fire only for configs
+/// that use it.
+struct RuleEngine {
+    std::string_view name;  ///< "fsdp2"
+    std::string_view
+        marks;  ///< conditions on the config (recognition/marks.hpp); one of them holds if it uses the engine
+};
+
+/// Returns the engine that a rule needs, or nullptr if it needs none. Rules "X-without-fsdp2" and "deepspeed-and-fsdp"
+/// need none: the first fires if the engine is missing, and the second reports a contradiction, which is absent without
+/// the engine. A rule of the engine's own importer needs none either.
+const RuleEngine* engine_of_rule(std::string_view rule);
+
 /// Imports a config and judges causes by its findings. If the user did not give the device or the checkpoint, the
 /// config is also imported for every other device and checkpoint. A cause that one of them has is not excluded.
 class CauseJudge {
@@ -39,9 +52,11 @@ class CauseJudge {
 
   private:
     bool is_tested_rule(std::string_view rule) const;
+    bool uses_engine_of(std::string_view rule) const;
     bool is_tested_fault(std::string_view id) const;
 
     ImportOptions options_;
+    files::ConfigFile config_;
     ImportResult result_;
     std::vector<ImportResult> others_{};
 };

@@ -52,6 +52,26 @@ constexpr SymptomRow library_symptom_rows[] = {
      .cause_rows =
          {{.text = "the base is 8-bit, and the inputs are bf16 or fp32; the products have the range of fp16 (65504)"}},
      .remedy_rows = {"use a 4-bit base"}},
+    {.id = "tune-bf16-hardware",
+     .title = "torchtune refuses bf16",
+     .text_rows = {"bf16 precision was requested but not available on this hardware. Please use fp32 precision "
+                   "instead."},
+     .source = "torchtune/utils/precision.py 0.1.1 (RuntimeError)",
+     .cause_rows = {{.text =
+                         "torch has no NCCL, or one before 2.10, as on Windows: torchtune requires it for bf16 even "
+                         "with one GPU"},
+                    {.text = "the GPU is older than Ampere"},
+                    {.text = "torch finds no GPU"}},
+     .remedy_rows = {"run python -c \"import torch; print(torch.distributed.is_nccl_available())\"",
+                     "install a torch with NCCL", "use fp32"},
+     .command = "policy import CONFIG"},
+    {.id = "composer-precision",
+     .title = "Composer does not know the name of the precision",
+     .text_rows = {"Value bf16 not found in Precision", "Value fp16 not found in Precision"},
+     .source = "composer/utils/string_enum.py (ValueError)",
+     .cause_rows = {{.text = "the names are fp32, amp_fp16, amp_bf16 and amp_fp8"}},
+     .remedy_rows = {"use amp_bf16 or amp_fp16"},
+     .command = "policy import CONFIG"},
     {.id = "kohya-latents",
      .title = "the VAE of sd-scripts returns NaN",
      .text_rows = {"NaN detected in latents"},

@@ -51,7 +51,7 @@ constexpr SymptomRow setting_symptom_rows[] = {
                     "llamafactory/pure-bf16-adapters "
                     "accelerate/fp8-unread accelerate/te-section-unread transformers/opt-level-unread "
                     "transformers/fsdp-config-unread llamafactory/infer-dtype-unread longspec/optimizer-keys-unread "
-                    "longspec/clip-unread megatron/unread-optimizer-dtype megatron/reduction-without-bf16 "
+                    "longspec/clip-unread megatron/reduction-without-bf16 "
                     "torch/tf32-absent torch/hook-of-ddp axolotl/norm-classes-alone axolotl/bits-ignored "
                     "axolotl/adapter-keys-alone accelerate/section-unread composer/mixed-precision-unread "
                     "kohya/fp8-base-unread"},
@@ -67,7 +67,7 @@ constexpr SymptomRow setting_symptom_rows[] = {
            .rules = "*/wrong-type */no-such-choice */no-such-dtype */text-number */quoted-boolean axolotl/bf16-word "
                     "axolotl/tf32-word axolotl/bf16-full transformers/unreadable-map apex/bad-loss-scale "
                     "deepspeed/accumulation-dtype megatron/fp8-history composer/mixed-precision-word "
-                    "verl/no-such-precision"},
+                    "verl/no-such-precision megatron/optimizer-dtype-refused"},
           {.text = "the release does not have the optimiser, the converter or the format",
            .rules = "*/unknown-optimiser */optimiser-raises deepspeed/optimizer-removed torchtitan/converter-name "
                     "torchtitan/unknown-converter torchtune/fp16-refused gpt-neox/fp8-attention"},
@@ -89,6 +89,14 @@ constexpr SymptomRow setting_symptom_rows[] = {
            .rules = "lightning/deepspeed-clip-by-value lightning/fsdp-clip-by-norm lightning/fused-clip "
                     "lightning/finetune-clip torchtune/clip-in-backward"}},
      .remedy_rows = {"import the config: errors come first"},
+     .command = "policy import CONFIG"},
+    {.id = "fp16-support",
+     .title = "whether a program trains in fp16 with a loss scaler",
+     .text_rows = {"does not support fp16", "fp16 is not supported", "need GradScaler for fp16",
+                   "GradScaler with FSDP2 and fp16", "is a loss scaler used"},
+     .cause_rows = {{.text = "the program has no loss scaler, and refuses fp16 or trains without one",
+                     .rules = "torchtune/fp16-refused */fp16-without-scaler"}},
+     .remedy_rows = {"import the config: the field `scaler` names the loss scaler, or `none`", "train in bf16"},
      .command = "policy import CONFIG"},
     {.id = "model-vocabulary",
      .title = "the products of the output layer are slow or left out",
