@@ -254,6 +254,8 @@ constexpr Exception exceptions[] = {
     {"llamafactory", "use_reentrant_gc", "", "recomputes the same values"},
     {"megatron", "main-grads-dtype", "grad-reduce-in-bf16", "both select bf16"},
     {"megatron", "grad-reduce-in-bf16", "main-grads-dtype", "both select bf16"},
+    {"megatron", "main-grads-dtype", "use-precision-aware-optimizer",
+     "in fp16, accumulate-allreduce-grads-in-fp32 decides the format of gradients"},
     {"megatron", "*", "loss-scale", "a static scale does not move"},
     {"megatron", "recompute-*", "recompute-*", "both recompute"},
     {"megatron", "no-check-for-nan-in-loss-and-grad", "", "decides whether the program stops"},

@@ -128,7 +128,7 @@ TEST_CASE("Megatron's arguments decide the stored formats, the main gradients an
     CHECK(source_of_grad("--bf16 --grad-reduce-in-bf16").ends_with("grad-reduce-in-bf16"));
     const auto remainders = [&](const char* more) {
         const Imported found(std::string("--bf16 --use-precision-aware-optimizer ") + more, args);
-        return find_rule(found.result(), "megatron/masters-kept")->message.find("4 bytes") != std::string::npos;
+        return test::find_rule(found.result(), "megatron/masters-kept")->message.find("4 bytes") != std::string::npos;
     };
     CHECK(remainders(""));
     CHECK_FALSE(remainders("--main-params-dtype fp16"));

@@ -494,7 +494,7 @@ TEST_CASE("a scaler's parameters reach the policy, and a parameter that it canno
 }
 
 TEST_CASE("device profiles contain the native formats and what torch reports about bf16", "[import]") {
-    CHECK(device_profiles().size() == 13);
+    CHECK(device_profiles().size() == 14);
     for (const DeviceProfile& device : device_profiles()) {
         CAPTURE(device.name);
         CHECK(find_device_profile(device.name) == &device);

@@ -166,8 +166,9 @@ constexpr Threshold thresholds[] = {
     {"policy_text/adapter_format.cpp", "0.12.0", "peft=0.11.1", "peft=0.12.0", "axolotl", h100, "fp32",
      "base_model: a\nadapter: lora", Of::before, "field adapter B"},
     {"policy_text/adapter_format.cpp", "0.19.0", "peft=0.18.1", "peft=0.19.0", "axolotl", h100, "fp32",
-     "base_model: a\nadapter: qlora\nload_in_4bit: true\npeft_autocast_adapter_dtype: false", Of::since,
-     "field adapter B"},
+     "base_model: a\nadapter: qlora\nload_in_4bit: true\npeft_autocast_adapter_dtype: false\n"
+     "bnb_config_kwargs: {bnb_4bit_quant_storage: uint8}",
+     Of::since, "field adapter B"},
     {"llamafactory/llamafactory.cpp", "5", "llamafactory=0.9.5,transformers=4.57.6",
      "llamafactory=0.9.5,transformers=5.0.0", "llamafactory", h100, "fp32",
      "model_name_or_path: a\nstage: sft\ndo_train: true\nbf16: true\nfp8: true", Of::since,

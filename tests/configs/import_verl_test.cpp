@@ -175,7 +175,8 @@ TEST_CASE("Hydra's own options are not keys, and another config of verl leaves t
         const Imported found =
             import(std::string(options) + " " + model + "strategy=fsdp " + model + "fsdp_config.model_dtype=fp16 " +
                    model + "fsdp_config.mixed_precision.param_dtype=fp16");
-        CHECK(found.findings("UD").empty());
+        CHECK(found.findings("U").empty());
+        CHECK_FALSE(found.has("D verl/default"));
         CHECK(found.has("N verl/config-unread"));
         CHECK(found.has("W verl/no-master"));
         CHECK(found.field("store") == "H");

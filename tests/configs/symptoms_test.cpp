@@ -485,6 +485,10 @@ constexpr EngineSample engine_samples[] = {
     {"accelerate", "deepspeed", launcher, "distributed_type: DEEPSPEED\ndeepspeed_config: {zero_stage: 2}\n"},
     {"lightning", "fsdp", "trainer: {precision: bf16-mixed, max_steps: 5}\n", "trainer.strategy=fsdp"},
     {"lightning", "deepspeed", "trainer: {precision: bf16-mixed, max_steps: 5}\n", "trainer.strategy=deepspeed"},
+    {"torch", "fsdp2", "autocast: {dtype: bfloat16}\n", "fsdp: {version: 2}\n"},
+    {"torch", "fsdp", "autocast: {dtype: bfloat16}\n", "fsdp: {version: 1}\n"},
+    {"composer", "fsdp", "precision: amp_bf16\nmax_duration: 1ba\n", "fsdp_config: {sharding_strategy: FULL_SHARD}\n"},
+    {"llamafactory", "deepspeed", llama, "deepspeed: {bf16: {enabled: true}, zero_optimization: {stage: 2}}\n"},
     {"llamafactory", "zero3", llama, "deepspeed: {bf16: {enabled: true}, zero_optimization: {stage: 3}}\n"},
 };
 

@@ -189,7 +189,7 @@ TEST_CASE("the words of a training command are expanded as a shell does", "[conf
         {"python t.py --optimizer_args eps=1e-7 weight_decay=0 --lr 1",
          "{optimizer_args=[eps=1e-7,weight_decay=0] lr=1}", "a list of assignments"},
         {"python t.py --a=1 x.yaml --b 2 3", "{a=1 b=[2,3]}", "an option with `=` takes no further words"},
-        {"python t.py --multirun a.b=1 c=2", "{multirun=a.b=1 c=2}", "an override after a flag of Hydra"},
+        {"python t.py --multirun a.b=1 c=2", "{multirun=true a={b=1} c=2}", "an override after a flag of Hydra"},
         {"python t.py --config-dir d a.b=1 --lr 1", "{config-dir=d lr=1 a={b=1}}", "an override after another value"},
         {"python -m verl.trainer.main_ppo a.b=1 +a.c=x '++d=[1,2]'", "{a={b=1 c=x} d=[1,2]}", "overrides of Hydra"},
         {"deepspeed -q --log_level info --num_gpus 2 t.py --a 1", "{a=1}", "options of DeepSpeed's launcher"},

@@ -104,8 +104,8 @@ const std::map<std::string, Sample> samples{
     {"eval-differs", trainer("bf16_full_eval: true\nbf16: true\n")},
     {"fp16-needs-gpu", trainer("fp16: true\n")},
     {"fp8-no-faster", llamafactory("full", "fp8: true\n")},
-    {"fsdp1-uniform", axolotl("bf16: true\nadapter: qlora\nload_in_4bit: true\nrl: dpo\nfsdp_version: 2\nfsdp_config: "
-                              "{offload_params: false}\n")},
+    {"fp16-support", Sample{"torch.yaml", "autocast: {dtype: float16}\n"}},
+    {"fsdp1-uniform", axolotl("bf16: true\nadapter: qlora\nload_in_4bit: true\nfsdp: [full_shard]\n")},
     {"grad-accum-differs", deepspeed(
                                R"({"bf16": {"enabled": true}, "data_types": {"grad_accum_dtype": "bf16"},
               "gradient_accumulation_steps": 8, "zero_optimization": {"stage": 1}})")},
@@ -132,6 +132,8 @@ const std::map<std::string, Sample> samples{
     {"megatron-main-gradients", Sample{"run.args",
                                        "--bf16 --accumulate-allreduce-grads-in-fp32 --main-grads-dtype bf16 "
                                        "--use-precision-aware-optimizer --micro-batch-size 2 --num-layers 2\n"}},
+    {"megatron-optimizer-dtype",
+     Sample{"run.args", "--bf16 --exp-avg-dtype bf16 --micro-batch-size 2 --num-layers 2\n"}},
     {"megatron-residual", Sample{"run.args", "--fp32-residual-connection --micro-batch-size 2 --num-layers 2\n"}},
     {"memory-large", axolotl("bfloat16: true\n")},
     {"model-vocabulary", deepspeed(R"({"bf16": {"enabled": true}, "vocabulary_size": 50257})")},

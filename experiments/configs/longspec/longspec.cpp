@@ -168,7 +168,11 @@ extern const Framework framework{.name = "longspec",
                                  .marks = "ds_cfg fp16_bfloat16",
                                  .recognises = recognises,
                                  .refuses_unknown = [](const ImportContext&, std::string_view) { return false; },
-                                 .prepare = [](ImportContext& context) { hydra::compose(context); },
+                                 .prepare =
+                                     [](ImportContext& context) {
+                                         hydra::take_options(context, {});
+                                         hydra::compose(context);
+                                     },
                                  .resolve = resolve};
 
 }  // namespace macheps::configs::longspec

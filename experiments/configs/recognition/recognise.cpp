@@ -4,6 +4,7 @@
 #include "core/text/split.hpp"
 #include "experiments/configs/framework_keys.hpp"
 #include "experiments/configs/recognition/marks.hpp"
+#include "experiments/files/config/command_line/hydra_options.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -66,7 +67,11 @@ Evidence evidence_for(const Framework& framework, const files::ConfigFile& confi
         without_sections = config.root;
         drop_sections(without_sections);
     }
-    const auto& entries = framework.ignores_sections ? without_sections.entries : config.root.entries;
+    std::vector<files::ConfigValue::Entry> entries =
+        framework.ignores_sections ? without_sections.entries : config.root.entries;
+    if (config.command) {
+        std::erase_if(entries, [](const auto& entry) { return files::find_hydra_option(entry.key) != nullptr; });
+    }
     const auto is_known = [&](const files::ConfigValue::Entry& entry) { return names.contains(entry.key); };
     evidence.known = static_cast<std::size_t>(std::count_if(entries.begin(), entries.end(), is_known));
     if (!entries.empty()) evidence.share = static_cast<double>(evidence.known) / static_cast<double>(entries.size());

@@ -21,10 +21,11 @@ namespace {
 // A longer name comes before a name that is a part of it.
 constexpr RuleEngine engines[] = {
     {"fsdp2",
-     "fsdp_version=2 fsdp_config.fsdp_version=2 fsdp_config.version=2 fsdp.version=2 "
+     "fsdp2 fsdp_version=2 fsdp_config.fsdp_version=2 fsdp_config.version=2 fsdp.version=2 "
      "actor_rollout_ref.actor.strategy=fsdp2 engine.strategy=fsdp2 strategy=fsdp2"},
     {"fsdp",
-     "fsdp fsdp_config distributed_type=FSDP use_fsdp actor_rollout_ref.actor.strategy=fsdp* engine.strategy=fsdp* "
+     "fsdp fsdp2 fsdp_config distributed_type=FSDP use_fsdp actor_rollout_ref.actor.strategy=fsdp* "
+     "engine.strategy=fsdp* "
      "strategy=fsdp* trainer.strategy=fsdp*"},
     {"deepspeed",
      "deepspeed deepspeed_config distributed_type=DEEPSPEED use_deepspeed zero_stage *.strategy=deepspeed*"},

@@ -406,8 +406,7 @@ constexpr SymptomRow word_symptom_rows[] = {
                    "communication_data_type is ignored"},
      .cause_rows = {{.text = "DeepSpeed before 0.9.0 reduces bf16 gradients of ZeRO in fp16, unless "
                              "communication_data_type is set"}},
-     .remedy_rows = {"use DeepSpeed 0.9.0 or newer", "set communication_data_type"},
-     .command = "policy import CONFIG"},
+     .remedy_rows = {"use DeepSpeed 0.9.0 or newer", "set communication_data_type"}},
     {.id = "rollout-differs",
      .title = "the model that generates answers differs from the one that is trained",
      .text_rows = {"rollout and training log probs differ", "log probabilities of rollout and actor differ",
