@@ -131,14 +131,15 @@ const FaultRow rows[] = {
      .keys = {"peft_autocast_adapter_dtype", "adapter"},
      .importers = "axolotl",
      .holds = leaves_adapters_open,
-     .computes = "adapters are widened to fp32; before, they had the dtype of the base. modules_to_save keep the dtype "
-                 "of the base",
+     .computes = "adapters are widened to fp32; from 0.6 to 0.11, they had the dtype of the base. modules_to_save keep "
+                 "the dtype of the base",
      .consequence = "adapters have fp32 weights and moments",
      .remedy = "peft_autocast_adapter_dtype: true or false",
      .cure = "peft_autocast_adapter_dtype=false",
-     .sentence = "PEFT widens adapters to fp32 from 0.12 on; before, they had the dtype of the base",
+     .sentence = "PEFT widens adapters to fp32 from 0.12 on; from 0.6 to 0.11, they had the dtype of the base",
      .evidence = FaultEvidence::run,
-     .seen = "bf16 in 0.11.1, fp32 in 0.12.0; modules_to_save are bf16 in both",
+     .seen = "bf16 in 0.11.1, fp32 in 0.12.0; modules_to_save are bf16 in both. The sources of 0.2.0 to 0.5.0 make "
+             "adapters in fp32",
      .source = "PR #1706",
      .sample = "base_model: my/model\nsequence_len: 2048\nmicro_batch_size: 2\nbf16: true\nadapter: lora\n"},
     {.id = "peft-bnb-adapter",

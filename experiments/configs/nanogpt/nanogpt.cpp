@@ -61,11 +61,14 @@ const KeyRow rows[] = {
 struct Facts {
     bool on_gpu = true;  ///< device_type is 'cuda'; only then is there an autocast context
     char format = 'B';   ///< F, H or B: from dtype, or else the default of train.py
+    bool fused = true;   ///< AdamW is fused: on CUDA, if torch has the argument `fused`, which 2.0.0 added
 };
 
 Facts facts_of(const ImportContext& context) {
     Facts facts;
     facts.on_gpu = context.text("device").find("cuda") != std::string::npos;
+    const std::optional<FrameworkVersion> torch = context.given_version("torch");
+    facts.fused = facts.on_gpu && (!torch || *torch >= parse_version("2.0.0"));
     const char said = context.dtype("dtype");
     facts.format = said != 0 ? said : context.device().torch_says_gpu_bf16() ? 'B' : 'H';
     return facts;
@@ -143,9 +146,12 @@ void resolve(ImportContext& context) {
     const double max_norm = context.number("grad_clip").value_or(0);
     const bool scales = has_autocast && facts.format == 'H';
     // The fused AdamW itself divides by the scale, unless clipping has already unscaled the gradients.
-    context.set("scaler", scales ? torch_scaler_field({.is_fused = max_norm == 0}) : no_scaler_field(), "dtype");
+    context.set("scaler", scales ? torch_scaler_field({.is_fused = facts.fused && max_norm == 0}) : no_scaler_field(),
+                "dtype");
     context.set("clip", clip_field("torch", max_norm), "grad_clip");
-    context.infer("opt_kernel", word_field(facts.on_gpu ? "fused" : "single"), "from device: AdamW is fused on cuda");
+    context.infer("opt_kernel", word_field(facts.fused ? "fused" : "single"),
+                  facts.on_gpu && !facts.fused ? "AdamW has the argument `fused` from torch 2.0.0 on"
+                                               : "from device: AdamW is fused on cuda");
     context.infer("predivide", word_field("prescale"), "DDP divides each gradient when it copies it into its bucket");
     context.infer("ckpt", {.value = false, .parts = {}}, "nanoGPT does not have this");
     context.infer("fp8", word_field("none"), "nanoGPT does not have this");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sources: peft/tuners/lora/layer.py of 0.7.1, 0.9.0, 0.10.0 and 0.11.1, peft/mapping.py and tuners/tuners_utils.py of
-// 0.12.0, 0.14.0, 0.18.1 and 0.19.0.
+// Sources: peft/tuners/lora.py of 0.2.0 to 0.5.0, tuners/lora/layer.py of 0.6.0, 0.7.1, 0.9.0, 0.10.0 and 0.11.1,
+// peft/mapping.py and tuners/tuners_utils.py of 0.12.0, 0.14.0, 0.18.1, 0.19.0 and 0.21.2.
 #include "experiments/configs/policy_text/adapter_format.hpp"
 #include "experiments/configs/policy_text/name_rules.hpp"
 #include "experiments/configs/policy_text/storage_recipe.hpp"
@@ -22,6 +22,12 @@ char format_of(const ImportContext& context, const AdaptedLayer& layer) {
     return layer.storage == 0 ? 'F' : layer.storage;
 }
 
+/// Returns whether PEFT makes adapters in fp32 and moves them to the device of their layer, but not to its format.
+bool peft_only_moves(const ImportContext& context) {
+    const std::optional<FrameworkVersion> version = context.known_version("peft");
+    return version && *version < parse_version("0.6.0");
+}
+
 }  // namespace
 
 bool peft_is_before_autocast(const ImportContext& context) {
@@ -30,6 +36,7 @@ bool peft_is_before_autocast(const ImportContext& context) {
 }
 
 char peft_adapter_format(const ImportContext& context, const AdaptedLayer& layer, bool autocasts) {
+    if (peft_only_moves(context)) return 'F';
     const char format = format_of(context, layer);
     const bool casts = autocasts && !peft_is_before_autocast(context);
     return casts && name_rules::peft_casts_adapter(format) ? 'F' : format;
