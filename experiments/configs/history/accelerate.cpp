@@ -27,6 +27,11 @@ bool has_low_shards(const Context& c) {
     const transformers::Facts f = transformers::facts(c);
     return history::loads_stored_dtype(c) && f.fsdp && f.fsdp_version == 2 && f.autocast != 'F';
 }
+/// Returns whether FSDP 1 with mixed precision trains weights that are loaded in a low-precision format, or may be.
+bool has_low_flat_parameters(const Context& c) {
+    const Facts f = facts(c);
+    return f.fsdp && f.fsdp_version == 1 && f.autocast != 'F' && history::may_have_low_checkpoint(c);
+}
 /// LLaMA-Factory and TRL, which share the root with Transformers, choose the dtype of the weights themselves.
 std::string_view asks_for_low_weights(const Context& c) {
     return c.root_is_shared() ? "the weights are loaded in bf16 or fp16" : history::asks_for_low_checkpoint(c);
@@ -213,6 +218,27 @@ const FaultRow rows[] = {
      .seen = "accepted in 0.30.1, 0.32.1 and 0.33.0, raised in 0.34.0",
      .source = "utils/launch.py",
      .sample = "compute_environment: LOCAL_MACHINE\ndistributed_type: \"NO\"\nmixed_precision: no\nnum_processes: 1\n"},
+    {.id = "acc-fsdp-no-upcast",
+     .package = "accelerate",
+     .first_bad = "0.20.3",
+     .first_good = "0.30.0",
+     .code = FindingCode::error,
+     .trigger = "FSDP 1 with mixed precision, weights loaded in bf16 or fp16",
+     .keys = {"mixed_precision", "distributed_type"},
+     .holds = has_low_flat_parameters,
+     .asks = history::asks_for_low_checkpoint,
+     .computes = "Accelerate does not widen the shards: weights, their gradients and the moments of the optimiser have "
+                 "the format of the checkpoint",
+     .consequence = "there are no fp32 master weights, and small updates are lost",
+     .remedy = "accelerate 0.30.0, or weights loaded in fp32",
+     .sentence = "Accelerate {v} does not widen the shards of FSDP to fp32: there are no fp32 master weights, and "
+                 "gradients and moments are in the format of the checkpoint",
+     .signature = "training is slower than with DeepSpeed, which keeps fp32 master weights",
+     .finding = "accelerate/fsdp-upcast",
+     .evidence = FaultEvidence::read,
+     .seen = "0.20.3, 0.25.0, 0.28.0 and 0.29.0 to 0.29.3 have no such code; 0.30.0 widens each flat parameter",
+     .source = "accelerator.py 0.30.0:1486-1539; issue #2624, PR #2674",
+     .sample = "compute_environment: LOCAL_MACHINE\ndistributed_type: FSDP\nmixed_precision: bf16\nnum_processes: 8\n"},
     {.id = "acc-fsdp1-upcast",
      .package = "accelerate",
      .first_bad = "0.30.0",
@@ -221,11 +247,7 @@ const FaultRow rows[] = {
      .code = FindingCode::note,
      .trigger = "FSDP 1 with mixed precision, weights loaded in bf16 or fp16",
      .keys = {"mixed_precision", "distributed_type"},
-     .holds =
-         [](const Context& c) {
-             const Facts f = facts(c);
-             return f.fsdp && f.fsdp_version == 1 && f.autocast != 'F' && history::may_have_low_checkpoint(c);
-         },
+     .holds = has_low_flat_parameters,
      .asks = history::asks_for_low_checkpoint,
      .computes = "trainable parameters are widened to fp32; before, they were not",
      .consequence = "fp32 master weights, which need more memory",

@@ -61,6 +61,23 @@ bool has_wrong_wrapper(const Context& c) {
     return is_bf16(f) && f.stage <= 1 && !(f.stage == 1 && f.offload) && sums_in_fp32(c);
 }
 
+/// Returns whether ZeRO casts bf16 gradients to the default of communication_data_type, fp16. From 0.7.1 on, every path
+/// of ZeRO 1 and 2 casts to this type. Before, only the sum over the whole bucket did, and the sum of single gradients
+/// (ZeRO 1, or no contiguous_gradients) always was fp16. ZeRO 3 casts from 0.8.2 on.
+bool reduces_bf16_in_fp16(const Context& c) {
+    const Facts f = facts(c);
+    const auto runs_since = [&](std::string_view release) {
+        return *c.assumed_version("deepspeed") >= parse_version(release);
+    };
+    if (!is_bf16(f) || f.stage == 0) return false;
+    const bool sums_single =
+        f.stage == 1 || (f.stage == 2 && !c.maybe_flag("zero_optimization.contiguous_gradients").value_or(true));
+    if (sums_single && !runs_since("0.7.1")) return true;
+    if (c.has("communication_data_type")) return false;
+    if (f.stage == 3) return runs_since("0.8.2");
+    return runs_since("0.7.1") || !c.maybe_flag("zero_optimization.reduce_scatter").value_or(true);
+}
+
 bool uses_cpu_adam(const Context& c) {
     const Facts f = facts(c);
     const bool is_adam = f.optimizer.empty() || f.optimizer == "adam" || f.optimizer == "adamw";
@@ -96,6 +113,30 @@ const FaultRow rows[] = {
                "53e91a098; PR #8393",
      .sample =
          R"({"fp16": {"enabled": true}, "zero_optimization": {"stage": 0}, "train_micro_batch_size_per_gpu": 4})"},
+    {.id = "ds-bf16-reduced-in-fp16",
+     .package = "deepspeed",
+     .first_bad = "0.6.3",
+     .first_good = "0.9.0",
+     .code = FindingCode::warning,
+     .trigger = "bf16 with ZeRO, communication_data_type not set",
+     .keys = {"communication_data_type", "zero_optimization.stage", "bf16.enabled", "zero_optimization.reduce_scatter",
+              "zero_optimization.contiguous_gradients"},
+     .holds = reduces_bf16_in_fp16,
+     .computes = "ZeRO casts bf16 gradients to fp16 before it sums them over ranks, because the default of "
+                 "communication_data_type with ZeRO is fp16 for every model. ZeRO 2 does so from 0.7.1 on, or without "
+                 "reduce_scatter or contiguous_gradients, and ZeRO 3 from 0.8.2 on. ZeRO 1 does not read the key "
+                 "before 0.7.1",
+     .consequence = "gradients above 65504 become infinite, and gradients below about 3e-8 become 0",
+     .remedy = "deepspeed 0.9.2, or, from 0.7.1 on, \"communication_data_type\": \"bfp16\", which is bf16",
+     .sentence =
+         "DeepSpeed {v} casts the bf16 gradients of this config to fp16 and sums them over ranks in fp16: large "
+         "ones become infinite, and small ones become 0",
+     .evidence = FaultEvidence::read,
+     .seen = "0.6.3 to 0.7.3, 0.7.7 and 0.8.0 to 0.8.3; 0.9.0 and 0.9.1 sum in fp32, and 0.9.2 in bf16",
+     .source = "runtime/engine.py 0.6.5:733-742 and 0.9.2:776-787; runtime/zero/stage_1_and_2.py 0.7.0:862-891 and "
+               "1342-1365, 0.7.1:970; runtime/zero/stage3.py 0.8.2:1165; issue #2071, PR #3370",
+     .sample =
+         R"({"bf16": {"enabled": true}, "zero_optimization": {"stage": 1}, "train_micro_batch_size_per_gpu": 4})"},
     {.id = "ds-z0-fp16-fused-never-steps",
      .package = "deepspeed",
      .first_bad = "0.17.6",

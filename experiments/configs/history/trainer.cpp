@@ -230,6 +230,33 @@ const FaultRow rows[] = {
      .source = "pytorch/plugins/precision/fsdp.py 2.5.0:78 (convert_module), trainer/call.py 2.4.0:118; issues #18717, "
                "#19973, PR #20323",
      .sample = "trainer:\n  precision: bf16-true\n  strategy: fsdp\n  max_steps: 10\nmodel:\n  class_path: my.Model\n"},
+    {.id = "pl-amp-clip-scaled",
+     .package = "lightning",
+     .first_bad = "1.4.0",
+     .first_good = "1.4.9",
+     .code = FindingCode::error,
+     .trigger = "precision 16 with gradient_clip_val, and not with Apex",
+     .keys = {"trainer.gradient_clip_val", "trainer.precision", "trainer.amp_backend"},
+     .holds =
+         [](const Context& c) {
+             return c.text("trainer.precision") == "16" && c.text("trainer.amp_backend") != "apex" &&
+                    c.number("trainer.gradient_clip_val").value_or(0) > 0;
+         },
+     .computes = "gradients are clipped in the closure, while they are still multiplied by the loss scale, and are "
+                 "unscaled after that",
+     .consequence = "the norm of the gradients is at most gradient_clip_val divided by the loss scale, so SGD hardly "
+                    "learns",
+     .remedy = "lightning 1.4.9 or 1.3.8, or no gradient_clip_val",
+     .cure = "trainer.gradient_clip_val=0",
+     .sentence = "Lightning {v} clips gradients before it divides them by the loss scale: their norm is at most "
+                 "gradient_clip_val divided by the loss scale",
+     .signature = "with SGD, a loss that hardly falls, and does so if gradient_clip_val is removed",
+     .evidence = FaultEvidence::read,
+     .seen = "1.4.0, 1.4.5 and 1.4.8; 1.3.8 and 1.4.9 unscale first",
+     .source = "plugins/precision/native_amp.py 1.4.5:58-60 and 1.4.9:73-77, loops/batch/training_batch_loop.py "
+               "1.4.5:442-445; issues #9330, #9599, #9694",
+     .sample = "trainer:\n  precision: 16\n  gradient_clip_val: 1.0\n  max_steps: 10\nmodel:\n"
+               "  class_path: my.Model\n"},
     {.id = "pl-fsdp-true-says-full",
      .package = "lightning",
      .first_bad = "2.6.0",
