@@ -67,6 +67,7 @@ std::string import(const std::vector<std::string>& files, const std::string& fra
                                  : json_of(parse_policy(result.policy, files.empty() ? "config" : files.front()));
     json["framework"] = result.framework->name;
     json["version"] = to_string(result.version);
+    if (result.unknown_version) json["unknown_version"] = to_string(*result.unknown_version);
     json["refused"] = result.refused();
     json["findings"] = findings;
     return json.dump(-1, Json::BadUtf8::is_replaced);

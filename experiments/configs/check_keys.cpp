@@ -209,8 +209,8 @@ class KeyCheck {
             if (is_of_script) return script_option(entry, path);
         }
         if (may_affect_precision) instead = "check its name, which suggests that it may affect precision";
-        // Without a list of all keys of this version, the key may exist.
-        if (!is_of_other_version && !refuses && !has_list()) return not_in_tables(entry, path, instead);
+        // Without a list of all keys of the framework, the key may exist.
+        if (!is_of_other_version && !refuses && known_.empty()) return not_in_tables(entry, path, instead);
         std::string message = fmt::format("{} {} does not know `{}`", framework.title, to_string(version_), path);
         if (is_late)
             message += fmt::format(", which was added in {}", since);
@@ -220,13 +220,6 @@ class KeyCheck {
         Finding& finding = report(FindingCode::unknown, is_of_other_version ? "key-of-other-version" : "unknown-key",
                                   entry, path, std::move(message), instead);
         finding.framework_refuses = refuses;
-    }
-
-    /// Returns whether a list of all keys of the framework covers this version.
-    bool has_list() const {
-        const Framework& framework = context_.framework();
-        return !known_.empty() && parse_version(framework.oldest) <= version_ &&
-               version_ <= parse_version(framework.newest);
     }
 
     void not_in_tables(const files::ConfigValue::Entry& entry, const std::string& path, std::string instead) {

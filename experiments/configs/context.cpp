@@ -33,6 +33,72 @@ std::optional<bool> spelled_flag(std::string_view text) {
     return {};
 }
 
+/// Rules, without the names of their frameworks, that compare a config with a table of keys or of their values.
+constexpr std::string_view table_rules[] = {"unknown-key",
+                                            "key-of-other-version",
+                                            "wrong-type",
+                                            "no-such-choice",
+                                            "no-such-dtype",
+                                            "unknown-optimiser",
+                                            "optimiser-raises",
+                                            "dtype-too-new",
+                                            "torch-dtype-removed",
+                                            "communication-dtype",
+                                            "sequence-communication-dtype"};
+
+/// A release that the import describes instead of an unknown version.
+class DescribedRelease {
+  public:
+    DescribedRelease(std::string_view package, const UnknownVersion& version)
+        : package_(package), title_(known_releases(package)->title), version_(version) {}
+
+    /// Makes a finding about the package name the release. A row of the history is compared with the named version, so
+    /// only its text changes, if the text contains the described release.
+    void apply(Finding& finding) const {
+        const bool is_own = finding.rule.starts_with(fmt::format("{}/", package_));
+        const std::size_t end = end_of_release(finding.message);
+        if (end != std::string::npos)
+            finding.message.insert(end, fmt::format(" ({})", version_.rank()));
+        else if (is_own && finding.fault.empty())
+            finding.message += fmt::format(" ({}, {})", name(title_), version_.rank());
+        if ((is_own || end != std::string::npos) && finding.fault.empty()) weaken(finding);
+    }
+
+  private:
+    std::string name(std::string_view package) const {
+        return fmt::format("{} {}", package, to_string(version_.described));
+    }
+
+    /// Returns the end of the release's name in a text, or npos if the text does not contain it.
+    std::size_t end_of_release(const std::string& text) const {
+        for (const std::string& words : {name(title_), name(package_)}) {
+            for (std::size_t at = text.find(words); at != std::string::npos; at = text.find(words, at + 1)) {
+                const std::string_view rest = std::string_view(text).substr(at + words.size());
+                const bool goes_on =
+                    !rest.empty() && (is_digit(rest[0]) || (rest[0] == '.' && rest.size() > 1 && is_digit(rest[1])));
+                if (!goes_on) return at + words.size();
+            }
+        }
+        return std::string::npos;
+    }
+
+    static bool is_digit(char letter) { return '0' <= letter && letter <= '9'; }
+
+    void weaken(Finding& finding) const {
+        const std::string_view rule = std::string_view(finding.rule).substr(finding.rule.find('/') + 1);
+        if (std::find(std::begin(table_rules), std::end(table_rules), rule) == std::end(table_rules)) {
+            if (!finding.instead.empty()) finding.instead += fmt::format(" (for {})", name(title_));
+            return;
+        }
+        if (finding.code == FindingCode::error) finding.code = FindingCode::warning;
+        finding.framework_refuses = false;
+        finding.instead = fmt::format("check it in the source of {} {}", title_, to_string(version_.named));
+    }
+
+    std::string_view package_, title_;
+    UnknownVersion version_;
+};
+
 }  // namespace
 
 char dtype_letter(std::string_view name) {
@@ -99,10 +165,20 @@ FrameworkVersion ImportContext::version(std::string_view framework) const {
 }
 
 std::optional<FrameworkVersion> ImportContext::known_version(std::string_view package) const {
-    const std::optional<FrameworkVersion> known = assumed_version(package);
-    if (known && std::find(asked_versions_.begin(), asked_versions_.end(), package) == asked_versions_.end())
+    const std::optional<FrameworkVersion> assumed = assumed_version(package);
+    if (assumed && std::find(asked_versions_.begin(), asked_versions_.end(), package) == asked_versions_.end())
         asked_versions_.emplace_back(package);
-    return known;
+    const std::optional<UnknownVersion> unknown = unknown_version(package);
+    return unknown ? unknown->described : assumed;
+}
+
+std::optional<UnknownVersion> ImportContext::unknown_version(std::string_view package) const {
+    const std::optional<FrameworkVersion> version = assumed_version(package);
+    const std::optional<KnownReleases> known = known_releases(package);
+    if (!version || !known) return {};
+    const FrameworkVersion oldest = parse_version(known->oldest), newest = parse_version(known->newest);
+    if (oldest <= *version && *version <= newest) return {};
+    return UnknownVersion{.named = *version, .described = *version < oldest ? oldest : newest};
 }
 
 std::optional<FrameworkVersion> ImportContext::assumed_version(std::string_view package) const {
@@ -476,21 +552,35 @@ void ImportContext::report_assumed() {
            fmt::format("{}", fmt::join(options, ", ")));
 }
 
+std::vector<std::string> ImportContext::packages_of_unknown_version() const {
+    std::vector<std::string> packages = asked_versions_;
+    for (const auto& [name, version] : options_->versions) {
+        if (std::find(packages.begin(), packages.end(), name) == packages.end()) packages.push_back(name);
+    }
+    std::erase_if(packages, [&](const std::string& name) { return !unknown_version(name); });
+    return packages;
+}
+
+void ImportContext::name_known_releases() {
+    for (const std::string& package : packages_of_unknown_version()) {
+        const DescribedRelease release(package, *unknown_version(package));
+        for (Finding& finding : findings_) release.apply(finding);
+    }
+}
+
 void ImportContext::report_unknown_versions() {
-    for (const std::string& name : asked_versions_) {
-        const Framework* row = find_framework(name);
-        if (row == nullptr) continue;
-        const FrameworkVersion used = version(name);
-        const bool is_older = used < parse_version(row->oldest);
-        if (!is_older && used <= parse_version(row->newest)) continue;
-        report(
-            FindingCode::warning, "unknown-version", {},
-            fmt::format("{} {} is {} than {}, the {} release that macheps knows: what it computes is taken from that "
-                        "release, and its own faults are not known",
-                        row->title, to_string(used), is_older ? "older" : "newer", is_older ? row->oldest : row->newest,
-                        is_older ? "oldest" : "newest"),
-            fmt::format("a version from {} to {}", row->oldest, row->newest))
-            .rule = fmt::format("{}/unknown-version", name);
+    for (const std::string& package : packages_of_unknown_version()) {
+        const UnknownVersion unknown = *unknown_version(package);
+        const KnownReleases known = *known_releases(package);
+        const std::string named = to_string(unknown.named), described = to_string(unknown.described);
+        report(FindingCode::warning, "unknown-version", {},
+               fmt::format("{} {} was not checked: it is {} {} than {}, {}. Fields and findings describe {}, and may "
+                           "be false for {}. Only the history of faults judges {} itself",
+                           known.title, named, distance_text(unknown.named, unknown.described),
+                           unknown.is_older() ? "older" : "newer", described, unknown.rank(), described, named, named),
+               fmt::format("a version from {} to {}, or a check of the findings in the source of {}", known.oldest,
+                           known.newest, named))
+            .rule = fmt::format("{}/unknown-version", package);
     }
 }
 

@@ -71,6 +71,19 @@ struct PackageLimit {
     std::string_view newest;   ///< "" means that there is no limit any more
 };
 
+/// The releases of a package that the rules of the importers describe.
+struct KnownReleases {
+    std::string_view title, oldest, newest;
+};
+
+/// A version that no rule describes. The import describes the nearest known release instead.
+struct UnknownVersion {
+    FrameworkVersion named;      ///< the version that the config runs with
+    FrameworkVersion described;  ///< the oldest known release, or the newest one
+    bool is_older() const { return named < described; }
+    std::string_view rank() const { return is_older() ? "the oldest known release" : "the newest known release"; }
+};
+
 class ImportContext;
 
 struct Framework {
@@ -130,6 +143,8 @@ std::span<const Framework* const> frameworks();
 const Framework* find_framework(std::string_view name);
 /// Returns the frameworks of `shares_root_with`.
 std::vector<const Framework*> sharing_frameworks(const Framework& framework);
+/// Returns the known releases of a framework or of another package, or nothing if no rule asks for its version.
+std::optional<KnownReleases> known_releases(std::string_view package);
 
 /// The state of the import of one config, and the functions with which a framework reads keys, sets fields and reports
 /// findings. Mistakes in the config become findings and do not cause exceptions.
@@ -138,17 +153,23 @@ class ImportContext {
     ImportContext(const Framework& framework, files::ConfigValue root, const ImportOptions& options);
 
     const Framework& framework() const { return *framework_; }
-    /// Returns the version of this framework, or of a framework that it calls ("transformers" for llamafactory).
+    /// Returns the release of this framework that the import describes, or that of a framework that it calls
+    /// ("transformers" for llamafactory). This is the version that the config runs with or, if that version is older or
+    /// newer than all known releases, the nearest known release.
     FrameworkVersion version() const { return version(framework_->name); }
     FrameworkVersion version(std::string_view framework) const;
     /// Returns the version of a package, or nothing if it is unknown: the user gave none, no limit of the config's
-    /// framework names it, and it is not a framework. The call does not make report_assumed() name the version.
+    /// framework names it, and it is not a framework. The version may be older or newer than all known releases. The
+    /// call does not make report_assumed() name the version.
     std::optional<FrameworkVersion> assumed_version(std::string_view package) const;
-    /// Returns the same version as assumed_version(). The call makes report_assumed() name the version if it is known.
+    /// Returns the release of a package that the import describes, or nothing if assumed_version() returns nothing. The
+    /// call makes report_assumed() and report_unknown_versions() name the version.
     std::optional<FrameworkVersion> known_version(std::string_view package) const;
     /// Returns the version of a package that the user named, in an option or in a requirements file.
     std::optional<FrameworkVersion> given_version(std::string_view package) const;
-    /// Returns whether the version is at least `first`.
+    /// Returns the version of a package if it is older or newer than all known releases, otherwise nothing.
+    std::optional<UnknownVersion> unknown_version(std::string_view package) const;
+    /// Returns whether the release that the import describes is at least `first`.
     bool since(std::string_view framework, std::string_view first) const {
         return version(framework) >= parse_version(first);
     }
@@ -234,7 +255,10 @@ class ImportContext {
     void report_defaults();
     /// Reports, in one finding, the device, the dtype of the checkpoint and the versions that no option gives.
     void report_assumed();
-    /// Reports each framework whose version is older or newer than the releases that its tables describe.
+    /// Makes each finding name the release that it describes if the version of the package is unknown. The tables of
+    /// keys cannot show that such a version refuses a config, so their errors become warnings.
+    void name_known_releases();
+    /// Reports each package whose version is older or newer than all known releases.
     void report_unknown_versions();
     void add_file(files::ConfigFile& file);  ///< records the repeated keys and suppressions of a file
     const std::vector<files::RepeatedKey>& repeated() const { return repeated_; }
@@ -260,6 +284,8 @@ class ImportContext {
     bool as_flag(const files::ConfigValue& value) const;
     /// Returns the value of a key, or null if no file sets it or if this version does not know it.
     const files::ConfigValue* known_value(std::string_view path) const;
+    /// Returns the packages with an unknown version that an importer asked for or that an option names.
+    std::vector<std::string> packages_of_unknown_version() const;
 
     const Framework* framework_;
     files::ConfigValue root_;

@@ -19,6 +19,14 @@ constexpr std::array rows{&transformers::framework, &accelerate::framework, &dee
                           &torchtitan::framework,   &kohya::framework,      &trl::framework,
                           &verl::framework,         &torchtune::framework,  &gpt_neox::framework};
 
+struct PackageReleases {
+    std::string_view package;
+    KnownReleases releases;
+};
+
+/// Packages that are not frameworks, and whose version importers ask for.
+constexpr PackageReleases packages[] = {{"peft", {"PEFT", "0.2.0", "0.21.2"}}};
+
 }  // namespace
 
 std::span<const Framework* const> frameworks() { return rows; }
@@ -29,6 +37,14 @@ const Framework* find_framework(std::string_view name) {
         if (each->name == wanted) return each;
     }
     return nullptr;
+}
+
+std::optional<KnownReleases> known_releases(std::string_view package) {
+    if (const Framework* row = find_framework(package)) return KnownReleases{row->title, row->oldest, row->newest};
+    for (const PackageReleases& one : packages) {
+        if (one.package == package) return one.releases;
+    }
+    return {};
 }
 
 std::vector<const Framework*> sharing_frameworks(const Framework& framework) {

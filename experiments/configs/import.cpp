@@ -189,6 +189,13 @@ bool ImportResult::refused() const {
                        [](const Finding& one) { return severity(one) == FindingSeverity::error; });
 }
 
+std::string version_text(const ImportResult& result) {
+    if (!result.unknown_version) return to_string(result.version);
+    const UnknownVersion unknown{.named = *result.unknown_version, .described = result.version};
+    return fmt::format("{}, {} ({} was not checked)", to_string(unknown.described), unknown.rank(),
+                       to_string(unknown.named));
+}
+
 namespace {
 
 /// Sets the limits of other packages in the release of the framework that the config runs with.
@@ -222,11 +229,12 @@ ImportResult import_config(std::span<const std::string> files_and_overrides, con
     context.add_file(files.config);
     context.run();
     report_faults_of_named_versions(context);
+    set_step_fields(context);
+    report_traps(context);
+    context.name_known_releases();
     report_training_command(context, files.config, launcher);
     report_named(context, files);
     report_checkpoint_range(context);
-    set_step_fields(context);
-    report_traps(context);
     context.report_device();
     ImportResult result;
     result.policy = policy_text(context);
@@ -246,6 +254,8 @@ ImportResult import_config(std::span<const std::string> files_and_overrides, con
     sort_findings(context.findings());
     result.framework = &framework;
     result.version = context.version();
+    if (const std::optional<UnknownVersion> unknown = context.unknown_version(framework.name))
+        result.unknown_version = unknown->named;
     result.resolved = context.resolved();
     result.findings = std::move(context.findings());
     result.included = context.included();

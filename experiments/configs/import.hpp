@@ -57,7 +57,9 @@ std::optional<FrameworkVersion> version_in(const ImportOptions& options, std::st
 /// The result of reading one config.
 struct ImportResult {
     const Framework* framework = nullptr;
-    FrameworkVersion version;
+    FrameworkVersion version;  ///< the release that the result describes
+    /// The version that the user named, if it is older or newer than all known releases. Otherwise empty.
+    std::optional<FrameworkVersion> unknown_version{};
     ResolvedConfig resolved;
     std::vector<Finding> findings;  ///< sorted by consequence, gravest first, and by place
     std::string policy;             ///< TOML that can be loaded as a policy
@@ -68,6 +70,10 @@ struct ImportResult {
     /// Returns whether a finding is an error.
     bool refused() const;
 };
+
+/// Returns the text of the release that a result describes: "2.1", or "2.1, the oldest known release (1.4.5 was not
+/// checked)".
+std::string version_text(const ImportResult& result);
 
 /// Reads files and `key=value` overrides as one config. Files of one framework are merged, and later files override
 /// earlier ones. A file that another file names with a key is read as the value of that key. Throws Error (exit 3) for

@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <cstdlib>
+#include <iterator>
 
 namespace macheps::configs {
 
@@ -35,6 +37,14 @@ FrameworkVersion parse_version(std::string_view text) {
 std::string to_string(const FrameworkVersion& version) {
     const auto& [major, minor, patch] = version.numbers;
     return patch == 0 ? fmt::format("{}.{}", major, minor) : fmt::format("{}.{}.{}", major, minor, patch);
+}
+
+std::string distance_text(const FrameworkVersion& a, const FrameworkVersion& b) {
+    constexpr std::string_view parts[] = {"major", "minor", "patch"};
+    std::size_t at = 0;
+    while (at + 1 < std::size(parts) && a.numbers[at] == b.numbers[at]) ++at;
+    const int distance = std::abs(a.numbers[at] - b.numbers[at]);
+    return fmt::format("{} {} version{}", distance, parts[at], distance == 1 ? "" : "s");
 }
 
 }  // namespace macheps::configs

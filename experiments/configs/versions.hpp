@@ -17,5 +17,7 @@ struct FrameworkVersion {
 /// for a text without a number.
 FrameworkVersion parse_version(std::string_view text);
 std::string to_string(const FrameworkVersion& version);
+/// Returns how far two different versions are apart, in the first number that differs: "2 minor versions".
+std::string distance_text(const FrameworkVersion& a, const FrameworkVersion& b);
 
 }  // namespace macheps::configs

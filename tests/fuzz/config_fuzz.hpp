@@ -42,6 +42,7 @@ inline void import_by_one(const files::ConfigValue& root, std::string_view text)
     const configs::ImportOptions options;
     configs::ImportContext context(framework, root, options);
     context.run();
+    context.name_known_releases();
     const std::string policy = configs::policy_text(context);
     context.report_defaults();
     context.report_assumed();

@@ -180,7 +180,7 @@ Exit diff_versions(const ImportArguments& a, const ImportOptions& options) {
                     {"new", new_findings}});
         return exit_of(after);
     }
-    print("{} {} -> {}\n", after.framework->title, to_string(before.version), to_string(after.version));
+    print("{} {} -> {}\n", after.framework->title, version_text(before), version_text(after));
     for (const ChangedField& field : fields)
         print("{}: {} -> {}\n", field.name, field_text(field.a), field_text(field.b));
     if (fields.empty()) print_text("no field changes\n");
@@ -256,7 +256,7 @@ Exit import_each(const ImportArguments& a, const ImportOptions& options) {
             ImportResult result = import_config({&file, 1}, options);
             code = exit_of(result);
             framework = result.framework->name;
-            line = format_shown("{}: {} {}, {}\n", file, result.framework->name, to_string(result.version),
+            line = format_shown("{}: {} {}, {}\n", file, result.framework->name, version_text(result),
                                 finding_counts(result.findings));
             of_file = std::move(result.findings);
         } catch (const Error& caught) {

@@ -42,11 +42,13 @@ Json import_json(const ImportResult& result) {
     for (const ResolvedField* field : result.resolved.fields())
         fields[std::string(field->name)] = {{"value", field_json(field->value)}, {"from", field->from}};
     for (const Finding& one : result.findings) findings.push_back(finding_json(one));
-    return {{"framework", result.framework->name},
-            {"version", to_string(result.version)},
-            {"resolved", fields},
-            {"policy", result.policy},
-            {"findings", findings}};
+    Json json{{"framework", result.framework->name},
+              {"version", to_string(result.version)},
+              {"resolved", fields},
+              {"policy", result.policy},
+              {"findings", findings}};
+    if (result.unknown_version) json["unknown_version"] = to_string(*result.unknown_version);
+    return json;
 }
 
 Json import_sarif(std::span<const Finding> findings) {

@@ -84,7 +84,7 @@ std::string import_table(const ImportResult& result, InertKeys inert_keys) {
         value = std::max(value, std::min(values.back().size(), widest));
     }
     std::string text =
-        fmt::format("{} {}: {}\n", result.framework->title, to_string(result.version), finding_counts(result.findings));
+        fmt::format("{} {}: {}\n", result.framework->title, version_text(result), finding_counts(result.findings));
     text += finding_lines(result.findings, inert_keys);
     text += fmt::format("\n{:<{}}  {:<{}}  FROM\n", "FIELD", name, "VALUE", value);
     for (std::size_t i = 0; i < fields.size(); ++i)

@@ -175,7 +175,7 @@ ConfigPolicies load_configs(const ConfigChoice& choice, const Command& verb) {
         const std::vector<std::string> parts = parts_of(config);
         options.policy_name = name_of(parts, loaded.policies);
         const ImportResult result = import_config(parts, options);
-        eprint("{} as {}: {} {}, {}\n", config, options.policy_name, result.framework->title, to_string(result.version),
+        eprint("{} as {}: {} {}, {}\n", config, options.policy_name, result.framework->title, version_text(result),
                policies::finding_counts(result.findings));
         eprint_text(policies::finding_lines(result.findings));
         if (result.refused()) {

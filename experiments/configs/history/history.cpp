@@ -33,6 +33,22 @@ std::optional<FrameworkVersion> version_with_fault(const ImportContext& context,
     return version && has_fault(row, *version) ? version : std::nullopt;
 }
 
+/// Returns the release that the sentence of a row names. For a row without an end, it is not known whether versions
+/// beyond all known releases have the fault, so the sentence then names the nearest known release with the fault.
+FrameworkVersion named_release(const FaultRow& row, const FrameworkVersion& version) {
+    const std::optional<KnownReleases> known = known_releases(row.package);
+    if (row.first_good.empty()) {
+        FrameworkVersion newest = parse_version(row.newest_seen);
+        if (known) newest = std::max(newest, parse_version(known->newest));
+        if (version > newest) return newest;
+    }
+    if (row.first_bad.empty() && known) {
+        const FrameworkVersion oldest = parse_version(known->oldest);
+        if (version < oldest && has_fault(row, oldest)) return oldest;
+    }
+    return version;
+}
+
 /// Returns a condition that the config leaves open, or an empty text.
 std::string_view open_condition(const ImportContext& context, const FaultRow& row) {
     return row.asks == nullptr ? row.question : row.asks(context);
@@ -66,7 +82,7 @@ void report_fault(ImportContext& context, const FaultRow& row, const FrameworkVe
     const auto same = std::find_if(findings.begin(), findings.end(), reports_same);
     const std::optional<Finding> replaced = same == findings.end() ? std::nullopt : std::optional(*same);
     std::erase_if(findings, reports_same);
-    std::string message = with_version(row.sentence, version);
+    std::string message = with_version(row.sentence, named_release(row, version));
     if (!is_certain) message = fmt::format("if {}: {}", condition, message);
     Finding& finding = context.report(fault.code, row.id, row.keys, std::move(message), std::string(row.remedy));
     // If the config does not have the key of the row, the importer may have found the fault at another key.

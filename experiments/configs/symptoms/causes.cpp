@@ -149,7 +149,7 @@ JudgedCause CauseJudge::judge(const SymptomCause& cause) const {
         if (is_tested_rule(rule)) absent.push_back(rule);
     }
     const bool is_open =
-        absent.empty() ||
+        absent.empty() || result_.unknown_version ||
         !std::all_of(faults.begin(), faults.end(), [&](const std::string& id) { return is_tested_fault(id); }) ||
         std::any_of(others_.begin(), others_.end(),
                     [&](const ImportResult& other) { return finding_of(cause, other) != nullptr; });
