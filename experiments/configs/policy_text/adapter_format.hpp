@@ -18,8 +18,8 @@ struct AdaptedLayer {
 /// Returns the format of an adapter: F, H or B. `autocasts` is the argument autocast_adapter_dtype of get_peft_model.
 char peft_adapter_format(const ImportContext& context, const AdaptedLayer& layer, bool autocasts = true);
 
-/// Returns whether the user's version of PEFT has no argument autocast_adapter_dtype. From 0.6.0 on, such a version gives
-/// adapters the format of their layers. Older versions make them in fp32.
+/// Returns whether the user's version of PEFT has no argument autocast_adapter_dtype. From 0.6.0 on, such a version
+/// gives adapters the format of their layers. Older versions make them in fp32.
 bool peft_is_before_autocast(const ImportContext& context);
 
 /// Returns why PEFT keeps adapters in a format, as the source of a field.
