@@ -499,7 +499,7 @@ std::vector<std::string> ImportContext::included() const {
 
 void ImportContext::report_device() {
     if (resolved_.find("device") != nullptr) return;
-    const std::string from = options_->device_is_default ? "default of --device-profile" : "--device-profile";
+    const std::string from = options_->device_is_default ? "default of --gpu" : "--gpu";
     resolved_.set("device", {std::string(device_.name), {}}, Origin::device, from);
 }
 
@@ -528,7 +528,7 @@ void ImportContext::report_assumed() {
     std::vector<std::string> assumed, options, versions;
     if (asked_device_ && options_->device_is_default) {
         assumed.push_back(fmt::format("device {}", device_.name));
-        options.emplace_back("--device-profile NAME");
+        options.emplace_back("--gpu NAME");
     }
     if (asked_checkpoint_ && options_->checkpoint_is_default) {
         assumed.push_back(fmt::format("a checkpoint in {}", options_->checkpoint_dtype));

@@ -256,7 +256,7 @@ TEST_CASE("each default that decided a field is reported once, with all fields t
     context.report_assumed();
     REQUIRE(lines_of(context.findings()) == Lines{"D t.yaml:1:1 toy/assumed "});
     CHECK(context.findings()[0].message == "assumed, because no option says it: device a100, a checkpoint in fp32");
-    CHECK(context.findings()[0].instead == "--device-profile NAME, --checkpoint-dtype DTYPE");
+    CHECK(context.findings()[0].instead == "--gpu NAME, --checkpoint-dtype DTYPE");
     CHECK_THROWS_AS(context.set("no such field", {}, "mode"), Error);
 }
 

@@ -19,7 +19,7 @@ atexit.register(shutil.rmtree, WORK, ignore_errors=True)
 def imported(program, framework, version, path, extra=(), device="cpu"):
     """Imports a config file with macheps and returns the parsed output of --json."""
     done = subprocess.run([program, "policy", "import", str(path), "--json", "--framework", framework, "--framework-version", version,
-                           "--device-profile", device, *extra], capture_output=True, text=True)
+                           "--gpu", device, *extra], capture_output=True, text=True)
     if done.returncode not in (0, 1):
         raise Failure(f"{path}: exit code {done.returncode}: {done.stderr.strip()}")
     return json.loads(done.stdout)

@@ -57,7 +57,7 @@ def dump_all(program, folder, config, *more):
         file.write(config)
     sizes = {"--layers": "1", "--width": "32", "--vocabulary": "32"}
     sizes = [word for name, value in sizes.items() if name not in more for word in (name, value)]
-    command = [program, "train", "--config", "config.yaml", "--framework", "torch", "--device-profile", "cpu", "--steps", "6", "--warmup", "0", *sizes,
+    command = [program, "train", "--config", "config.yaml", "--framework", "torch", "--gpu", "cpu", "--steps", "6", "--warmup", "0", *sizes,
                "--heads", "2", "--context", "8", "--batch", "4", "--dump-step", "3", "step.safetensors", "--no-report", "-q", "--out", "run", *more]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     if done.returncode != 0:

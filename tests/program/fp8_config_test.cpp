@@ -25,7 +25,7 @@ constexpr const char* small =
     "--batch 4 --eval-batches 1 --warmup 1 --probe-every 0 -q --force --out run ";
 
 Outcome train(const std::string& file, const std::string& more) {
-    return run(std::string(small) + "--device-profile h100 --config '" + file + "' " + more);
+    return run(std::string(small) + "--gpu h100 --config '" + file + "' " + more);
 }
 
 /// Returns the manifest's entry for the policy of the run that is not fp32.

@@ -72,14 +72,14 @@ TEST_CASE(
         const char* why;
     };
     for (const Case& c : std::initializer_list<Case>{
-             {"--device-profile a100 --have hf_args.yaml", "agrees in everything", 0, "bf16 autocast, as advised"},
-             {"--device-profile a100 --have mine.toml", "agrees in everything", 0, "a policy in a file"},
-             {"--device-profile t4 --have hf_args.yaml", "matmuls read: bf16, advised fp16", 1, "a T4 emulates bf16"},
-             {"--device-profile t4 --have hf_args.yaml", "transformers/bf16-emulated", 1, "the framework warns"},
-             {"--device-profile a100 --have fp16-noscale", "matmuls read: fp16, advised bf16", 1, "a preset"},
-             {"--device-profile v100 --have fp16-noscale", "the loss is scaled: no, advised yes", 1, "no scaler"},
-             {"--device-profile a100 --have bad.json", "deepspeed/", 1, "a config that its framework refuses"},
-             {"--device-profile a100", "use a100-amp-bf16", 0, "nothing to compare with"}}) {
+             {"--gpu a100 --have hf_args.yaml", "agrees in everything", 0, "bf16 autocast, as advised"},
+             {"--gpu a100 --have mine.toml", "agrees in everything", 0, "a policy in a file"},
+             {"--gpu t4 --have hf_args.yaml", "matmuls read: bf16, advised fp16", 1, "a T4 emulates bf16"},
+             {"--gpu t4 --have hf_args.yaml", "transformers/bf16-emulated", 1, "the framework warns"},
+             {"--gpu a100 --have fp16-noscale", "matmuls read: fp16, advised bf16", 1, "a preset"},
+             {"--gpu v100 --have fp16-noscale", "the loss is scaled: no, advised yes", 1, "no scaler"},
+             {"--gpu a100 --have bad.json", "deepspeed/", 1, "a config that its framework refuses"},
+             {"--gpu a100", "use a100-amp-bf16", 0, "nothing to compare with"}}) {
         CAPTURE(c.arguments, c.why);
         const Outcome outcome = run(std::string("policy advise ") + c.arguments);
         CAPTURE(outcome.out, outcome.err);
@@ -89,13 +89,13 @@ TEST_CASE(
     }
     // A config that its framework refuses agrees with nothing. The refusal is the first statement about it.
     write("both.yaml", "bf16: true\nfp16: true\noutput_dir: out\n");
-    const Outcome refused = run("policy advise --device-profile v100 --have both.yaml");
+    const Outcome refused = run("policy advise --gpu v100 --have both.yaml");
     CHECK(refused.code == 1);
     CHECK(refused.out.find("agrees in everything") == std::string::npos);
     CHECK(refused.out.find("\nboth.yaml is refused: at most one of fp16 and bf16 can be true") <
           refused.out.find("both.yaml compared with"));
     const json advised =
-        document(run("policy advise --device-profile t4 --have hf_args.yaml --sides 4096,50257 --json"));
+        document(run("policy advise --gpu t4 --have hf_args.yaml --sides 4096,50257 --json"));
     CHECK(advised["device"] == "t4");
     CHECK(advised["goal"] == "pretrain");
     CHECK(advised["params"].is_null());
@@ -110,21 +110,21 @@ TEST_CASE(
     CHECK(advised["have"]["disagreements"].size() == 2);
     CHECK(advised["have"]["findings"][0]["rule"] == "transformers/bf16-emulated");
     // The printed policy is a valid policy file.
-    write("advised.toml", run("policy advise --device-profile v100 --toml").out);
+    write("advised.toml", run("policy advise --gpu v100 --toml").out);
     CHECK(run("policy diff ./advised.toml amp-fp16").code == 0);
     fs::remove_all(scratch());
 }
 
 TEST_CASE("policy advise and policy explain give the memory of models of any size", "[program][advise]") {
     write_samples();
-    const Outcome sized = run("policy advise --device-profile h100 --goal pretrain --params 7B");
+    const Outcome sized = run("policy advise --gpu h100 --goal pretrain --params 7B");
     CHECK(sized.out.find("use h100-amp-bf16") != std::string::npos);
     CHECK(sized.out.find("memory   16 bytes per parameter, 112 GB in total: weights 4, gradients 4, optimizer 8;") !=
           std::string::npos);
     CHECK(sized.out.find("or try h100-fp8-promoted") != std::string::npos);
-    CHECK(sized.out == run("policy advise --device-profile h100 --params 7e9").out);
+    CHECK(sized.out == run("policy advise --gpu h100 --params 7e9").out);
     CHECK(run("policy advise --goal lora --params 7B").out.find("bytes per parameter,") == std::string::npos);
-    CHECK(run("policy advise --device-profile t4 --goal inference --params 350m")
+    CHECK(run("policy advise --gpu t4 --goal inference --params 350m")
               .out.find("memory   2 bytes per parameter, 0.7 GB in total; activations") != std::string::npos);
     const json explained = document(run("policy explain ds.json --params 7.5e9 --shards 64 --json"));
     const json& memory = explained["memory_of_params"];
@@ -212,7 +212,7 @@ TEST_CASE("policy advise and policy explain refuse impossible sizes and unknown 
              {"explain fp32 --params 1e9 --layers 2 --width 0 --heads 3 --context 8", "--width", 2},
              {"explain fp32 --batch 0", "--batch", 2},
              {"explain fp32 --params 1e9 --galore-rank 8", "--galore-rank", 2},
-             {"advise --device-profile gtx", "--device-profile", 2},
+             {"advise --gpu gtx", "--gpu", 2},
              {"advise --goal fun", "--goal", 2},
              {"advise --params -1", "--params", 2},
              {"advise --sides 4096,0", "--sides", 2},
@@ -235,16 +235,16 @@ TEST_CASE("policy advise --have prints the settings that end findings, as a patc
         "{\n  \"fp16\": {\"enabled\": true, \"initial_scale_power\": 32},\n"
         "  \"zero_optimization\": {\"stage\": 0}\n}\n";
     write("ds.json", text);
-    const Outcome outcome = run("policy advise --device-profile h100 --have ds.json");
+    const Outcome outcome = run("policy advise --gpu h100 --have ds.json");
     CHECK(outcome.code == 1);
     const std::string patch = outcome.out.substr(outcome.out.find("--- ds.json\n"));
     CHECK(patched(text, patch) ==
           "{\n  \"fp16\": {\"enabled\": true, \"initial_scale_power\": 16},\n"
           "  \"zero_optimization\": {\"stage\": 1}\n}\n");
-    const json have = document(run("policy advise --device-profile h100 --have ds.json --json")).at("have");
+    const json have = document(run("policy advise --gpu h100 --have ds.json --json")).at("have");
     CHECK(have.at("patch") == patch);
     CHECK(have.at("remedies").at(0).at("settings") == json({"zero_optimization.stage=1"}));
-    const json none = document(run("policy advise --device-profile a100 --have fp16-noscale --json")).at("have");
+    const json none = document(run("policy advise --gpu a100 --have fp16-noscale --json")).at("have");
     CHECK(none.at("patch") == "");
     fs::remove_all(scratch());
 }

@@ -268,7 +268,7 @@ TEST_CASE("policy import --line reads one of several training commands", "[progr
     CHECK(finds(run("policy import launch.sh --line 2").out, R"(\ncompute +fp16 )"));
     CHECK(run("policy import launch.sh --line 3").code == 2);
     CHECK(run("policy import launch.sh --line x").code == 2);
-    CHECK(run("policy import ds.json --device-profile h200").code == 0);
+    CHECK(run("policy import ds.json --gpu h200").code == 0);
     fs::remove_all(scratch());
 }
 
@@ -298,7 +298,7 @@ TEST_CASE("policy import: options change the result, and an invalid option is a 
         run("policy import ds.json fp16.enabled=false bf16.enabled=true --json").out.find("argument 3 bf16.enabled") !=
         std::string::npos);
     for (const char* words :
-         {"policy import", "policy import ds.json --framework nobody", "policy import ds.json --device-profile a1000",
+         {"policy import", "policy import ds.json --framework nobody", "policy import ds.json --gpu a1000",
           "policy import ds.json --framework-version new", "policy import ds.json --framework-version nobody=1",
           "policy import ds.json --checkpoint-dtype fp8", "policy import ds.json --json --toml",
           "policy import ds.json =3"}) {
@@ -384,7 +384,7 @@ TEST_CASE("policy import: every mistake in a config is a finding, and all are re
     // The device (a CPU) does not support the format.
     const std::set<std::string> cpu = findings(
         "fp8: true\ncompute_environment: LOCAL_MACHINE\ndistributed_type: NO\nmixed_precision: fp8\nnum_processes: 1\n",
-        "--framework accelerate --device-profile v100");
+        "--framework accelerate --gpu v100");
     CHECK(std::any_of(cpu.begin(), cpu.end(), [](const std::string& one) { return one.starts_with("W accelerate/"); }));
     // Anchors and merge keys of YAML are resolved.
     write("anchors.yaml", "base: &b {enabled: true}\nfp16: {<<: *b, loss_scale: 64}\nzero_optimization: {stage: 1}\n");

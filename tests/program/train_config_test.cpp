@@ -322,7 +322,7 @@ TEST_CASE("train --config: a config that its framework or macheps refuses never 
 
 TEST_CASE("train --config: an fp8 recipe that is defined only in the user's program is refused", "[program][config]") {
     write("fp8.args", "--num-layers 2 --bf16 --fp8-format hybrid --fp8-recipe custom\n");
-    const Outcome outcome = run(std::string(quick) + "--config fp8.args --device-profile h100 --out run");
+    const Outcome outcome = run(std::string(quick) + "--config fp8.args --gpu h100 --out run");
     CAPTURE(outcome.err);
     CHECK(outcome.code == 2);
     CHECK(outcome.err.find("the fp8 recipe custom") != std::string::npos);

@@ -122,7 +122,7 @@ TEST_CASE("train --config: the sample that Axolotl refuses is refused on every d
           "micro_batch_size: 1}\n");
     for (const char* device : {"a100", "h100"}) {
         const Outcome outcome =
-            run(std::string(quick) + "--config axolotl.yaml --device-profile " + device + " -q --out run");
+            run(std::string(quick) + "--config axolotl.yaml --gpu " + device + " -q --out run");
         CAPTURE(device, outcome.err);
         CHECK(outcome.code == 1);
         CHECK(outcome.err.find("[axolotl/all-gather-without-fsdp2]") != std::string::npos);

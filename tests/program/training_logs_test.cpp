@@ -88,7 +88,7 @@ TEST_CASE("options about a config are refused without --config", "[program][trai
     write("environment.txt", "A=1\n");
     REQUIRE(run("sum -n 8 -q -o sum.csv").code == 0);
     for (const std::string option :
-         {"--framework deepspeed", "--despite acc-bool-lower", "--device-profile h100", "--checkpoint-dtype bf16",
+         {"--framework deepspeed", "--despite acc-bool-lower", "--gpu h100", "--checkpoint-dtype bf16",
           "--line 3", "--env environment.txt", "--framework-version deepspeed=0.16.5", "--requirements versions.txt"}) {
         const std::string name = option.substr(0, option.find(' '));
         const bool is_version = name == "--framework-version" || name == "--requirements";

@@ -281,7 +281,7 @@ TEST_CASE("why refuses options that do not fit together, bad configs and a full 
     };
     for (const auto& [arguments, code, words] :
          std::vector<Case>{{"why --list nan", 2, "excludes --list"},
-                           {"why nan --device-profile h100", 2, "--device-profile: this option applies to a config"},
+                           {"why nan --gpu h100", 2, "--gpu: this option applies to a config"},
                            {"why nan loss --config missing.json", 3, "missing.json"},
                            {"why nan loss --config bad.json", 3, "bad.json"},
                            {"why --nosuch", 2, "unknown option"}}) {

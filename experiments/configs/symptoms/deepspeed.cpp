@@ -116,8 +116,8 @@ constexpr SymptomRow deepspeed_symptom_rows[] = {
      .cause_rows = {{.text = "training runs on a CPU, or on a device without the format",
                      .rules = "deepspeed/fp16-unsupported deepspeed/bf16-unsupported"}},
      .remedy_rows =
-         {"choose another format: `--device-profile` selects a device, and errors name formats that it does not have"},
-     .command = "policy import CONFIG --device-profile cpu"},
+         {"choose another format: `--gpu` selects a device, and errors name formats that it does not have"},
+     .command = "policy import CONFIG --gpu cpu"},
     {.id = "ds-both",
      .title = "fp16 and bf16 are both enabled in DeepSpeed's config",
      .text_rows = {"bfloat16 and fp16 modes cannot be simultaneously enabled"},

@@ -105,7 +105,7 @@ constexpr SymptomRow llamafactory_symptom_rows[] = {
                      .faults = "lf-fp8-inert"},
                     {.text = "the GPU does not support fp8", .rules = "llamafactory/fp8-unsupported"}},
      .remedy_rows = {"use LLaMA-Factory 0.9.5 or newer", "compare the time per step with bf16"},
-     .command = "policy import CONFIG --device-profile h100"},
+     .command = "policy import CONFIG --gpu h100"},
 };
 
 }  // namespace

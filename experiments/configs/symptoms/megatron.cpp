@@ -46,7 +46,7 @@ constexpr SymptomRow megatron_symptom_rows[] = {
      .source = "megatron/training/arguments.py",
      .cause_rows = {{.text = "both flags are given", .rules = "megatron/fp8-and-fp4"}},
      .remedy_rows = {"remove one of them"},
-     .command = "policy import CONFIG --device-profile b200"},
+     .command = "policy import CONFIG --gpu b200"},
     {.id = "megatron-optimizer-dtype",
      .title = "Megatron-LM refuses narrow states of the optimiser",
      .text_rows = {"can only be fp32 when not using precision-aware optimizer"},

@@ -272,7 +272,7 @@ Found mx_unsupported(const Context& c, const Facts& f) {
     return FindingText{fmt::format("MXFP8 needs compute capability 10.0, which {} does not have: torchtitan raises "
                                    "AssertionError",
                                    c.device().name),
-                       "--device-profile b200, or remove the converter"};
+                       "--gpu b200, or remove the converter"};
 }
 Found no_master(const Context&, const Facts& f) {
     if (f.store == 'F') return {};
