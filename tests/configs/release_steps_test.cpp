@@ -133,16 +133,23 @@ TEST_CASE("an imported scaler of DeepSpeed skips a step with an infinite loss wh
     }
 }
 
-TEST_CASE("the table of steps has every release that the importer of DeepSpeed claims", "[import][steps]") {
-    const std::vector<std::string> releases = releases_of(read_table("deepspeed.csv"));
-    const Framework& deepspeed = *find_framework("deepspeed");
-    CHECK(std::find(releases.begin(), releases.end(), deepspeed.oldest) != releases.end());
-    CHECK(releases.back() == deepspeed.newest);
-    const std::size_t configs = files::read_config_file((steps_folder / "deepspeed.json").string()).root.entries.size();
+TEST_CASE("the tables of steps have every release that the importers claim, and docs/systems.md counts them",
+          "[import][steps]") {
     std::string page = read_file(fs::path(MACHEPS_SOURCE_DIR) / "docs/systems.md");
     std::replace(page.begin(), page.end(), '\n', ' ');
-    CHECK(page.find(fmt::format("For {} releases of DeepSpeed ({} to {}), {} configs were run", releases.size(),
-                                releases.front(), releases.back(), configs)) != std::string::npos);
+    for (const char* name : {"deepspeed", "transformers"}) {
+        const std::vector<std::string> releases = releases_of(read_table(fmt::format("{}.csv", name)));
+        const Framework& framework = *find_framework(name);
+        CAPTURE(name, releases.front(), releases.back());
+        CHECK(std::any_of(releases.begin(), releases.end(), [&](const std::string& release) {
+            return parse_version(release) == parse_version(framework.oldest);
+        }));
+        CHECK(releases.back() == framework.newest);
+        CHECK(page.find(fmt::format("or {} releases of {} ({} to {})", releases.size(), framework.title,
+                                    releases.front(), releases.back())) != std::string::npos);
+    }
+    const std::size_t configs = files::read_config_file((steps_folder / "deepspeed.json").string()).root.entries.size();
+    CHECK(page.find(fmt::format("{} configs were run", configs)) != std::string::npos);
 }
 
 TEST_CASE("docs/systems.md names the GPUs that gave the same table of steps as a CPU", "[import][steps]") {
