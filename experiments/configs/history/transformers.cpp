@@ -39,7 +39,7 @@ bool has_own_trainer_and_accumulates(const Context& c) { return accumulates(c) &
 /// Returns whether the name of the model is one of Gemma 2, and no key selects an attention kernel other than sdpa.
 bool is_gemma2_with_sdpa(const Context& c) {
     if (c.shared_by() != nullptr && c.shared_by()->name == "llamafactory")
-        return false;  // it selects the kernel itself
+        return false;  // LLaMA-Factory selects the kernel itself
     const std::string model = lowered(c.text("model_name_or_path")), kernel = c.text("attn_implementation");
     const bool is_gemma2 = model.find("gemma-2-") != std::string::npos || model.find("gemma2") != std::string::npos;
     return is_gemma2 && (kernel.empty() || kernel == "sdpa") && !c.flag("use_flash_attention_2");

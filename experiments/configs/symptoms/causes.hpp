@@ -31,9 +31,8 @@ struct JudgedCause {
 /// An engine for which rules are written. A rule whose name contains the name of the engine can fire only for configs
 /// that use it.
 struct RuleEngine {
-    std::string_view name;  ///< "fsdp2"
-    std::string_view
-        marks;  ///< conditions on the config (recognition/marks.hpp); one of them holds if it uses the engine
+    std::string_view name;   ///< "fsdp2"
+    std::string_view marks;  ///< conditions (recognition/marks.hpp), one of which a config with the engine fulfils
 };
 
 /// Returns the engine that a rule needs, or nullptr if it needs none. Rules "X-without-fsdp2" and "deepspeed-and-fsdp"
