@@ -115,8 +115,7 @@ constexpr SymptomRow deepspeed_symptom_rows[] = {
      .source = "deepspeed/runtime/engine.py",
      .cause_rows = {{.text = "training runs on a CPU, or on a device without the format",
                      .rules = "deepspeed/fp16-unsupported deepspeed/bf16-unsupported"}},
-     .remedy_rows =
-         {"choose another format: `--gpu` selects a device, and errors name formats that it does not have"},
+     .remedy_rows = {"choose another format: `--gpu` selects a device, and errors name formats that it does not have"},
      .command = "policy import CONFIG --gpu cpu"},
     {.id = "ds-both",
      .title = "fp16 and bf16 are both enabled in DeepSpeed's config",

@@ -55,7 +55,8 @@ constexpr SymptomRow torch_symptom_rows[] = {
                              "after unscaling is at most max_norm / scale; SGD then learns nothing, and Adam learns "
                              "slowly",
                      .diagnoses = "clip-before-unscale"},
-                    {.text = "Lightning 1.4.5 to 1.4.8 with precision 16 clips before it unscales"}},
+                    {.text = "Lightning 1.4.0 to 1.4.8 with precision 16 clips before it unscales",
+                     .faults = "pl-amp-clip-scaled"}},
      .remedy_rows = {"call scaler.unscale_(optimizer) before clip_grad_norm_", "use Lightning 1.4.9 or newer"},
      .command = "scaler torch --steps 4"},
     {.id = "unscale-after-step",

@@ -405,7 +405,8 @@ constexpr SymptomRow word_symptom_rows[] = {
      .text_rows = {"fp16 used for all reduce", "bf16 gradients are reduced in fp16",
                    "communication_data_type is ignored"},
      .cause_rows = {{.text = "DeepSpeed before 0.9.0 reduces bf16 gradients of ZeRO in fp16, unless "
-                             "communication_data_type is set"}},
+                             "communication_data_type is set",
+                     .faults = "ds-bf16-reduced-in-fp16"}},
      .remedy_rows = {"use DeepSpeed 0.9.0 or newer", "set communication_data_type"}},
     {.id = "rollout-differs",
      .title = "the model that generates answers differs from the one that is trained",
