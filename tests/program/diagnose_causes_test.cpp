@@ -92,6 +92,14 @@ TEST_CASE("diagnose: the gravest finding of a log is explained, and each cause h
     for (const json& cause : found["causes"]) CHECK(cause["checks"].size() == 3);
 }
 
+TEST_CASE("diagnose: a loss that is shown as 0 is explained before the gradient norm beside it",
+          "[program][diagnose]") {
+    const std::string log = std::string(MACHEPS_SOURCE_DIR) + "/examples/logs/trainer_state.json";
+    const json found = json::parse(run("diagnose " + log + " --json").out);
+    CHECK(found["observations"][0]["diagnosis"] == "loss-zero-filtered");
+    CHECK(contains(found["causes"][0]["text"], "the filter of the log replaces it by 0"));
+}
+
 TEST_CASE("diagnose: an output directory is read through its newest state", "[program][diagnose]") {
     fs::create_directories(scratch() / "out/checkpoint-60");
     fs::create_directories(scratch() / "out/checkpoint-120");

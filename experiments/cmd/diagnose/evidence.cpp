@@ -22,8 +22,8 @@ using reports::Certainty;
 
 /// Diagnoses after which a training is lost, the gravest first. All others follow in the order of their tables.
 constexpr std::array<std::string_view, 16> fatal_diagnoses{
-    "nan-in-loss",         "nan-in-gradient",          "nonfinite-update",       "division-by-zero",
-    "loss-zero-filtered",  "scale-at-floor",           "scale-collapse",         "no-learning",
+    "nan-in-loss",         "loss-zero-filtered",       "nan-in-gradient",        "nonfinite-update",
+    "division-by-zero",    "scale-at-floor",           "scale-collapse",         "no-learning",
     "scale-without-bound", "plateau-at-ln-vocabulary", "gradient-underflow",     "stagnation",
     "no-master",           "frozen-moments",           "divergence-after-spike", "jump-after-first-step"};
 
@@ -34,10 +34,7 @@ std::size_t gravity(const Observation& one) {
 
 bool is_graver(const Observation& a, const Observation& b) {
     const std::size_t x = gravity(a), y = gravity(b);
-    const bool is_fatal = x < fatal_diagnoses.size(), other_is_fatal = y < fatal_diagnoses.size();
-    if (is_fatal != other_is_fatal) return is_fatal;
-    if (a.certainty != b.certainty) return a.certainty > b.certainty;
-    return x < y;
+    return x != y ? x < y : a.certainty > b.certainty;
 }
 
 bool is_run_directory(const fs::path& path) {

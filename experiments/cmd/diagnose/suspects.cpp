@@ -53,21 +53,24 @@ std::string place_of(const Finding& finding) {
     return fmt::format("{}{}[{}]", place, place.empty() ? "" : " ", finding.rule);
 }
 
-/// Returns the entry about an observed diagnosis, in the words of users. Of several entries, it is the first in which a
-/// cause applies to the config, else the first.
+/// Returns the entry about an observed diagnosis. An entry in the words of users comes before one about a printed
+/// message. Of several entries, it is the first in which a cause applies to the config, else the first.
 const SymptomRow* entry_of(std::string_view diagnosis, const configs::CauseJudge* config) {
-    const SymptomRow* first = nullptr;
-    for (const SymptomRow* row : configs::symptom_rows()) {
-        const auto causes = row->causes();
-        const auto names = [&](const SymptomCause& cause) { return has_word(cause.diagnoses, diagnosis); };
-        if (!row->source.empty() || std::none_of(causes.begin(), causes.end(), names)) continue;
-        if (first == nullptr) first = row;
-        const auto applies = [&](const SymptomCause& cause) {
-            return config->judge(cause).verdict == CauseVerdict::applies;
-        };
-        if (config != nullptr && std::any_of(causes.begin(), causes.end(), applies)) return row;
-    }
-    return first;
+    std::vector<const SymptomRow*> entries = configs::symptom_rows();
+    std::erase_if(entries, [&](const SymptomRow* row) {
+        return std::none_of(row->causes().begin(), row->causes().end(),
+                            [&](const SymptomCause& cause) { return has_word(cause.diagnoses, diagnosis); });
+    });
+    std::stable_partition(entries.begin(), entries.end(), [](const SymptomRow* row) { return row->source.empty(); });
+    if (entries.empty()) return nullptr;
+    if (config == nullptr) return entries.front();
+    const auto applies = [&](const SymptomCause& cause) {
+        return config->judge(cause).verdict == CauseVerdict::applies;
+    };
+    const auto found = std::find_if(entries.begin(), entries.end(), [&](const SymptomRow* row) {
+        return std::any_of(row->causes().begin(), row->causes().end(), applies);
+    });
+    return found == entries.end() ? entries.front() : *found;
 }
 
 /// Returns the first entry with a cause that a finding reports, or null.
