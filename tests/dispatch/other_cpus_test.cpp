@@ -56,6 +56,7 @@ constexpr Use uses[] = {
     {"testfloat", "macheps testfloat bf16_add --generate | head -200"},
     {"verify", "macheps verify --replay traces"},
     {"why", "macheps why the loss does not decrease"},
+    {"diagnose", "macheps diagnose fp16.enabled=true fp16.initial_scale_power=32 --framework deepspeed"},
     {"version", "macheps version | grep -v '^device'"},
     {"help", "macheps help gemm"},
     {"completion", "macheps completion bash"},
