@@ -49,10 +49,18 @@ std::vector<std::pair<double, double>> means_of(const GapCurve& curve) {
     return points;
 }
 
+std::int64_t max_steps(const Log& log) {
+    std::int64_t steps = 0;
+    for (const RunLog& run : log.runs) steps = std::max(steps, run.row.steps);
+    return steps;
+}
+
 Plot loss_plot(const Log& log, const Summary& summary) {
     Plot plot{
         .id = "loss",
-        .caption = fmt::format("Training loss, {}; each point is the mean of several steps.", seeds_words(summary)),
+        .caption = fmt::format(
+            "Training loss, {}{}.", seeds_words(summary),
+            max_steps(log) > std::int64_t{GapCurve::max_points} ? "; each point is the mean of several steps" : ""),
         .x_name = "step",
         .y_name = "loss (nats per token)",
         .has_log_y = false,

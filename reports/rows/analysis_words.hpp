@@ -128,7 +128,10 @@ inline constexpr ColumnWords sum_words[] = {
      "lambda sqrt(height), twice that under stochastic rounding"},
     {"lambda", share, "number of standard deviations in probable_unit", ""},
     {"stagnated_at", "term",
-     "recursive sums: from this term on, no term changed the sum; terms are numbered from 0 in summation order", ""},
+     "recursive sums without stochastic rounding: from this term on, no term changed the sum; terms are numbered from "
+     "0 "
+     "in summation order",
+     ""},
     {"nonfinite", "trials", "trials whose sum is Inf or NaN", ""},
     {"dot", "", "1 for a dot product, 0 for a sum", ""},
     {"saturated", "trials",

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <sstream>
 #include <string>
@@ -60,7 +61,8 @@ TEST_CASE("diagnose: a config alone gives its gravest finding, three checks and 
     CHECK(contains(outcome.out, "  3. "));
     CHECK(contains(outcome.out, "write:\n  fp16.initial_scale_power=16\n"));
     CHECK(contains(outcome.out, "-    \"initial_scale_power\": 32\n+    \"initial_scale_power\": 16\n"));
-    CHECK(contains(outcome.out, "macheps train --policy fp16-noscale,amp-fp16,amp-bf16 --png picture.png"));
+    CHECK(contains(outcome.out, "it ends\n  deepspeed/large-initial-scale: "));
+    CHECK(contains(outcome.out, "macheps train --config ds.json --policy amp-bf16,amp-fp16 --png picture.png"));
     write("good.yaml", "bf16: true\nlogging_nan_inf_filter: false\noutput_dir: out\n");
     const Outcome good = run("diagnose good.yaml --framework transformers");
     CHECK(good.code == 1);
@@ -100,6 +102,25 @@ TEST_CASE("diagnose: a loss that is shown as 0 is explained before the gradient 
     CHECK(contains(found["causes"][0]["text"], "the filter of the log replaces it by 0"));
 }
 
+TEST_CASE("diagnose: findings of the config that explain a log come first, and all others follow",
+          "[program][diagnose]") {
+    write("ds.json", "{\"fp16\": {\"enabled\": true}, \"zero_optimization\": {\"stage\": 0}}\n");
+    write("trainer_state.json", nan_state());
+    write("requirements.txt", "deepspeed==0.19.8\n");
+    const std::string files = "diagnose trainer_state.json ds.json requirements.txt --checkpoint-dtype bf16";
+    const json found = json::parse(run(files + " --json").out);
+    CHECK(contains(found["causes"][0]["evidence"], "bf16-checkpoint-in-fp16"));
+    CHECK(found["causes"][0]["certainty"] == "likely");
+    const auto names_fault = [](const json& cause) {
+        return contains(cause["evidence"].get<std::string>(), "ds-z0-fp16-unscaled");
+    };
+    CHECK(std::count_if(found["causes"].begin(), found["causes"].end(), names_fault) == 1);
+    // The fault is known only because the requirements name the release.
+    write("requirements.txt", "deepspeed==0.16.5\n");
+    const json old = json::parse(run(files + " --json").out);
+    CHECK(std::none_of(old["causes"].begin(), old["causes"].end(), names_fault));
+}
+
 TEST_CASE("diagnose: an output directory is read through its newest state", "[program][diagnose]") {
     fs::create_directories(scratch() / "out/checkpoint-60");
     fs::create_directories(scratch() / "out/checkpoint-120");
@@ -121,7 +142,7 @@ TEST_CASE("diagnose: a run directory of train is explained, with a policy that s
     const Outcome outcome = run("diagnose run");
     CHECK(outcome.code == 0);
     CHECK(contains(outcome.out, "run, pure-bf16"));
-    CHECK(contains(outcome.out, "macheps train --policy pure-bf16,amp-bf16,pure-bf16-sr --png picture.png"));
+    CHECK(contains(outcome.out, "macheps report run --png picture.png"));
 }
 
 TEST_CASE("diagnose: every example of its help is valid", "[program][diagnose]") {

@@ -94,8 +94,7 @@ TEST_CASE(
     CHECK(refused.out.find("agrees in everything") == std::string::npos);
     CHECK(refused.out.find("\nboth.yaml is refused: at most one of fp16 and bf16 can be true") <
           refused.out.find("both.yaml compared with"));
-    const json advised =
-        document(run("policy advise --gpu t4 --have hf_args.yaml --sides 4096,50257 --json"));
+    const json advised = document(run("policy advise --gpu t4 --have hf_args.yaml --sides 4096,50257 --json"));
     CHECK(advised["device"] == "t4");
     CHECK(advised["goal"] == "pretrain");
     CHECK(advised["params"].is_null());

@@ -232,7 +232,8 @@ TEST_CASE("sums in bf16 with both roundings agree with the figures in README.md"
     REQUIRE(sum != commands.end());
     for (const char* sentence :
          {"the sum stops at 256 at the term with index 505", "At 65,536 terms, 99.2 % of the sum is lost",
-          "The root mean square of the error is 5.1 % of the sum (20 trials), and from 1,024 terms on it no longer grows"}) {
+          "The root mean square of the error is 5.1 % of the sum (20 trials), and from 1,024 terms on it no longer "
+          "grows"}) {
         CAPTURE(sentence);
         CHECK(page.find(sentence) != std::string::npos);
     }

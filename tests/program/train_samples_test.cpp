@@ -121,8 +121,7 @@ TEST_CASE("train --config: the sample that Axolotl refuses is refused on every d
           "{base_model: my/model, bf16: auto, tf32: auto, fp8: true, fp8_enable_fsdp_float8_all_gather: true, "
           "micro_batch_size: 1}\n");
     for (const char* device : {"a100", "h100"}) {
-        const Outcome outcome =
-            run(std::string(quick) + "--config axolotl.yaml --gpu " + device + " -q --out run");
+        const Outcome outcome = run(std::string(quick) + "--config axolotl.yaml --gpu " + device + " -q --out run");
         CAPTURE(device, outcome.err);
         CHECK(outcome.code == 1);
         CHECK(outcome.err.find("[axolotl/all-gather-without-fsdp2]") != std::string::npos);

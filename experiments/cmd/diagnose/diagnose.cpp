@@ -3,7 +3,6 @@
 // what to write into the config.
 #include "core/text/quote.hpp"
 #include "core/text/shown.hpp"
-#include "core/text/unified_diff.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/diagnose/suspects.hpp"
 #include "experiments/cmd/frame/eprint.hpp"
@@ -34,7 +33,7 @@ the lines to write.
 Examples:
   macheps diagnose ds.json                           a config: what goes wrong with it
   macheps diagnose trainer_state.json                a log: what happened, and the likely cause
-  macheps diagnose train.log ds.json --requirements requirements.txt  both, with your versions
+  macheps diagnose train.log ds.json requirements.txt  both, with the versions that you run
   macheps diagnose output/                           an output directory of a trainer
   macheps diagnose runs/001                          a run directory of `macheps train`)";
 
@@ -42,11 +41,12 @@ constexpr const char* notes = R"(Files:
   Configs are read as by `macheps policy import`, logs as by `macheps report`: trainer_state.json,
   trainer_log.jsonl, what DeepSpeed, Megatron-LM, nanoGPT and others print, and CSV files. In an
   output directory, trainer_state.json (also of the last checkpoint), trainer_log.jsonl,
-  logging.jsonl or metrics.csv is read. KEY=VALUE overrides a key of the config.
+  logging.jsonl or metrics.csv is read. requirements*.txt and *.lock name the versions of packages.
+  KEY=VALUE overrides a key of the config.
 
 Causes:
-  The gravest finding of the logs is explained. Its causes come from `macheps why`: those that the
-  config has are first, and those that the config excludes are left out. `certain`, `likely` or
+  The causes of what the logs show come from `macheps why`: those that the config or another finding
+  shows are first, and those that the config excludes are left out. `certain`, `likely` or
   `possible` says how certain it is that this is the cause. Without a log, the findings of the config
   are the causes. Settings were tried: the config was imported with them, and the finding was gone.
 
@@ -66,7 +66,7 @@ struct Arguments {
     bool json = false, all = false;
 };
 
-/// A policy that shows a diagnosis in a small training, as an example for others.
+/// A policy that shows a diagnosis in a small training, and policies that do not.
 struct Demonstration {
     std::string_view diagnoses, fails, works;
 };
@@ -75,9 +75,20 @@ constexpr std::array demonstrations{
     Demonstration{"", "fp16-noscale", "amp-fp16,amp-bf16"},  // all others
 };
 
-/// Returns the command that draws a policy that fails beside two that do not. A config that can be trained is the
-/// policy that fails.
+/// Returns the command that draws what fails beside two policies that do not. A config of one file is trained itself.
+/// Faults of releases are not emulated, so they are accepted.
 std::string picture_command(const Evidence& evidence) {
+    if (evidence.configs.size() == 1) {
+        std::vector<std::string> faults;
+        for (const Finding& one : evidence.config->findings) {
+            if (!one.fault.empty() && severity(one) == FindingSeverity::error) faults.push_back(one.fault);
+        }
+        return fmt::format("macheps train --config {}{}{} --policy amp-bf16,amp-fp16 --png picture.png",
+                           shell_word(evidence.configs.front()), faults.empty() ? "" : " --despite ",
+                           fmt::join(faults, ","));
+    }
+    if (!evidence.runs.empty())
+        return fmt::format("macheps report {} --png picture.png", shell_word(evidence.runs.front()));
     const std::string id = evidence.observations.empty() ? "" : evidence.observations.front().diagnosis;
     const auto row = std::find_if(demonstrations.begin(), demonstrations.end(), [&](const Demonstration& one) {
         const std::vector<std::string> ids = macheps::words_of(one.diagnoses);
@@ -87,10 +98,19 @@ std::string picture_command(const Evidence& evidence) {
 }
 
 std::string settings_text(const Suspect& suspect) {
-    if (suspect.settings.empty()) return suspect.instead.empty() ? "" : format_shown("write:\n  {}\n", suspect.instead);
+    if (suspect.settings.empty()) return suspect.instead.empty() ? "" : format_shown("try:\n  {}\n", suspect.instead);
     std::string text = "write:\n";
     for (const Setting& setting : suspect.settings) text += format_shown("  {}\n", setting.text());
     return text;
+}
+
+/// Returns the patch of the config, with the findings that it ends.
+std::string patch_text(const Remedies& all) {
+    // A file with characters that a terminal would execute gets no patch here; --json has it.
+    if (all.patch.empty() || printable_lines(all.patch) != all.patch) return {};
+    std::string text = "\npatch of the config; it ends\n";
+    for (const Remedy& each : all.remedies) text += format_shown("  {}: {}\n", each.finding.rule, each.finding.message);
+    return text + all.patch;
 }
 
 std::string other_text(const Suspect& suspect) {
@@ -126,10 +146,8 @@ std::string report_text(const Evidence& evidence, const std::vector<Suspect>& su
         }
         text += other_text(suspects[i]);
     }
-    if (!evidence.remedies.patch.empty() && printable_lines(evidence.remedies.patch) == evidence.remedies.patch)
-        text += "\npatch of the config, with every setting that ends a finding:\n" + evidence.remedies.patch;
-    return text +
-           format_shown("\nA picture of a policy that fails beside two that do not: {}\n", picture_command(evidence));
+    text += patch_text(evidence.remedies);
+    return text + "\n" + format_shown("A picture of what fails beside what does not: {}\n", picture_command(evidence));
 }
 
 Json report_json(const Evidence& evidence, const std::vector<Suspect>& suspects) {
@@ -162,7 +180,7 @@ Exit diagnose(const Arguments& given, const Command& verb) {
     a.options.import = a.choice.options(verb);
     report::add_columns(a.columns, a.options.log);
     const Evidence evidence = read_evidence(a.files, a.options);
-    const std::vector<Suspect> suspects = find_suspects(evidence, a.options.import);
+    const std::vector<Suspect> suspects = find_suspects(evidence);
     for (const std::string& note : evidence.notes) eprint("note: {}\n", note);
     if (a.json) {
         print_json(report_json(evidence, suspects));

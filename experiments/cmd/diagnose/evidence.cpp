@@ -78,8 +78,18 @@ bool is_config(const std::string& path) {
     return text.find("\"log_history\"") == std::string::npos;
 }
 
+/// Returns whether a file names the versions of packages, by its name: requirements.txt, uv.lock.
+bool is_requirements_file(const fs::path& path) {
+    const std::string name = path.filename().string();
+    return path.extension() == ".lock" || (name.starts_with("requirements") && path.extension() == ".txt");
+}
+
 void sort_into_kinds(const std::string& path, Evidence& evidence) {
     std::error_code error;
+    if (is_requirements_file(path)) {
+        evidence.import.requirements = configs::read_requirements(path);
+        return;
+    }
     if (fs::is_directory(path, error)) {
         if (is_run_directory(path)) {
             evidence.runs.push_back(path);
@@ -131,14 +141,14 @@ void observe_run(const std::string& path, std::vector<Observation>& observations
 }  // namespace
 
 Evidence read_evidence(const std::vector<std::string>& paths, const EvidenceOptions& options) {
-    Evidence evidence;
+    Evidence evidence{.import = options.import};
     for (const std::string& path : paths) sort_into_kinds(path, evidence);
     for (const std::string& path : evidence.logs) observe_log(path, options, evidence.observations);
     for (const std::string& path : evidence.runs) observe_run(path, evidence.observations);
     std::stable_sort(evidence.observations.begin(), evidence.observations.end(), is_graver);
     if (!evidence.configs.empty()) {
-        evidence.config = configs::import_config(evidence.configs, options.import);
-        evidence.remedies = configs::find_remedies(evidence.configs, options.import);
+        evidence.config = configs::import_config(evidence.configs, evidence.import);
+        evidence.remedies = configs::find_remedies(evidence.configs, evidence.import);
     }
     return evidence;
 }

@@ -24,11 +24,12 @@ struct Observation {
 
 /// The files that the user named, by kind.
 struct Evidence {
-    std::vector<std::string> configs, logs, runs;
-    std::vector<Observation> observations;        ///< of logs and runs, the gravest first
-    std::optional<configs::ImportResult> config;  ///< the configs, read as one config
-    configs::Remedies remedies;                   ///< settings that end findings of the config
-    std::vector<std::string> notes;               ///< about files that were chosen or passed over
+    std::vector<std::string> configs{}, logs{}, runs{};
+    configs::ImportOptions import{};          ///< the options of the user, with the versions of a requirements file
+    std::vector<Observation> observations{};  ///< of logs and runs, the gravest first
+    std::optional<configs::ImportResult> config{};  ///< the configs, read as one config
+    configs::Remedies remedies{};                   ///< settings that end findings of the config
+    std::vector<std::string> notes{};               ///< about files that were chosen or passed over
 };
 
 struct EvidenceOptions {
@@ -36,8 +37,8 @@ struct EvidenceOptions {
     configs::ImportOptions import{};
 };
 
-/// Reads configs, logs, run directories of `macheps train`, and output directories of trainers, in which the logs are
-/// looked up. Throws Error (bad input) for a path that is none of these.
+/// Reads configs, logs, run directories of `macheps train`, output directories of trainers, in which the logs are looked
+/// up, and requirements files. Throws Error (bad input) for a path that is none of these.
 Evidence read_evidence(const std::vector<std::string>& paths, const EvidenceOptions& options);
 
 }  // namespace macheps::cmd::causes

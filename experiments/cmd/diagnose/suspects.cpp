@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
 #include <utility>
 
 namespace macheps::cmd::causes {
@@ -53,24 +54,16 @@ std::string place_of(const Finding& finding) {
     return fmt::format("{}{}[{}]", place, place.empty() ? "" : " ", finding.rule);
 }
 
-/// Returns the entry about an observed diagnosis. An entry in the words of users comes before one about a printed
-/// message. Of several entries, it is the first in which a cause applies to the config, else the first.
-const SymptomRow* entry_of(std::string_view diagnosis, const configs::CauseJudge* config) {
+/// Returns the entries with a cause that an observed diagnosis reports. Entries in the words of users come before entries
+/// about printed messages.
+std::vector<const SymptomRow*> entries_of(std::string_view diagnosis) {
     std::vector<const SymptomRow*> entries = configs::symptom_rows();
     std::erase_if(entries, [&](const SymptomRow* row) {
         return std::none_of(row->causes().begin(), row->causes().end(),
                             [&](const SymptomCause& cause) { return has_word(cause.diagnoses, diagnosis); });
     });
     std::stable_partition(entries.begin(), entries.end(), [](const SymptomRow* row) { return row->source.empty(); });
-    if (entries.empty()) return nullptr;
-    if (config == nullptr) return entries.front();
-    const auto applies = [&](const SymptomCause& cause) {
-        return config->judge(cause).verdict == CauseVerdict::applies;
-    };
-    const auto found = std::find_if(entries.begin(), entries.end(), [&](const SymptomRow* row) {
-        return std::any_of(row->causes().begin(), row->causes().end(), applies);
-    });
-    return found == entries.end() ? entries.front() : *found;
+    return entries;
 }
 
 /// Returns the first entry with a cause that a finding reports, or null.
@@ -87,11 +80,13 @@ const SymptomRow* entry_of(const Finding& finding) {
     return nullptr;
 }
 
-/// Returns the checks of an entry, after those that are given.
-std::vector<std::string> checks_with(std::vector<std::string> checks, const SymptomRow* entry) {
+/// Returns checks: those that are given, those of an entry, the remedy of a diagnosis, and checks that always apply.
+std::vector<std::string> checks_with(std::vector<std::string> checks, const SymptomRow* entry,
+                                     std::string_view remedy) {
     if (entry != nullptr) {
-        for (const std::string_view remedy : entry->remedies()) add_check(checks, remedy);
+        for (const std::string_view each : entry->remedies()) add_check(checks, each);
     }
+    add_check(checks, remedy);
     add_check(checks, "train the same steps in fp32: if they go wrong too, precision is not the cause");
     add_check(checks, "train with the learning rate divided by ten: rounding errors stay, a divergence does not");
     add_check(checks, "import the config with --requirements: faults of releases need the versions that you run");
@@ -109,35 +104,89 @@ const Finding* finding_of(const SymptomCause& cause, const configs::ImportResult
     return found == config.findings.end() ? nullptr : &*found;
 }
 
-/// Returns the causes of an observation.
-std::vector<Suspect> suspects_of(const Observation& seen, const Evidence& evidence, const configs::CauseJudge* config) {
-    const SymptomRow* entry = entry_of(seen.diagnosis, config);
-    const std::vector<std::string> checks = checks_with({seen.remedy}, entry);
-    std::vector<Suspect> present, of_diagnosis, others;
-    for (const SymptomCause& cause : entry == nullptr ? std::span<const SymptomCause>{} : entry->causes()) {
-        const configs::JudgedCause judged =
-            config == nullptr ? configs::JudgedCause{.cause = &cause} : config->judge(cause);
-        if (judged.verdict == CauseVerdict::excluded) continue;
-        Suspect suspect{.text = std::string(cause.text), .checks = checks};
-        const Finding* finding =
-            judged.verdict == CauseVerdict::applies ? finding_of(cause, *evidence.config) : nullptr;
-        if (finding == nullptr) {
-            (has_word(cause.diagnoses, seen.diagnosis) ? of_diagnosis : others).push_back(std::move(suspect));
-            continue;
+/// Returns the observation of another diagnosis that reports a cause, or null.
+const Observation* observation_of(const SymptomCause& cause, const Observation& but_for, const Evidence& evidence) {
+    const auto found =
+        std::find_if(evidence.observations.begin(), evidence.observations.end(), [&](const Observation& one) {
+            return one.diagnosis != but_for.diagnosis && has_word(cause.diagnoses, one.diagnosis);
+        });
+    return found == evidence.observations.end() ? nullptr : &*found;
+}
+
+/// Collects the causes of observations: those that the config or another observation shows, those that report the
+/// observed diagnosis, and the others.
+class Suspicion {
+  public:
+    Suspicion(const Evidence& evidence, const configs::CauseJudge* config) : evidence_(evidence), config_(config) {}
+
+    void add(const Observation& seen, const SymptomRow& entry, bool is_first) {
+        for (const SymptomCause& cause : entry.causes()) {
+            const configs::JudgedCause judged =
+                config_ == nullptr ? configs::JudgedCause{.cause = &cause} : config_->judge(cause);
+            if (judged.verdict == CauseVerdict::excluded) continue;
+            const std::vector<std::string> checks = checks_with({}, &entry, seen.remedy);
+            Suspect suspect{.text = std::string(cause.text), .checks = checks};
+            const Finding* finding =
+                judged.verdict == CauseVerdict::applies ? finding_of(cause, *evidence_.config) : nullptr;
+            const Observation* other = observation_of(cause, seen, evidence_);
+            if (finding != nullptr) {
+                if (!reported_.insert(finding).second) continue;
+                suspect.text = fmt::format("{}: {}", cause.text, finding->message);
+                suspect.evidence = place_of(*finding);
+                take_advice(*finding, evidence_.remedies, suspect);
+            } else if (other != nullptr) {
+                suspect.evidence = fmt::format("{} [{}]", other->place, other->diagnosis);
+                suspect.instead = other->remedy;
+            }
+            const bool is_shown = finding != nullptr || other != nullptr;
+            if (is_shown) suspect.certainty = Certainty::likely;
+            if (!is_shown && !is_first) continue;  // usual causes of the gravest observation are enough
+            if (!texts_.insert(suspect.text).second) continue;
+            (is_shown                                    ? shown_
+             : has_word(cause.diagnoses, seen.diagnosis) ? of_diagnosis_
+                                                         : others_)
+                .push_back(std::move(suspect));
         }
-        suspect.certainty = Certainty::likely;
-        suspect.text = fmt::format("{}: {}", cause.text, finding->message);
-        suspect.evidence = place_of(*finding);
-        take_advice(*finding, evidence.remedies, suspect);
-        present.push_back(std::move(suspect));
     }
-    for (std::vector<Suspect>* rest : {&of_diagnosis, &others})
-        std::move(rest->begin(), rest->end(), std::back_inserter(present));
-    if (present.empty()) {
-        present.push_back(
-            {.text = "unknown: no entry explains this finding, or the config excludes its causes", .checks = checks});
+
+    /// Returns all causes, followed by grave findings of the config that no cause of an observation names.
+    std::vector<Suspect> suspects() && {
+        for (std::vector<Suspect>* rest : {&of_diagnosis_, &others_})
+            std::move(rest->begin(), rest->end(), std::back_inserter(shown_));
+        if (!evidence_.config) return std::move(shown_);
+        for (const Finding& finding : evidence_.config->findings) {
+            if (!configs::is_grave(finding) || reported_.contains(&finding)) continue;
+            Suspect suspect{
+                .text = finding.message, .evidence = place_of(finding), .checks = checks_with({}, nullptr, {})};
+            take_advice(finding, evidence_.remedies, suspect);
+            shown_.push_back(std::move(suspect));
+        }
+        return std::move(shown_);
     }
-    return present;
+
+  private:
+    const Evidence& evidence_;
+    const configs::CauseJudge* config_;
+    std::vector<Suspect> shown_{}, of_diagnosis_{}, others_{};
+    std::set<const Finding*> reported_{};
+    std::set<std::string> texts_{};
+};
+
+/// Returns the causes of the observations. All entries of every observation are searched for causes that the files show.
+std::vector<Suspect> suspects_of(const Evidence& evidence, const configs::CauseJudge* config) {
+    Suspicion suspicion(evidence, config);
+    for (const Observation& seen : evidence.observations) {
+        for (const SymptomRow* entry : entries_of(seen.diagnosis)) {
+            const bool is_first = &seen == evidence.observations.data() && entry == entries_of(seen.diagnosis).front();
+            suspicion.add(seen, *entry, is_first);
+        }
+    }
+    std::vector<Suspect> suspects = std::move(suspicion).suspects();
+    if (suspects.empty()) {
+        suspects.push_back({.text = "unknown: no entry explains these findings, or the config excludes their causes",
+                            .checks = checks_with({}, nullptr, evidence.observations.front().remedy)});
+    }
+    return suspects;
 }
 
 /// Returns the causes that a config shows without any log.
@@ -148,7 +197,7 @@ std::vector<Suspect> suspects_of_config(const Evidence& evidence) {
         Suspect suspect{.text = finding.message,
                         .evidence = place_of(finding),
                         .checks = checks_with({"pass the log of the training, too: it shows whether this happens"},
-                                              entry_of(finding))};
+                                              entry_of(finding), {})};
         // A release has its fault, and a framework refuses the config, in every training.
         if (severity(finding) == configs::FindingSeverity::error) suspect.certainty = Certainty::certain;
         take_advice(finding, evidence.remedies, suspect);
@@ -159,11 +208,11 @@ std::vector<Suspect> suspects_of_config(const Evidence& evidence) {
 
 }  // namespace
 
-std::vector<Suspect> find_suspects(const Evidence& evidence, const configs::ImportOptions& options) {
+std::vector<Suspect> find_suspects(const Evidence& evidence) {
     if (evidence.observations.empty()) return evidence.config ? suspects_of_config(evidence) : std::vector<Suspect>{};
     std::optional<configs::CauseJudge> config;
-    if (evidence.config) config.emplace(evidence.configs, options);
-    return suspects_of(evidence.observations.front(), evidence, config ? &*config : nullptr);
+    if (evidence.config) config.emplace(evidence.configs, evidence.import);
+    return suspects_of(evidence, config ? &*config : nullptr);
 }
 
 }  // namespace macheps::cmd::causes

@@ -19,8 +19,9 @@ struct Suspect {
     std::string instead{};                     ///< advice in words, if there are no settings
 };
 
-/// Returns the causes of the gravest observation, or of the findings of the config if nothing was observed. A cause that
-/// the config has comes first, and causes that it excludes are left out.
-std::vector<Suspect> find_suspects(const Evidence& evidence, const configs::ImportOptions& options);
+/// Returns the causes of the observations, or the findings of the config if nothing was observed. Causes that the config
+/// or another observation shows come first, then the usual causes of the gravest observation, then grave findings of the
+/// config that explain no observation. Causes that the config excludes are left out.
+std::vector<Suspect> find_suspects(const Evidence& evidence);
 
 }  // namespace macheps::cmd::causes

@@ -137,7 +137,13 @@ std::vector<fs::path> Browser::pictures_of_charts(const fs::path& page, const fs
         screenshot(address_of(page) + "#chart=" + name, {1000, std::atoi(chart.c_str() + colon + 1)}, files.back(),
                    dark);
     }
-    if (files.empty()) throw no_picture("the browser found no chart on the page", page);
+    if (files.empty()) {
+        throw Error({.what = "this page has no chart",
+                     .where = page.string(),
+                     .fix = "pass rows that have charts: those of runs, gemm, sum and solve, or the file of "
+                            "`macheps eval --points-out`",
+                     .exit = Exit::bad_input});
+    }
     return files;
 }
 

@@ -249,13 +249,16 @@ void check_has_no_log_options(const ReportOptions& options, const Command& verb)
 /// Throws Error (usage) for options without an effect on a report of logs of other programs. Without a config, only the
 /// versions of packages have an effect: they select the faults of releases that the report names.
 void check_fits_logs(const ReportOptions& options, const Command& verb) {
-    const std::set<std::string_view> of_runs{"--margin", "--small", "--latex", "--methods", "--paper"};
-    const bool has_paper_charts = !options.charts.empty() && chart_request(options.charts, options.paper).is_paper;
-    for (const std::string& name : verb.given()) {
-        if (!of_runs.contains(name) && !(has_paper_charts && name == "--charts")) continue;
+    const std::set<std::string_view> of_runs{"--margin", "--small", "--top", "--latex", "--methods", "--paper"};
+    const auto refuse = [](const std::string& name) {
         throw usage_error("this option is not for logs of other programs", name,
                           "remove it, or pass run directories that `macheps train` wrote");
+    };
+    for (const std::string& name : verb.given()) {
+        if (of_runs.contains(name)) refuse(name);
     }
+    const bool has_charts = !options.charts.empty();
+    if (has_charts && chart_request(options.charts, options.paper).is_paper) refuse("--charts");  // --charts gap.pdf
     if (!options.log_config.empty()) return;
     std::vector<std::string> of_configs = options.import.given(verb);
     std::erase_if(of_configs,

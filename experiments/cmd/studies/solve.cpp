@@ -329,7 +329,8 @@ void describe_factorisation(Command& verb, SolveArguments& a) {
                 "right: column by column. block:NB: panels of NB columns, each followed by a blocked update")
         .takes("WAY")
         .shows_default();
-    verb.option("-M,--machine,--gpu", a.machines, "Machines for the blocked update. Each machine adds a row. Default: none")
+    verb.option("-M,--machine,--gpu", a.machines,
+                "Machines for the blocked update. Each machine adds a row. Default: none")
         .list()
         .takes("NAMES");
     verb.option("--operands", a.operands,

@@ -16,7 +16,7 @@ constexpr SymptomRow word_symptom_rows[] = {
                      .rules = "*/eps-is-zero */eps-is-small",
                      .diagnoses = "division-by-zero"},
                     {.text = "data: rows without labels (0/0), log(0), or a learning rate that is too large",
-                     .diagnoses = "nan-in-loss"},
+                     .diagnoses = "nan-in-loss loss-zero-filtered"},
                     {.text =
                          "a gradient that is not finite was applied to the weights, because nothing tests gradients",
                      .rules = "deepspeed/nan-reaches-weights apex/static-scale-unguarded deepspeed/static-scale "

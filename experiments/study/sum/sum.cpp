@@ -196,9 +196,10 @@ void run_lanes(SumBatch& batch, Simd simd, const LaneGroup& group) {
             static_cast<std::size_t>(group.is_of_trials ? group.trial : 0) + (group.is_of_trials ? l : 0);
         result.values[trial] = sums.value.lane[l];
         result.saturated[trial] = has_overflowed[l] && std::isfinite(sums.value.lane[l]) ? 1 : 0;
-        if (choice.row->method == SumMethod::recursive && trial == 0 && sums.moved[l] < batch.n) {
+        // With stochastic rounding, a later term could still have changed the sum.
+        const bool is_drawn = batch.grid.rounds[group.round] == Round::stochastic;
+        if (choice.row->method == SumMethod::recursive && !is_drawn && trial == 0 && sums.moved[l] < batch.n)
             result.stagnated_at = sums.moved[l];
-        }
     }
 }
 
