@@ -23,9 +23,10 @@ struct SumRow {
     std::optional<double> bound_unit{};             ///< certain bound on error_unit
     std::optional<double> probable_unit{};  ///< errors of mean 0 exceed it with probability < 2 exp(-lambda^2 / 2)
     double lambda = 4;
-    std::optional<std::int64_t> stagnated_at{};  ///< recursive sums without stochastic rounding: no term from here on changed it
-    std::uint64_t nonfinite = 0;                 ///< number of trials whose result is not finite
-    std::optional<std::int64_t> dot{};           ///< 1 for a dot product
+    std::optional<std::int64_t>
+        stagnated_at{};                 ///< recursive sums without stochastic rounding: no term from here on changed it
+    std::uint64_t nonfinite = 0;        ///< number of trials whose result is not finite
+    std::optional<std::int64_t> dot{};  ///< 1 for a dot product
     /// Number of trials whose result is finite although an operation overflowed and returned the largest number. A row
     /// with such trials has no bounds.
     std::optional<std::uint64_t> saturated{};

@@ -134,7 +134,8 @@ void observe_run(const std::string& path, std::vector<Observation>& observations
         observations.push_back({.diagnosis = std::string(finding.diagnosis->id),
                                 .place = place,
                                 .sentence = finding.sentence(),
-                                .remedy = std::string(finding.remedy())});
+                                .remedy = std::string(finding.remedy()),
+                                .is_of_run = true});
     }
 }
 

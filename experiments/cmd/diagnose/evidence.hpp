@@ -20,6 +20,7 @@ struct Observation {
     std::string place;     ///< "train.log, step 12"
     std::string sentence;  ///< what the rows show
     std::string remedy;
+    bool is_of_run = false;  ///< of a run directory, whose rows show causes (overflow of an activation), too
 };
 
 /// The files that the user named, by kind.

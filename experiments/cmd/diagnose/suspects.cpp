@@ -104,28 +104,33 @@ const Finding* finding_of(const SymptomCause& cause, const configs::ImportResult
     return found == config.findings.end() ? nullptr : &*found;
 }
 
-/// Returns the observation of another diagnosis that reports a cause, or null.
-const Observation* observation_of(const SymptomCause& cause, const Observation& but_for, const Evidence& evidence) {
+/// Returns the observation of a run directory that reports a cause of another observation, or null. The diagnoses of
+/// logs name symptoms, and no causes.
+const Observation* observation_of(const SymptomCause& cause, const Observation& seen, const Evidence& evidence) {
     const auto found =
         std::find_if(evidence.observations.begin(), evidence.observations.end(), [&](const Observation& one) {
-            return one.diagnosis != but_for.diagnosis && has_word(cause.diagnoses, one.diagnosis);
+            return one.is_of_run && one.diagnosis != seen.diagnosis && has_word(cause.diagnoses, one.diagnosis);
         });
     return found == evidence.observations.end() ? nullptr : &*found;
 }
 
-/// Collects the causes of observations: those that the config or another observation shows, those that report the
-/// observed diagnosis, and the others.
+/// Returns whether a cause needs fp16, which the config does not use.
+bool needs_other_format(const SymptomCause& cause, const Evidence& evidence) {
+    return cause.text.starts_with("fp16") && evidence.config && evidence.config->resolved.word("compute") != "H";
+}
+
+/// Collects the causes of observations.
 class Suspicion {
   public:
     Suspicion(const Evidence& evidence, const configs::CauseJudge* config) : evidence_(evidence), config_(config) {}
 
-    void add(const Observation& seen, const SymptomRow& entry, bool is_first) {
+    /// Adds the causes of an entry that the config or a run directory shows and, if `with_usual`, its usual causes.
+    void add(const Observation& seen, const SymptomRow& entry, bool with_usual) {
         for (const SymptomCause& cause : entry.causes()) {
             const configs::JudgedCause judged =
                 config_ == nullptr ? configs::JudgedCause{.cause = &cause} : config_->judge(cause);
-            if (judged.verdict == CauseVerdict::excluded) continue;
-            const std::vector<std::string> checks = checks_with({}, &entry, seen.remedy);
-            Suspect suspect{.text = std::string(cause.text), .checks = checks};
+            if (judged.verdict == CauseVerdict::excluded || needs_other_format(cause, evidence_)) continue;
+            Suspect suspect{.text = std::string(cause.text), .checks = checks_with({}, &entry, seen.remedy)};
             const Finding* finding =
                 judged.verdict == CauseVerdict::applies ? finding_of(cause, *evidence_.config) : nullptr;
             const Observation* other = observation_of(cause, seen, evidence_);
@@ -140,19 +145,14 @@ class Suspicion {
             }
             const bool is_shown = finding != nullptr || other != nullptr;
             if (is_shown) suspect.certainty = Certainty::likely;
-            if (!is_shown && !is_first) continue;  // usual causes of the gravest observation are enough
-            if (!texts_.insert(suspect.text).second) continue;
-            (is_shown                                    ? shown_
-             : has_word(cause.diagnoses, seen.diagnosis) ? of_diagnosis_
-                                                         : others_)
-                .push_back(std::move(suspect));
+            if ((!is_shown && !with_usual) || !texts_.insert(suspect.text).second) continue;
+            (is_shown ? shown_ : usual_).push_back(std::move(suspect));
         }
     }
 
     /// Returns all causes, followed by grave findings of the config that no cause of an observation names.
     std::vector<Suspect> suspects() && {
-        for (std::vector<Suspect>* rest : {&of_diagnosis_, &others_})
-            std::move(rest->begin(), rest->end(), std::back_inserter(shown_));
+        std::move(usual_.begin(), usual_.end(), std::back_inserter(shown_));
         if (!evidence_.config) return std::move(shown_);
         for (const Finding& finding : evidence_.config->findings) {
             if (!configs::is_grave(finding) || reported_.contains(&finding)) continue;
@@ -167,18 +167,20 @@ class Suspicion {
   private:
     const Evidence& evidence_;
     const configs::CauseJudge* config_;
-    std::vector<Suspect> shown_{}, of_diagnosis_{}, others_{};
+    std::vector<Suspect> shown_{}, usual_{};
     std::set<const Finding*> reported_{};
     std::set<std::string> texts_{};
 };
 
 /// Returns the causes of the observations. All entries of every observation are searched for causes that the files show.
+/// The usual causes are those of the first entry of the gravest observation, the most frequent first.
 std::vector<Suspect> suspects_of(const Evidence& evidence, const configs::CauseJudge* config) {
     Suspicion suspicion(evidence, config);
+    bool with_usual = true;
     for (const Observation& seen : evidence.observations) {
         for (const SymptomRow* entry : entries_of(seen.diagnosis)) {
-            const bool is_first = &seen == evidence.observations.data() && entry == entries_of(seen.diagnosis).front();
-            suspicion.add(seen, *entry, is_first);
+            suspicion.add(seen, *entry, with_usual);
+            with_usual = false;
         }
     }
     std::vector<Suspect> suspects = std::move(suspicion).suspects();
