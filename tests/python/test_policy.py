@@ -43,7 +43,7 @@ def test_configs_of_every_form(tmp_path, program):
         "run.sh": "deepspeed train.py --deepspeed ds.json --bf16 True --output_dir o --learning_rate 1e-4\n",
         "titan.toml": "[model]\nname = 'llama3'\nflavor = '8B'\n[training]\nlocal_batch_size = 1\nseq_len = 128\n",
     }
-    (tmp_path / "ds.json").write_text(json.dumps({"train_micro_batch_size_per_gpu": "auto", "bf16": {"enabled": "auto"}}))
+    (tmp_path / "ds.json").write_text(json.dumps({"bf16": {"enabled": "auto"}, "zero_optimization": {"stage": 1}}))
     for name, text in forms.items():
         path = tmp_path / name
         path.write_text(text)
