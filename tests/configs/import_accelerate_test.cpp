@@ -257,6 +257,34 @@ TEST_CASE("Accelerate makes a DeepSpeed config from its own keys", "[import][acc
     CHECK(fields_of(old, {"store", "compute"}) == "store=H compute=H");  // fp8 becomes fp16 on this device
 }
 
+TEST_CASE("the release of Accelerate decides the format that fp8 with DeepSpeed becomes", "[import][accelerate]") {
+    struct Case {
+        const char *version, *device, *compute, *errors;
+    };
+    // Each release from 1.3.0 to 1.15.0 was read, and those on both sides of 0.34.0.
+    const Case cases[] = {
+        {"0.33.0", "a100", "F", ""}, {"0.33.0", "h100", "F", ""},
+        {"0.34.0", "a100", "B", ""}, {"0.34.0", "h100", "B", ""},
+        {"1.3.0", "a100", "B", ""},  {"1.7.0", "a100", "te_delayed", " accelerate/fp8-device-untested"},
+        {"1.8.0", "a100", "H", ""},  {"1.15.0", "a100", "H", ""},
+    };
+    for (const Case& one : cases) {
+        const ImportResult result = accelerate(
+            "{distributed_type: DEEPSPEED, mixed_precision: fp8, num_processes: 2, fp8_config: {backend: TE}, "
+            "deepspeed_config: {zero_stage: 2}}",
+            fmt::format("accelerate={}", one.version).c_str(), one.device);
+        std::string errors;
+        for (const Finding& finding : result.findings) {
+            if (finding.code == FindingCode::error) errors += " " + finding.rule;
+            if (finding.rule != "accelerate/fp8-not-reached") continue;
+            CHECK(finding.message.ends_with(*one.compute == 'F' ? "in fp32" : "in bf16"));
+        }
+        CAPTURE(one.version, one.device);
+        CHECK(field_of(result, "compute") == one.compute);
+        CHECK(errors == one.errors);
+    }
+}
+
 TEST_CASE("Accelerate replaces \"auto\" in DeepSpeed's file, and refuses a file that contradicts its keys",
           "[import][accelerate]") {
     const char* automatic =
@@ -314,7 +342,7 @@ TEST_CASE("the release of Accelerate decides whether fp8 of the launcher's file 
         {"MULTI_GPU", "AO", "1.3.0", "ao_tensorwise", "E accelerate/fp8-backend", "torchao is a backend since 1.4"},
         {"MULTI_GPU", "", "1.3.0", "te_delayed", "N accelerate/fp8-backend-assumed", "without MS-AMP"},
         {"MULTI_GPU", "", "1.15.0", "ao_tensorwise", "N accelerate/fp8-backend-assumed", "torchao is first"},
-        {"DEEPSPEED", "TE", "0.33.0", "none", "W accelerate/fp8-not-reached", "the state says bf16"},
+        {"DEEPSPEED", "TE", "0.33.0", "none", "W accelerate/fp8-not-reached", "DeepSpeed computes in fp32"},
         {"DEEPSPEED", "TE", "1.3.0", "none", "W accelerate/fp8-not-reached", "as before"},
         {"DEEPSPEED", "TE", "1.4.0", "te_delayed", "W accelerate/fp8-backend-unread", "the environment is the default"},
         {"DEEPSPEED", "TE", "1.7.0", "te_delayed", "W accelerate/fp8-backend-unread", "as before"},

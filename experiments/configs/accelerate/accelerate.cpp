@@ -88,7 +88,10 @@ Facts facts(const ImportContext& context) {
 
     facts.asked = facts.precision = asked_precision(context);
     const bool is_too_old = !facts.on_cpu && device.is_cuda_like() && device.capability() < 89;
-    if (facts.precision == "fp8" && is_too_old) facts.precision = "fp16";
+    // Before 1.8, DeepSpeed's config is filled before the device is tested, and the result of the test has no effect.
+    const bool is_tested = !facts.deepspeed || context.since("accelerate", "1.8");
+    facts.lacks_fp8 = facts.precision == "fp8" && is_too_old;
+    if (facts.lacks_fp8 && is_tested) facts.precision = "fp16";
     if (facts.precision == "fp8") facts.fp8_source = fp8_source(context, facts);
     const bool reaches = facts.fp8_source == Fp8Source::file || facts.fp8_source == Fp8Source::installed;
     if (facts.precision == "fp8" && reaches) facts.backend = backend_of(context, facts.backend_assumed);
@@ -239,6 +242,12 @@ void normalise(ImportContext& context, std::string_view section, std::string_vie
     }
 }
 
+/// Returns the precision whose section Accelerate enables in DeepSpeed's config. Before 0.34, fp8 enables none.
+std::string deepspeed_precision(const ImportContext& context, const Facts& facts) {
+    if (facts.precision != "fp8") return facts.precision;
+    return context.since("accelerate", "0.34") ? "bf16" : "no";
+}
+
 /// Fills in DeepSpeed's config in the same way as DeepSpeedPlugin of Accelerate. If no DeepSpeed file is named
 /// (`is_file` is false), the values come from a few keys of deepspeed_config.
 void fill_deepspeed(const ImportContext& context, const std::string& precision, files::ConfigValue& section,
@@ -251,7 +260,7 @@ void fill_deepspeed(const ImportContext& context, const std::string& precision, 
     }
     add_precision_section(section, precision);
     fill_section(section, "fp16.enabled", precision == "fp16" ? "true" : "false", false);
-    fill_section(section, "bf16.enabled", precision == "bf16" || precision == "fp8" ? "true" : "false", false);
+    fill_section(section, "bf16.enabled", precision == "bf16" ? "true" : "false", false);
     fill_section(section, "gradient_clipping", "1.0", false);
     const std::string steps = text("gradient_accumulation_steps");
     fill_section(section, "gradient_accumulation_steps", steps.empty() ? "1" : steps, !is_file);
@@ -276,7 +285,7 @@ void prepare(ImportContext& context) {
         if (!read || !read->is_map()) return;
         section = std::move(*read);
     }
-    fill_deepspeed(context, found.precision, section, is_file);
+    fill_deepspeed(context, deepspeed_precision(context, found), section, is_file);
     context.root().set(file_key, std::move(section));
 }
 

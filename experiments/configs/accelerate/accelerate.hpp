@@ -21,7 +21,7 @@ enum class Backend : std::uint8_t { none, torchao, transformer_engine, msamp };
 enum class Fp8Source : std::uint8_t {
     file,       ///< the section fp8_config
     installed,  ///< the first installed one of torchao, Transformer Engine and MS-AMP; fp8_config.backend is not read
-    none,       ///< the request does not reach the Accelerator, which computes in bf16
+    none,       ///< the request does not reach the Accelerator, and nothing is computed in fp8
     raises,     ///< the Accelerator raises an error, because it has no recipe
 };
 
@@ -29,6 +29,7 @@ enum class Fp8Source : std::uint8_t {
 struct Facts {
     std::string asked;        ///< mixed_precision in lower case: no, fp16, bf16, fp8, or an unknown word
     std::string precision;    ///< the precision that is used on this device
+    bool lacks_fp8 = false;   ///< fp8 is requested, but the GPU has none
     char autocast = 'F';      ///< format of autocast: H, B, or F if autocast is off
     std::string distributed;  ///< NO, MULTI_GPU, FSDP, DEEPSPEED, MEGATRON_LM, ...
     bool on_cpu = false;

@@ -17,8 +17,7 @@ void add_precision_section(files::ConfigValue& section, std::string_view precisi
         fill_section(section, "fp16.enabled", "true", true);
         fill_section(section, "fp16.auto_cast", "true", true);
     }
-    if ((precision == "bf16" || precision == "fp8") && !section.entry("bf16"))
-        fill_section(section, "bf16.enabled", "true", true);
+    if (precision == "bf16" && !section.entry("bf16")) fill_section(section, "bf16.enabled", "true", true);
 }
 
 std::optional<FindingText> clipping_unread(const ImportContext& context) {

@@ -13,8 +13,7 @@ namespace macheps::configs {
 void fill_section(files::ConfigValue& section, std::string_view path, std::string_view written, bool makes_key);
 
 /// Enables fp16 or bf16 in a DeepSpeed config that does not have the section, as DeepSpeedPlugin.set_mixed_precision
-/// does. `precision` is the mixed precision of Accelerate: no, fp16, bf16 or fp8. With fp8, DeepSpeed trains in bf16. An
-/// empty config stands for a file that could not be read, and stays empty.
+/// does. `precision` is no, fp16 or bf16. An empty config stands for a file that could not be read, and stays empty.
 void add_precision_section(files::ConfigValue& section, std::string_view precision);
 
 /// Returns the finding about a `max_grad_norm` at the root of the config that has no effect, because the engine clips

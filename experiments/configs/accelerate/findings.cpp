@@ -28,6 +28,11 @@ bool is_one_of(std::string_view word, std::initializer_list<std::string_view> wo
 bool has_any(const Context& c, std::initializer_list<std::string_view> keys) {
     return std::any_of(keys.begin(), keys.end(), [&](std::string_view key) { return c.has(key); });
 }
+/// Returns the value that enables a dtype in DeepSpeed's config, or null if the config does not enable it.
+const files::ConfigValue* enabled_by_deepspeed(const Context& c, std::string_view dtype) {
+    const files::ConfigValue* value = c.value(fmt::format("{}.{}.enabled", file_key, dtype));
+    return value != nullptr && lowered(value->written) == "true" ? value : nullptr;
+}
 
 // Findings about the mixed precision.
 
@@ -76,11 +81,11 @@ Found bf16_emulated(const Context& c, const Facts& f) {
         "mixed_precision: fp16"};
 }
 Found fp8_capability(const Context& c, const Facts& f) {
-    if (f.asked != "fp8" || f.precision == "fp8") return {};
+    if (!f.lacks_fp8 || f.precision == "fp8") return {};
     return FindingText{
         fmt::format(
-            "fp8 requires compute capability 8.9; {} has {}.{}, so Accelerate uses fp16 instead, with its scaler",
-            c.device().name, c.device().major, c.device().minor),
+            "fp8 requires compute capability 8.9; {} has {}.{}, so Accelerate uses fp16 instead, with {} scaler",
+            c.device().name, c.device().major, c.device().minor, f.deepspeed ? "DeepSpeed's" : "its"),
         c.device().bf16 ? "mixed_precision: bf16" : "mixed_precision: fp16"};
 }
 Found fp16_unsupported(const Context& c, const Facts& f) {
@@ -246,10 +251,20 @@ std::string_view reads_fp8_since(const Facts& f) { return f.deepspeed ? "1.11.0"
 
 Found fp8_not_reached(const Context& c, const Facts& f) {
     if (f.precision != "fp8" || f.fp8_source != Fp8Source::none) return {};
+    const bool has_bf16 = !f.deepspeed || enabled_by_deepspeed(c, "bf16") != nullptr;
     return FindingText{
-        fmt::format("Accelerate {} does not use the fp8 of the launcher's file{}: the run computes in bf16",
-                    to_string(c.version("accelerate")), f.deepspeed ? " with DeepSpeed" : ""),
-        fmt::format("accelerate {} or newer", reads_fp8_since(f))};
+        fmt::format("Accelerate {} does not use the fp8 of the launcher's file{}: the run computes in {}",
+                    to_string(c.version("accelerate")), f.deepspeed ? " with DeepSpeed" : "",
+                    has_bf16 ? "bf16" : "fp32"),
+        f.lacks_fp8 ? "mixed_precision: bf16" : fmt::format("accelerate {} or newer", reads_fp8_since(f))};
+}
+Found fp8_device_untested(const Context& c, const Facts& f) {
+    if (!f.lacks_fp8 || !is_fp8(f)) return {};
+    return FindingText{
+        fmt::format("{} has no fp8, but Accelerate {} does not test the device with DeepSpeed: the fp8 library raises "
+                    "an error",
+                    c.device().name, to_string(c.version("accelerate"))),
+        "mixed_precision: bf16"};
 }
 Found fp8_without_recipe(const Context& c, const Facts& f) {
     if (f.precision != "fp8" || f.fp8_source != Fp8Source::raises) return {};
@@ -290,19 +305,18 @@ Found fp8_layers(const Context&, const Facts& f) {
 
 Found other_dtype(const Context& c, const Facts& f) {
     if (!f.deepspeed || f.asked == "no") return {};
-    const std::string_view other = f.asked == "fp16" ? "bf16" : "fp16";
-    const files::ConfigValue* value = c.value(fmt::format("{}.{}.enabled", file_key, other));
-    if (value == nullptr || lowered(value->written) != "true") return {};
+    const std::string_view other = f.precision == "fp16" ? "bf16" : "fp16";
+    const files::ConfigValue* value = enabled_by_deepspeed(c, other);
+    if (value == nullptr) return {};
     return FindingText{
-        fmt::format("mixed_precision is {}, but DeepSpeed's file enables {} ({}): Accelerate raises an error", f.asked,
-                    other, to_string(value->place)),
+        fmt::format("mixed_precision is {}, but DeepSpeed's file enables {} ({}): Accelerate raises an error",
+                    f.precision, other, to_string(value->place)),
         fmt::format("\"auto\" in the file, or mixed_precision: {}", other)};
 }
 Found deepspeed_decides(const Context& c, const Facts& f) {
     if (!f.deepspeed || f.asked != "no") return {};
     for (std::string_view dtype : {"fp16", "bf16"}) {
-        const files::ConfigValue* value = c.value(fmt::format("{}.{}.enabled", file_key, dtype));
-        if (value != nullptr && lowered(value->written) == "true")
+        if (const files::ConfigValue* value = enabled_by_deepspeed(c, dtype))
             return FindingText{
                 fmt::format("mixed_precision is \"no\", but DeepSpeed's file enables {} ({}): the file wins", dtype,
                             to_string(value->place)),
@@ -384,6 +398,7 @@ const FindingRow<Facts> finding_rows[] = {
     {"fp8-history", error, {"fp8_config.amax_history_len"}, short_history},
     {"fp8-level", error, {"fp8_config.opt_level"}, fp8_level},
     {"fp8-without-recipe", error, {"mixed_precision"}, fp8_without_recipe},
+    {"fp8-device-untested", error, {"mixed_precision", "distributed_type"}, fp8_device_untested},
     {"fp8-torchao-without-fsdp", error, {"fp8_config.backend", "distributed_type"}, torchao_without_fsdp},
     {"fp8-backend", error, {"fp8_config.backend"}, fp8_backend},
     {"override-linear-precision", error, {"fp8_config.override_linear_precision"}, override_precision},
