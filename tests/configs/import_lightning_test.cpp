@@ -126,6 +126,13 @@ TEST_CASE("Lightning refuses, warns about and explains these settings", "[import
                       ds_value = trainer("strategy: deepspeed, gradient_clip_val: 1.0, gradient_clip_algorithm: value");
     const std::string fused = clip_ddp.substr(0, clip_ddp.size() - 1) +
                               ", optimizer: {class_path: torch.optim.AdamW, init_args: {fused: true, eps: 1.0e-6}}}";
+    const auto fused_with = [](const char* settings) {
+        const std::string text = trainer(fmt::format("{}, gradient_clip_val: 1.0", settings));
+        return text.substr(0, text.size() - 1) +
+               ", optimizer: {class_path: torch.optim.AdamW, init_args: {fused: true}}}";
+    };
+    const std::string fused_bf16 = fused_with("precision: bf16-mixed"), fused_true = fused_with("precision: bf16-true"),
+                      fused_fsdp = fused_with("precision: bf16-mixed, strategy: fsdp, gradient_clip_algorithm: value");
     const auto with_eps = [&](const char* eps) {
         return half.substr(0, half.size() - 1) +
                fmt::format(", optimizer: {{class_path: torch.optim.Adam, init_args: {{eps: {}}}}}}}", eps);
@@ -145,6 +152,9 @@ TEST_CASE("Lightning refuses, warns about and explains these settings", "[import
          {ds_value.c_str(), "", "a100", "lightning/deepspeed-clip-by-value", 'E', true, "only by norm"},
          {fused.c_str(), "", "a100", "lightning/fused-clip", 'E', true, "the kernel unscales"},
          {clip_ddp.c_str(), "", "a100", "lightning/fused-clip", 'E', false, "not fused"},
+         {fused_bf16.c_str(), "", "a100", "lightning/fused-clip", 'E', true, "the Trainer tests no scaler"},
+         {fused_true.c_str(), "", "a100", "lightning/fused-clip", 'E', false, "another plugin"},
+         {fused_fsdp.c_str(), "", "a100", "lightning/fused-clip", 'E', false, "FSDP's plugin does not test it"},
          {half.c_str(), "", "a100", "lightning/no-master", 'W', true, "fp16 weights"},
          {half.c_str(), "", "a100", "lightning/fp16-without-scaler", 'W', true, "no scaler"},
          {half.c_str(), "", "a100", "lightning/eps-is-zero", 'W', true, "the default eps"},
@@ -219,6 +229,7 @@ TEST_CASE("LitGPT's pretrain always asks for a fused optimiser on a GPU, which F
     CHECK_FALSE(fault(clips + "optimizer: bitsandbytes.optim.AdamW8bit\n"));
     CHECK_FALSE(fault(clips + "optimizer: {class_path: torch.optim.RMSprop}\n"));
     CHECK_FALSE(fault(clips, "cpu"));
+    CHECK_FALSE(fault(clips + "precision: bf16-mixed\n"));  // Fabric tests the scaler
     CHECK_FALSE(fault(clips + "checkpoint_dir: c\n"));
     const configs::ImportResult result = import_text(clips, {.device = "a100"});
     const configs::Finding* found = find_rule(result, "lightning/fused-clip", 'E');

@@ -59,6 +59,10 @@ const std::map<std::string, Sample> samples{
      accelerate(
          "FSDP", "bf16",
          "fsdp_config: {fsdp_version: 1, fsdp_cpu_ram_efficient_loading: true, fsdp_sync_module_states: false}\n")},
+    {"pl-fused-clip",
+     {"pl.yaml",
+      "trainer: {precision: bf16-mixed, gradient_clip_val: 1.0, max_steps: 5}\n"
+      "optimizer: {class_path: torch.optim.AdamW, init_args: {fused: true}}\n"}},
     {"acc-upcast", accelerate("FSDP", "bf16", "fsdp_config: {fsdp_version: 1}\n")},
     {"apex-removed", Sample{"apex.yaml", "opt_level: O2\n"}},
     {"axo-adapter", axolotl("bf16: true\nadapter: loraa\n")},

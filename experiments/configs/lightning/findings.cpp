@@ -59,16 +59,22 @@ Found fsdp_clip(const Context&, const Facts& f) {
     return FindingText{"with FSDP, Trainer cannot clip by norm: it raises MisconfigurationException in the first step",
                        "remove gradient_clip_val, and call clip_grad_norm_ of the sharded model in the program"};
 }
+/// Fabric refuses to clip only if there is a loss scaler. The Trainer refuses to clip in each mixed precision, except
+/// with the plugins of FSDP, DeepSpeed and XLA, which do not test the optimiser.
 Found fused_clip(const Context& c, const Facts& f) {
-    if (!f.fused || !f.clips || f.precision != "16-mixed" || f.on_cpu || f.strategy == Strategy::deepspeed) return {};
-    if (f.is_litgpt)
+    if (!f.fused || !f.clips || f.mode != Mode::mixed || f.strategy == Strategy::deepspeed) return {};
+    if (f.is_litgpt) {
+        if (f.low != 'H') return {};
         return FindingText{
             "LitGPT's pretrain creates a fused optimiser, which divides by the loss scale itself, so Fabric refuses to "
             "clip gradients and raises NotImplementedError; pretrain always clips",
             c.device().bf16 ? "precision: bf16-mixed" : "precision: 32-true", 3};
+    }
+    if (f.strategy == Strategy::fsdp || f.strategy == Strategy::xla) return {};
     return FindingText{
-        "a fused optimiser divides by the loss scale itself, so Lightning refuses to clip gradients and "
-        "raises RuntimeError",
+        fmt::format("Lightning refuses to clip the gradients of a fused optimiser in mixed precision{} and raises "
+                    "RuntimeError",
+                    f.low == 'B' ? ", although bf16 has no loss scale that the optimiser divides by," : ""),
         "fused: false"};
 }
 Found deepspeed_clip_by_value(const Context&, const Facts& f) {
@@ -138,7 +144,9 @@ Found fsdp_low_reduce(const Context&, const Facts& f) {
     return about_precision(
         f,
         fmt::format("FSDP sums gradients between ranks in {}{}", format_word(f.low),
-                    gathers_wide ? ", although it gathers the weights in fp32 (param_dtype is fp32 before 2.6.0)" : ""),
+                    gathers_wide
+                        ? ", although it gathers the weights in fp32 (param_dtype is fp32 from 2.0.3 to before 2.6.0)"
+                        : ""),
         "FSDPStrategy(mixed_precision=MixedPrecision(reduce_dtype=torch.float32, ...)) in the program");
 }
 Found fsdp_low_buffers(const Context&, const Facts& f) {

@@ -33,7 +33,8 @@ constexpr SymptomRow library_symptom_rows[] = {
                    "Device compute capability 10.0 or higher required for MXFP8 execution."},
      .source = "transformer_engine/pytorch/quantization.py",
      .cause_rows = {{.text = "the GPU does not have the format",
-                     .rules = "accelerate/fp8-capability megatron/fp8-device megatron/fp8-recipe-device"}},
+                     .rules = "accelerate/fp8-capability accelerate/fp8-device-untested megatron/fp8-device "
+                              "megatron/fp8-recipe-device"}},
      .remedy_rows = {"use bf16"},
      .command = "policy import CONFIG --gpu a100"},
     {.id = "bnb-compute",
@@ -64,6 +65,18 @@ constexpr SymptomRow library_symptom_rows[] = {
                     {.text = "torch finds no GPU"}},
      .remedy_rows = {"run python -c \"import torch; print(torch.distributed.is_nccl_available())\"",
                      "install a torch with NCCL", "use fp32"}},
+    {.id = "pl-fused-clip",
+     .title = "Lightning refuses to clip the gradients of a fused optimiser",
+     .text_rows = {"does not allow for gradient clipping because it performs unscaling of gradients internally.",
+                   "HINT: Are you using a 'fused' optimizer?",
+                   "Gradient clipping is not implemented for optimizers handling the unscaling."},
+     .source = "lightning/pytorch/plugins/precision/amp.py and lightning/fabric/plugins/precision/amp.py",
+     .cause_rows = {{.text =
+                         "the optimiser is fused, and gradients are clipped in mixed precision; the Trainer refuses "
+                         "this with bf16, too",
+                     .rules = "lightning/fused-clip"}},
+     .remedy_rows = {"pass fused=False to the optimiser", "use bf16-true or no clipping"},
+     .command = "policy import CONFIG"},
     {.id = "composer-precision",
      .title = "Composer does not know the name of the precision",
      .text_rows = {"Value bf16 not found in Precision", "Value fp16 not found in Precision"},
