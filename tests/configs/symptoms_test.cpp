@@ -492,6 +492,31 @@ constexpr EngineSample engine_samples[] = {
     {"llamafactory", "zero3", llama, "deepspeed: {bf16: {enabled: true}, zero_optimization: {stage: 3}}\n"},
 };
 
+TEST_CASE("an import that excludes each cause of a printed message does not describe the run", "[symptoms]") {
+    const ConfigFolder folder;
+    const std::vector<std::string> files{folder.write("config.yaml", "output_dir: o\nlearning_rate: 1.0e-4\n")};
+    ImportOptions v100;
+    v100.device = "v100";
+    v100.device_is_default = false;
+    const CauseJudge judge(files, v100);
+    SymptomRow row{.id = "x",
+                   .title = "x",
+                   .text_rows = {"x"},
+                   .source = "torch",
+                   .cause_rows = {{.text = "old GPU", .rules = "transformers/bf16-emulated"}}};
+    CHECK(judge.judge(row.causes()[0]).verdict == CauseVerdict::excluded);
+    CHECK(judge.judge(row)[0].verdict == CauseVerdict::open);
+    CHECK(judge.judge(row)[0].reason.find("does not describe its run") != std::string::npos);
+    // An open cause may be the true one, so the other causes stay excluded.
+    row.cause_rows[1] = {.text = "another program"};
+    CHECK(judge.judge(row)[0].verdict == CauseVerdict::excluded);
+    CHECK(judge.judge(row)[1].verdict == CauseVerdict::open);
+    // Words of users prove nothing.
+    row.source = {};
+    row.cause_rows[1] = {};
+    CHECK(judge.judge(row)[0].verdict == CauseVerdict::excluded);
+}
+
 TEST_CASE("a rule for an engine excludes its cause only if the config uses this engine", "[symptoms]") {
     Names untested;
     int tested = 0;

@@ -97,8 +97,11 @@ std::string given_text(const Arguments& a) {
     throw usage_error("the text is empty", "TEXT", "pass an error message or a symptom, or use --list");
 }
 
-JudgedCause judge(const SymptomCause& cause, const std::optional<CauseJudge>& config) {
-    return config ? config->judge(cause) : JudgedCause{.cause = &cause};
+std::vector<JudgedCause> judge(const SymptomRow& row, const std::optional<CauseJudge>& config) {
+    if (config) return config->judge(row);
+    std::vector<JudgedCause> judged;
+    for (const SymptomCause& cause : row.causes()) judged.push_back({.cause = &cause});
+    return judged;
 }
 
 // --- output
@@ -117,8 +120,8 @@ Json list_json(std::span<const std::string_view> texts) {
 
 Json entry_json(const SymptomRow& row, const std::optional<CauseJudge>& config) {
     Json causes = Json::array();
-    for (const SymptomCause& cause : row.causes()) {
-        const JudgedCause judged = judge(cause, config);
+    for (const JudgedCause& judged : judge(row, config)) {
+        const SymptomCause& cause = *judged.cause;
         causes.push_back({{"text", cause.text},
                           {"rules", list_json(cause.rules)},
                           {"diagnoses", list_json(cause.diagnoses)},
@@ -172,7 +175,7 @@ std::string match_text(const SymptomMatch& match, const std::optional<CauseJudge
     if (!row.source.empty()) text += format_shown("printed by: {}\n", row.source);
     text += "causes, the most frequent first:\n";
     std::size_t number = 0;
-    for (const SymptomCause& cause : row.causes()) text += cause_text(++number, judge(cause, config));
+    for (const JudgedCause& judged : judge(row, config)) text += cause_text(++number, judged);
     if (!row.remedies().empty()) text += "try:\n";
     for (const std::string_view remedy : row.remedies()) text += format_shown("  - {}\n", remedy);
     if (!row.command.empty()) text += format_shown("see it here: macheps {}\n", row.command);

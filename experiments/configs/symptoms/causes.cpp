@@ -159,4 +159,18 @@ JudgedCause CauseJudge::judge(const SymptomCause& cause) const {
                         to_string(result_.version), fmt::join(absent, ", "))};
 }
 
+std::vector<JudgedCause> CauseJudge::judge(const SymptomRow& row) const {
+    std::vector<JudgedCause> judged;
+    for (const SymptomCause& cause : row.causes()) judged.push_back(judge(cause));
+    const auto is_excluded = [](const JudgedCause& one) { return one.verdict == CauseVerdict::excluded; };
+    if (row.source.empty() || !std::all_of(judged.begin(), judged.end(), is_excluded)) return judged;
+    for (JudgedCause& one : judged) {
+        one.verdict = CauseVerdict::open;
+        one.reason +=
+            ", but a program printed this message: the import does not describe its run. Check the framework, "
+            "the device and the versions";
+    }
+    return judged;
+}
+
 }  // namespace macheps::configs

@@ -25,7 +25,8 @@ std::string_view to_string(CauseVerdict verdict);
 struct JudgedCause {
     const SymptomCause* cause = nullptr;
     CauseVerdict verdict = CauseVerdict::open;
-    std::string reason{};  ///< empty if the verdict is `open`
+    /// Empty if the verdict is `open`, unless the import contradicts a message that a program printed.
+    std::string reason{};
 };
 
 /// An engine for which rules are written. A rule whose name contains the name of the engine can fire only for configs
@@ -48,6 +49,9 @@ class CauseJudge {
     CauseJudge(std::span<const std::string> files_and_overrides, ImportOptions options);
 
     JudgedCause judge(const SymptomCause& cause) const;
+    /// Judges the causes of an entry. If a program prints its texts, one of the causes is true of the run, so an import
+    /// that excludes all of them does not describe the run, and excludes none.
+    std::vector<JudgedCause> judge(const SymptomRow& row) const;
 
   private:
     bool is_tested_rule(std::string_view rule) const;
