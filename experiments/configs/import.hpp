@@ -47,6 +47,8 @@ struct ImportOptions {
     files::WrittenFiles written_files{};
     /// The config is a command line, and whether its program may have its own options. Set by the import.
     bool is_command = false, has_script_options = false;
+    /// Paths that the command adds to a config of Hydra (`+a.b=1`). Set by the import.
+    std::vector<std::string> new_keys{};
     bool for_training = false;  ///< `macheps train` uses the result; keys for settings that train chooses are inert
     bool takes_rate = false;    ///< the policy uses the learning rate of the config
 };

@@ -200,6 +200,19 @@ TEST_CASE("a framework is recognised only if it knows most of the keys", "[impor
     CHECK(contains(outcome_of("c.py", "print(1)\n", {.framework = "nanogpt"}), "a Python program"));
 }
 
+TEST_CASE("a framework that does not know an option never wins over one that knows all of them", "[import]") {
+    const auto command = [](const char* options) {
+        return outcome_of("run.sh", fmt::format("python train.py {}\n", options));
+    };
+    CHECK(command("--learning_rate=0.005 --wandb_log=True") == "nanogpt");
+    CHECK(command("--learning_rate=0.005 --dtype=float16 --max_iters=10") == "nanogpt");
+    // No framework knows all of these options, so a script of Transformers may add one.
+    CHECK(command("--learning_rate=0.005 --num_train_epochs=3 --my_option=1") == "transformers");
+    CHECK(command("--learning_rate=0.005 --fp16 --output_dir=o --wandb_log=True") == "transformers");
+    const ImportResult found = import_named("run.sh", "python train.py --learning_rate=0.005 --wandb_log=True\n");
+    CHECK(test::field_of(found, "compute") == "B");
+}
+
 TEST_CASE("an unknown key whose name suggests that it may affect precision is never called removable", "[import]") {
     for (const char* key : {"dtype", "weight_dtype", "param_precision", "use_fp16", "bf16x3", "half_weights",
                             "float_mode", "quantize", "use_amp", "loss_scale_x", "grad-scale"}) {
@@ -393,6 +406,24 @@ TEST_CASE("a variable that the framework reads decides the precision only if its
     options.environment.emplace("ACCELERATE_MIXED_PRECISION", "bf16");
     CHECK(test::field_of(import_config(std::vector{script}, options), "compute") == "B");
     CHECK(test::field_of(test::import_files({script, "fp16=true"}, {}), "compute") == "H");
+}
+
+TEST_CASE("Hydra refuses a key that the program's config does not have, unless the command adds it", "[import]") {
+    const auto code = [](const char* override_) {
+        const ImportResult result = import_named(
+            "run.sh", fmt::format("python3 -m verl.trainer.main_ppo actor_rollout_ref.model.path=m {}\n", override_),
+            {.versions = "verl=0.7.0"});
+        const Finding* found = test::find_rule(result, "verl/unknown-key");
+        return found == nullptr ? "none" : found->framework_refuses ? "refused" : "ignored";
+    };
+    CHECK(code("actor_rollout_ref.actor.dtype=float16") == std::string("refused"));
+    CHECK(code("+actor_rollout_ref.actor.dtype=float16") == std::string("ignored"));
+    CHECK(code("++actor_rollout_ref.actor.dtype=float16") == std::string("ignored"));
+    CHECK(code("actor_rollout_ref.actor.fsdp_config.dtype=float16") == std::string("none"));
+    // The constructor of the data class also refuses a key that Hydra adds.
+    CHECK(code("+actor_rollout_ref.actor.fsdp_config.format=float16") == std::string("refused"));
+    // The keys of a config that is not read are unknown.
+    CHECK(code("--config-name=my_trainer actor_rollout_ref.actor.dtype=float16") != std::string("refused"));
 }
 
 TEST_CASE("a key that an override of Hydra removes is unknown", "[import]") {

@@ -238,6 +238,15 @@ void take_options(ImportContext& context, const KnownConfigs& known) {
         .place = selected.place;
 }
 
+bool refuses_key(const ImportContext& context, std::string_view path) {
+    const ImportOptions& options = context.options();
+    if (!options.is_command || context.defaults_are_open()) return false;
+    const bool is_of_command = context.place_of(path).file == context.root().place.file;
+    return is_of_command && std::none_of(options.new_keys.begin(), options.new_keys.end(), [&](std::string_view key) {
+               return path == key || (path.starts_with(key) && path[key.size()] == '.');
+           });
+}
+
 void interpolate(ImportContext& context) {
     apply_prefixes(context.root());
     const files::ConfigValue before = context.root();

@@ -30,6 +30,10 @@ struct KnownConfigs {
 /// defaults of the program are not known: leaves them open, and reports the name of the file.
 void take_options(ImportContext& context, const KnownConfigs& known);
 
+/// Returns whether Hydra refuses a key that the program's config does not have: a command sets it, and does not add it
+/// with `+` or `++`.
+bool refuses_key(const ImportContext& context, std::string_view path);
+
 /// Returns whether the key is set to something other than null or an empty text, map or list.
 bool is_set(const files::ConfigValue& root, std::string_view path);
 

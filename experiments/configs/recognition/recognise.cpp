@@ -78,6 +78,16 @@ Evidence evidence_for(const Framework& framework, const files::ConfigFile& confi
     return evidence;
 }
 
+/// Replaces plausible frameworks that do not know a key by those that know all keys. A framework with a mark stays.
+void prefer_complete(std::vector<Evidence>& plausible, const std::vector<Evidence>& all) {
+    const auto is_complete = [](const Evidence& one) { return one.share == 1; };
+    const auto has_mark = [](const Evidence& one) { return one.has_mark; };
+    if (plausible.empty() || std::any_of(plausible.begin(), plausible.end(), has_mark)) return;
+    if (std::none_of(all.begin(), all.end(), is_complete)) return;
+    if (std::none_of(plausible.begin(), plausible.end(), is_complete)) plausible = all;
+    std::erase_if(plausible, [&](const Evidence& one) { return !is_complete(one); });
+}
+
 /// Returns the frameworks of the plausible evidence that are most likely, best first. A mark counts more than the share
 /// of known keys, and the share more than the score.
 std::vector<const Framework*> likeliest(std::vector<Evidence> all) {
@@ -140,6 +150,7 @@ Recognition recognise(const files::ConfigFile& config) {
     const std::size_t keys = config.root.entries.size();
     std::vector<Evidence> plausible = all;
     std::erase_if(plausible, [&](const Evidence& one) { return !one.is_plausible(keys); });
+    prefer_complete(plausible, all);
     result.owners = likeliest(std::move(plausible));
     if (result.owners.empty()) result.nearest = nearest_of(all, keys);
     if (result.owners.size() == 1) result.also = also_fits(*result.owners.front(), all, config);

@@ -270,6 +270,7 @@ LauncherSettings apply_launcher(const Framework& framework, ConfigFile& file, Im
     options.written_files = file.written_files;
     if (!file.command) return {};
     options.is_command = true;
+    options.new_keys = file.new_keys;
     options.has_script_options = framework.scripts_add_options;
     LauncherSettings launcher = launcher_of(file);
     set_environment(*file.command, launcher, options);
@@ -284,8 +285,7 @@ LauncherSettings apply_launcher(const Framework& framework, ConfigFile& file, Im
 
 void report_training_command(ImportContext& context, const ConfigFile& file, const LauncherSettings& launcher) {
     report_unknown_values(context, file);
-    if (!file.command) return;
-    if (!launcher.engine.empty() || !launcher.missing.empty()) report_launcher(context, launcher);
+    if (file.command && (!launcher.engine.empty() || !launcher.missing.empty())) report_launcher(context, launcher);
     const auto& findings = context.findings();
     const auto hides_fields = [](const Finding& one) {
         return one.rule.ends_with("/launcher-settings") || one.rule.ends_with("/missing-file");

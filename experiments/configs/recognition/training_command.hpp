@@ -28,8 +28,8 @@ void require_known_values(const Framework& framework, const files::ConfigFile& f
 /// `accelerate launch`. Also makes the files that the script writes available to the import. Returns the settings.
 LauncherSettings apply_launcher(const Framework& framework, files::ConfigFile& file, ImportOptions& options);
 
-/// Reports unknown values. If the launcher starts DeepSpeed, FSDP or Megatron-LM with settings that are not part of
-/// this config, removes the fields that these settings decide.
+/// Reports unknown values. If a file that the config names is missing, or if the launcher starts DeepSpeed, FSDP or
+/// Megatron-LM with settings that are not part of this config, removes the fields that the missing settings may decide.
 void report_training_command(ImportContext& context, const files::ConfigFile& file, const LauncherSettings& launcher);
 
 }  // namespace macheps::configs

@@ -350,9 +350,12 @@ extern const Framework framework{
     .dtype_keys = "actor_rollout_ref.actor.fsdp_config.model_dtype engine.model_dtype model_dtype",
     .marks = "actor_rollout_ref @verl.* _target_=verl.* engine._target_=verl.*",
     .recognises = recognises,
-    // verl makes a data class from the section of the actor, and its constructor refuses unknown arguments.
-    .refuses_unknown = [](const ImportContext& context,
-                          std::string_view path) { return context.since("0.6") && path.starts_with(actor.section); },
+    // Hydra refuses keys of a command that the config does not have. verl makes a data class from the section of the
+    // actor, and its constructor refuses unknown arguments.
+    .refuses_unknown =
+        [](const ImportContext& context, std::string_view path) {
+            return hydra::refuses_key(context, path) || (context.since("0.6") && path.starts_with(actor.section));
+        },
     .prepare =
         [](ImportContext& context) {
             hydra::take_options(context, default_configs);

@@ -125,6 +125,7 @@ const WrittenFile* find_written_file(const WrittenFiles& files, std::string_view
 struct ConfigFile {
     ConfigValue root{};
     std::vector<RepeatedKey> repeated{};
+    std::vector<std::string> new_keys{};  ///< paths that overrides of Hydra add to its config: `+a.b=1`
     std::vector<IgnoredRule> ignored_rules{};
     ConfigLanguage language = ConfigLanguage::yaml;
     std::vector<UnknownValue> unknown_values{};

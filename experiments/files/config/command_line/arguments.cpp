@@ -109,6 +109,7 @@ struct Override {
     std::string_view path;        ///< a.b
     std::string_view assignment;  ///< a.b=value
     bool removes = false;         ///< `~a.b`, which removes the key
+    bool adds = false;            ///< `+a.b` or `++a.b`, which may add the key
 };
 
 /// Reads `a.b=value`, `+a.b=value`, `++a.b=value`, `~a.b` or `~a.b=value`. Returns nothing for any other word.
@@ -124,7 +125,7 @@ std::optional<Override> override_of(std::string_view text) {
                          path.front() != '.' && path.back() != '.' && path.find("..") == std::string_view::npos &&
                          !(removes && path.front() == '/');
     if (!is_path) return {};
-    return Override{path, assignment, removes};
+    return Override{path, assignment, removes, !removes && signs > 0};
 }
 
 /// Guesses the type of a value from its text: boolean, number or, if it looks like neither, text. The types that the
@@ -251,6 +252,7 @@ void add_argument(ConfigBuilder& builder, const Argument& argument) {
 void apply(ConfigFile& file, const ArgumentWord& word, const std::string& name) {
     const Override one = *override_of(word.text);
     std::erase_if(file.unknown_values, [&](const UnknownValue& earlier) { return earlier.path == one.path; });
+    if (one.adds) file.new_keys.emplace_back(one.path);
     ConfigValue root;
     if (one.removes || !word.unknown.empty()) {
         root.set(one.path, ConfigValue{});
