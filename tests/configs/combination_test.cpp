@@ -209,6 +209,13 @@ TEST_CASE("the Trainer enables its precision in a DeepSpeed section that does no
     CHECK(find_rule(missing, "llamafactory/missing-file", 'E') != nullptr);
     CHECK(find_rule(missing, "transformers/deepspeed-without-zero") == nullptr);
     CHECK(find_rule(missing, "deepspeed/whole-model-cast") == nullptr);
+    const ImportResult accumulates = import_of("llamafactory",
+                                               "model_name_or_path: a\nstage: sft\ndo_train: true\nbf16: true\n"
+                                               "gradient_accumulation_steps: 4\ndeepspeed: missing.json");
+    CHECK(find_rule(accumulates, "llamafactory/missing-file", 'E') != nullptr);
+    CHECK(find_rule(accumulates, "transformers/deepspeed-without-zero") == nullptr);
+    CHECK(find_rule(accumulates, "deepspeed/buffers-cast") == nullptr);
+    CHECK(fields_of(accumulates, {"store", "accum", "clip"}) == "store=unset accum=unset clip=unset");
     const std::string own = "deepspeed: {zero_optimization: {stage: 2}, bf16: {enabled: false}}\n";
     CHECK(import_of("transformers", own + "bf16: true").refused());
 }
