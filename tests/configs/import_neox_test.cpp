@@ -45,6 +45,16 @@ TEST_CASE("GPT-NeoX's precision selects the section of DeepSpeed that is enabled
     }
 }
 
+TEST_CASE("GPT-NeoX's `fp16.type` does not select bf16", "[import][gpt-neox]") {
+    const Imported typed = neox(std::string(zero1) + R"("fp16": {"enabled": true, "type": "bfloat16"})");
+    CHECK(typed.has("W gpt-neox/fp16-type-unread"));
+    CHECK(typed.field("store") == "H");
+    CHECK_FALSE(
+        neox(std::string(zero1) + R"("fp16": {"enabled": true, "type": "fp16"})").has("W gpt-neox/fp16-type-unread"));
+    CHECK_FALSE(neox(std::string(zero1) + R"("precision": "bfloat16", "fp16": {"enabled": false, "type": "bfloat16"})")
+                    .has("W gpt-neox/fp16-type-unread"));
+}
+
 TEST_CASE("GPT-NeoX runs with the DeepSpeed that it requires unless the user names another", "[import][gpt-neox]") {
     const std::string text = std::string("{num_layers: 2, train_micro_batch_size_per_gpu: 4, ") +
                              "zero_optimization: {stage: 1}, precision: bfloat16}";

@@ -112,6 +112,12 @@ Found section_off(const Context&, const Facts& facts) {
         "an fp32 model, without master weights",
         "\"bf16\": {\"enabled\": true}"};
 }
+Found fp16_type_unread(const Context& context, const Facts& facts) {
+    const files::ConfigValue* type = context.value("fp16.type");
+    if (type == nullptr || dtype_letter(type->written) != 'B' || facts.low == 'B') return {};
+    return FindingText{fmt::format("`fp16.type` has no effect: the model is {}", format_word(facts.low)),
+                       "precision: bfloat16, without the section fp16"};
+}
 /// Returns advice to sum gradients in fp32.
 std::string advise_fp32_sums(const Context& context, const Facts& facts) {
     deepspeed::Facts engine;
@@ -179,6 +185,7 @@ const FindingRow<Facts> finding_rows[] = {
     {"fp16-without-enabled", error, {"fp16"}, fp16_without_enabled},
     {"bf16-without-zero", error, {"zero_optimization", "precision"}, bf16_without_zero},
     {"fp8-attention", error, {"te_fp8_mha"}, fp8_attention},
+    {"fp16-type-unread", warning, {"fp16.type", "precision"}, fp16_type_unread},
     {"bf16-section-off", warning, {"bf16.enabled", "precision"}, section_off},
     {"narrow-accumulation", warning, {"data_types.grad_accum_dtype", "zero_optimization.stage"}, narrow_sums},
     {"clipping-omitted", warning, {"gradient_clipping"}, clipping_omitted},

@@ -23,7 +23,8 @@ constexpr SymptomRow setting_symptom_rows[] = {
           {.text = "an environment variable of the launcher decides",
            .rules = "transformers/environment trl/env-precision"},
           {.text = "the engine or the script does not read the key",
-           .rules = "verl/dtype-unread verl/param-dtype-ignored trl/init-kwargs-dtype kohya/full-bf16-scripts "
+           .rules = "verl/dtype-unread verl/param-dtype-ignored gpt-neox/fp16-type-unread trl/init-kwargs-dtype "
+                    "kohya/full-bf16-scripts "
                     "torchtitan/no-mixed-precision */unknown-precision-key"},
           {.text = "a value in quotes or the word \"auto\" counts as true",
            .rules = "deepspeed/auto-is-true deepspeed/auto */quoted-boolean accelerate/bare-no axolotl/bf16-word "
