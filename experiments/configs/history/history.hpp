@@ -92,6 +92,6 @@ std::span<const FaultRow> trl_faults();
 std::span<const FaultRow> axolotl_and_llamafactory_faults();
 std::span<const FaultRow> torch_faults();
 std::span<const FaultRow> library_faults();  ///< Liger, PEFT, torchao, bitsandbytes, Transformer Engine, FlashAttention
-std::span<const FaultRow> trainer_faults();  ///< Megatron, Lightning, verl, torchtune, torchtitan
+std::span<const FaultRow> trainer_faults();  ///< Megatron, Composer, Lightning, verl, torchtune, torchtitan
 
 }  // namespace macheps::configs

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Faults of Megatron-LM, Lightning, verl, torchtune and torchtitan. Versions of Megatron-LM are those of its core.
+// Faults of Megatron-LM, Composer, Lightning, verl, torchtune and torchtitan. Versions of Megatron-LM are those of its core.
 #include "experiments/configs/history/history.hpp"
 #include "experiments/configs/history/predicates.hpp"
 
@@ -19,6 +19,9 @@ bool has_fsdp_strategy(const Context& c) {
 bool has_precision(const Context& c, std::string_view words) {
     return has_fsdp_strategy(c) && history::is_one_of(c.text("trainer.precision"), words);
 }
+
+/// Words of mixed precision in Lightning; 1.x has those without "-mixed".
+constexpr std::string_view mixed_words = "bf16-mixed 16-mixed bf16 16";
 
 /// Returns whether a plugin FSDPPrecision of Lightning gets a scaler.
 bool gives_fsdp_scaler(const Context& c) {
@@ -56,6 +59,13 @@ bool has_verl_param_dtype(const Context& c) {
         if (format == 'H' || format == 'F') return true;
     }
     return false;
+}
+
+/// Returns whether Megatron gathers MXFP8 weights into the buffer of gradients, and does not overlap both transfers.
+bool shares_mxfp8_buffer_without_overlap(const Context& c) {
+    return c.text("fp8-recipe") == "mxfp8" && c.flag("fp8-param-gather") &&
+           c.flag("reuse-grad-buf-for-mxfp8-param-ag") &&
+           !(c.flag("overlap-param-gather") && c.flag("overlap-grad-reduce"));
 }
 
 const FaultRow rows[] = {
@@ -146,14 +156,96 @@ const FaultRow rows[] = {
      .source = "commit c2c36f77cf",
      .sample = "bf16: true\nfp8-format: e4m3\nfp8-recipe: mxfp8\nreuse-grad-buf-for-mxfp8-param-ag: true\n",
      .sample_device = "b200"},
+    {.id = "mg-mxfp8-no-overlap",
+     .package = "megatron",
+     .first_bad = "0.15",
+     .newest_seen = "0.15.0",
+     .code = FindingCode::warning,
+     .trigger = "MXFP8 parameters in the buffer of gradients, without both overlap options",
+     .keys = {"overlap-param-gather", "overlap-grad-reduce", "reuse-grad-buf-for-mxfp8-param-ag"},
+     .holds = shares_mxfp8_buffer_without_overlap,
+     .question = "the release is older than PR #4800 (May 2026)",
+     .computes = "gathered weights and gradients share a buffer, which is not cleared in time",
+     .consequence = "the loss of large models is NaN in the second iteration",
+     .remedy = "--overlap-param-gather and --overlap-grad-reduce",
+     .cure = "overlap-param-gather=true overlap-grad-reduce=true",
+     .sentence = "with MXFP8 parameters and without --overlap-param-gather and --overlap-grad-reduce, the loss becomes "
+                 "NaN in Megatron core {v}",
+     .evidence = FaultEvidence::thread,
+     .seen = "a report about 0.15; the first release with the repair was not read",
+     .source = "issue #2272, PR #4769, #4800; core/distributed/distributed_data_parallel.py 0.15.0:509-522",
+     .sample = "bf16: true\nfp8-format: e4m3\nfp8-recipe: mxfp8\nfp8-param-gather: true\n"
+               "reuse-grad-buf-for-mxfp8-param-ag: true\n",
+     .sample_device = "b200"},
+    {.id = "composer-fsdp-scaler",
+     .package = "composer",
+     .first_bad = "0.11.0",
+     .first_good = "0.14.0",
+     .code = FindingCode::warning,
+     .trigger = "FSDP with precision amp_fp16",
+     .keys = {"precision", "fsdp_config"},
+     .holds = [](const Context& c) { return c.text("precision") == "amp_fp16" && c.has("fsdp_config"); },
+     .computes = "each rank has a GradScaler of its own, which sees only the gradients of its shards",
+     .consequence = "after an overflow only some ranks skip the step, and the loss scales of the ranks differ",
+     .remedy = "composer 0.14.0, or precision: amp_bf16",
+     .cure = "precision=amp_bf16",
+     .sentence =
+         "Composer {v} makes a GradScaler on each rank of FSDP: after an overflow only some ranks skip the step, "
+         "and their loss scales differ",
+     .evidence = FaultEvidence::read,
+     .seen = "0.11.0, 0.12.1, 0.13.5 and 0.14.0",
+     .source = "composer/trainer/trainer.py 0.13.5:1329, 0.14.0:1260-1271; PR #2138",
+     .sample = "precision: amp_fp16\nmax_duration: 1ba\nfsdp_config:\n  sharding_strategy: FULL_SHARD\n"},
+    {.id = "tune-accumulation-mean",
+     .package = "torchtune",
+     .first_bad = "0.2.0",
+     .first_good = "0.4.0",
+     .code = FindingCode::note,
+     .trigger = "gradient accumulation",
+     .keys = {"gradient_accumulation_steps"},
+     .holds = [](const Context& c) { return c.number("gradient_accumulation_steps").value_or(1) > 1; },
+     .question = "micro-batches have different numbers of labels",
+     .computes = "the mean losses of the micro-batches are averaged",
+     .consequence = "labels of micro-batches with few labels have more weight than in one large batch",
+     .remedy = "torchtune 0.4.0 (recipes of supervised fine-tuning), or gradient_accumulation_steps: 1",
+     .cure = "gradient_accumulation_steps=1",
+     .sentence = "torchtune {v} averages the mean losses of the micro-batches: labels of micro-batches with few labels "
+                 "have more weight",
+     .evidence = FaultEvidence::read,
+     .seen = "0.2.0, 0.3.1 and 0.4.0",
+     .source = "recipes/full_finetune_single_device.py 0.3.1:574, 0.4.0:698-705; PR #1875, #1917",
+     .sample = "model:\n  _component_: torchtune.models.llama3_1.llama3_1_8b\noptimizer:\n"
+               "  _component_: torch.optim.AdamW\n  lr: 2e-5\ndtype: bf16\ngradient_accumulation_steps: 8\n"},
+    {.id = "pl-fsdp-mixed-is-low",
+     .package = "lightning",
+     .first_bad = "1.8.0",
+     .first_good = "2.0.3",
+     .code = FindingCode::warning,
+     .trigger = "FSDP with precision 16, bf16, 16-mixed or bf16-mixed",
+     .keys = {"trainer.precision", "trainer.strategy"},
+     .holds = [](const Context& c) { return has_precision(c, mixed_words); },
+     .computes =
+         "param_dtype, reduce_dtype and buffer_dtype are the low-precision format: weights are gathered and used "
+         "in it, and gradients are summed over ranks in it. Shards and moments stay fp32",
+     .consequence = "operations that autocast leaves in fp32 get rounded weights, and sums over ranks are rounded",
+     .remedy = "lightning 2.0.3, which gathers weights in fp32",
+     .cure = "trainer.strategy=ddp",
+     .sentence = "with FSDP and mixed precision, Lightning {v} gathers weights and sums gradients over ranks in the "
+                 "low-precision format; only shards and moments are fp32",
+     .evidence = FaultEvidence::read,
+     .seen = "1.8.0, 1.9.0, 1.9.5, 2.0.0, 2.0.2 and 2.0.3",
+     .source = "pytorch/plugins/precision/fsdp.py 2.0.2:59-67, fsdp_native_native_amp.py 1.9.5:58-67; issue #17506, "
+               "PR #17670",
+     .sample =
+         "trainer:\n  precision: bf16-mixed\n  strategy: fsdp\n  max_steps: 10\nmodel:\n  class_path: my.Model\n"},
     {.id = "pl-fsdp-mixed-fp32",
      .package = "lightning",
-     .first_bad = "2.1.0",
+     .first_bad = "2.0.3",
      .first_good = "2.6.0",
      .code = FindingCode::warning,
      .trigger = "FSDP with precision bf16-mixed or 16-mixed",
      .keys = {"trainer.precision", "trainer.strategy"},
-     .holds = [](const Context& c) { return has_precision(c, "bf16-mixed 16-mixed bf16 16"); },
+     .holds = [](const Context& c) { return has_precision(c, mixed_words); },
      .computes = "weights are gathered in fp32 (param_dtype), gradients are summed over ranks in the low-precision "
                  "format, and autocast is on",
      .consequence = "the memory of fp32 weights, and sums over ranks in bf16 or fp16",
@@ -163,7 +255,7 @@ const FaultRow rows[] = {
                  "autocast",
      .finding = "lightning/fsdp-low-reduce",
      .evidence = FaultEvidence::read,
-     .seen = "both releases",
+     .seen = "2.0.2, 2.0.3, 2.1.0 and 2.6.0",
      .source = "pytorch/plugins/precision/fsdp.py; PR #17670, #21361",
      .sample =
          "trainer:\n  precision: bf16-mixed\n  strategy: fsdp\n  max_steps: 10\nmodel:\n  class_path: my.Model\n"},

@@ -45,6 +45,15 @@ bool is_gemma2_with_sdpa(const Context& c) {
     return is_gemma2 && (kernel.empty() || kernel == "sdpa") && !c.flag("use_flash_attention_2");
 }
 
+/// Returns whether LLaVA accumulates gradients. LLaMA-Factory itself averages the losses of its stages rm, kto and dpo.
+bool accumulates_for_llava(const Context& c) {
+    const files::ConfigValue* stage = c.value("stage");
+    const bool averages = stage != nullptr && history::is_one_of(stage->written, "rm kto dpo");
+    const files::ConfigValue* model = c.value(c.framework().name == "axolotl" ? "base_model" : "model_name_or_path");
+    return model != nullptr && lowered(model->written).find("llava") != std::string::npos && accumulates(c) &&
+           !averages;
+}
+
 constexpr std::string_view gas = "gradient_accumulation_steps";
 
 const FaultRow rows[] = {
@@ -181,6 +190,51 @@ const FaultRow rows[] = {
          "two faults cancel in the step",
      .source = "trainer.py; models/t5/modeling_t5.py",
      .sample = "per_device_train_batch_size: 4\ngradient_accumulation_steps: 4\n"},
+    {.id = "tf-llava-kwargs-without-items",
+     .package = "transformers",
+     .first_bad = "4.49.0",
+     .first_good = "4.52.1",
+     .code = FindingCode::warning,
+     .trigger = "gradient accumulation, LLaVA",
+     .keys = {gas, "model_name_or_path"},
+     .importers = "transformers axolotl",
+     .holds = accumulates_for_llava,
+     .question = "the model is LlavaForConditionalGeneration",
+     .computes = "the forward method takes **lm_kwargs, so the Trainer expects a loss that is divided by "
+                 "num_items_in_batch, but the loss is the mean of the micro-batch",
+     .consequence = "gradients and the logged loss are too large by the number of micro-batches, also with DeepSpeed",
+     .remedy = "transformers 4.52.4, or gradient_accumulation_steps: 1",
+     .cure = "gradient_accumulation_steps=1",
+     .sentence =
+         "Transformers {v} does not average the losses of the micro-batches of LLaVA: gradients are too large by "
+         "gradient_accumulation_steps",
+     .signature = "a logged loss that is multiplied by the number of micro-batches",
+     .evidence = FaultEvidence::read,
+     .seen = "4.48.1, 4.49.0, 4.50.0, 4.51.0, 4.51.3, 4.52.1 and 4.52.4",
+     .source = "models/llava/modeling_llava.py 4.49.0:348 and 462, 4.52.1:463, trainer.py 4.49.0:3732; "
+               "LLaMA-Factory issue #7443",
+     .sample = "model_name_or_path: llava-hf/llava-1.5-7b-hf\nper_device_train_batch_size: 4\n"
+               "gradient_accumulation_steps: 4\n"},
+    {.id = "tf-bf16-scaler",
+     .package = "transformers",
+     .first_bad = "4.13.0",
+     .first_good = "4.27.0",
+     .code = FindingCode::note,
+     .trigger = "bf16 on a GPU without DeepSpeed and FSDP",
+     .keys = {"bf16"},
+     .holds =
+         [](const Context& c) {
+             return c.flag("bf16") && !c.has("fsdp") && !history::names_deepspeed(c) && c.device().is_cuda_like() &&
+                    !c.root_is_shared();
+         },
+     .computes = "a GradScaler with the initial scale 65536 scales the loss of bf16, too",
+     .consequence = "a step with Inf or NaN is skipped; bf16 has the range of fp32, so the scale changes no rounding",
+     .remedy = "transformers 4.27.0, if the program counts skipped steps",
+     .sentence = "Transformers {v} scales the loss of bf16 with a GradScaler: a step with Inf or NaN is skipped",
+     .evidence = FaultEvidence::read,
+     .seen = "4.12.0, which has no bf16, 4.13.0, 4.14.1, 4.17.0, 4.21.0, 4.26.1 and 4.27.0",
+     .source = "trainer.py 4.26.1:572-593, 4.27.0:604-607; PR #21428",
+     .sample = "per_device_train_batch_size: 4\nbf16: true\n"},
     {.id = "tf-deepspeed-gas-twice",
      .package = "transformers",
      .first_bad = "4.46.2",

@@ -39,6 +39,9 @@ constexpr SymptomRow deepspeed_symptom_rows[] = {
           {.text = "gradients are divided by the number of accumulation steps only after the backward pass, so "
                    "they overflow at smaller scales",
            .faults = "ds-gas-overflow"},
+          {.text = "the line names the same scale twice: the first overflow lowers only the hysteresis (2 if "
+                   "fp16.hysteresis is not set), and the next one lowers the scale. At the minimum of the scale, each "
+                   "line does so"},
           {.text = "the hysteresis is 0, so each overflow lowers the scale at once",
            .rules = "deepspeed/hysteresis-zero"},
           {.text = "the gradients are NaN at every scale; the lines then never end", .diagnoses = "scale-at-floor"}},

@@ -37,7 +37,7 @@ struct SymptomRow {
     /// Otherwise they are words of users.
     std::string_view text_rows[18];
     std::string_view source{};          ///< package and file that print the texts; empty for words of users
-    SymptomCause cause_rows[9]{};       ///< the most frequent cause first
+    SymptomCause cause_rows[10]{};      ///< the most frequent cause first
     std::string_view remedy_rows[4]{};  ///< things to try, in this order
     /// Arguments of `macheps` that show the symptom or its cause. CONFIG is the user's config, and RUN is a run
     /// directory or a training log. Empty if macheps cannot show it.

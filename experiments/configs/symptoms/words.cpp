@@ -32,6 +32,9 @@ constexpr SymptomRow word_symptom_rows[] = {
                     {.text = "the VAE or another frozen part runs in fp16, or a kernel of a library returns NaN",
                      .diagnoses = "nan-in-loss",
                      .faults = "liger-jsd-nan mg-mtp-nan"},
+                    {.text = "fp8: MXFP8 parameters of Megatron without overlap, or the recipe rowwise of torchao with "
+                             "RMSNorm and torch.compile in builds of torch from March and April 2025",
+                     .faults = "mg-mxfp8-no-overlap"},
                     {.text = "a GPU of the GTX 16 series: its convolutions in fp16 return NaN",
                      .rules = "kohya/nan-convolutions"},
                     {.text = "Gemma 2 with sdpa and padding", .faults = "tf-gemma2-sdpa"}},
@@ -73,18 +76,19 @@ constexpr SymptomRow word_symptom_rows[] = {
      .title = "gradient accumulation changes the results",
      .text_rows = {"gradient accumulation gives different results", "loss increases with gradient accumulation",
                    "grad_norm too high gradient accumulation", "gradient accumulation is worse than a large batch",
-                   "loss is multiplied by gradient accumulation steps", "loss is larger with gradient accumulation"},
+                   "loss is multiplied by gradient accumulation steps", "loss is larger with gradient accumulation",
+                   "loss differs with gradient accumulation"},
      .cause_rows = {{.text = "this release divides or multiplies the gradients once too often, or loses micro-batches",
                      .diagnoses = "loss-times-gas",
                      .faults = "tf-ga-times-gas tf-count-withheld-4.47 tf-count-withheld tf-ga-divided-twice "
                                "ds-z2-last-micro-batch tf-deepspeed-gas-twice "
                                "ds-scale-wrt-gas-ignored tf-own-compute-loss tf-kwargs-without-items "
-                               "acc-sync-each-batch trl-ga-loss liger-ga"},
+                               "tf-llava-kwargs-without-items acc-sync-each-batch trl-ga-loss liger-ga"},
                     {.text = "gradients are added in bf16",
                      .rules = "deepspeed/low-accumulation deepspeed/accumulation-unread gpt-neox/narrow-accumulation",
                      .diagnoses = "narrow-accumulation"},
                     {.text = "micro-batches with different numbers of labels have equal weights",
-                     .faults = "tf-average-tokens-default tf-items-count-first-token"}},
+                     .faults = "tf-average-tokens-default tf-items-count-first-token tune-accumulation-mean"}},
      .remedy_rows = {"train with 1 and with 4 accumulation steps: the ratio of the gradient norms shows the factor"},
      .command = "policy import CONFIG"},
     {.id = "where-masters",
@@ -251,7 +255,8 @@ constexpr SymptomRow word_symptom_rows[] = {
                    "first loss is larger than ln vocabulary"},
      .cause_rows = {{.text = "the log multiplies the loss by the number of micro-batches",
                      .diagnoses = "loss-times-gas",
-                     .faults = "tf-ga-times-gas tf-count-withheld-4.47 tf-count-withheld tf-kwargs-without-items"},
+                     .faults = "tf-ga-times-gas tf-count-withheld-4.47 tf-count-withheld tf-kwargs-without-items "
+                               "tf-llava-kwargs-without-items"},
                     {.text = "a part of the model is computed in a format without the range of its values",
                      .rules = "*/bf16-checkpoint-in-fp16",
                      .diagnoses = "first-loss-far-from-ln-vocabulary activation-overflow"},
@@ -404,7 +409,7 @@ constexpr SymptomRow word_symptom_rows[] = {
      .title = "gradients are reduced in fp16 although bf16 is on",
      .text_rows = {"fp16 used for all reduce", "bf16 gradients are reduced in fp16",
                    "communication_data_type is ignored"},
-     .cause_rows = {{.text = "DeepSpeed before 0.9.0 reduces bf16 gradients of ZeRO in fp16, unless "
+     .cause_rows = {{.text = "DeepSpeed 0.6.3 to 0.8.3 reduces bf16 gradients of ZeRO in fp16, unless "
                              "communication_data_type is set",
                      .faults = "ds-bf16-reduced-in-fp16"}},
      .remedy_rows = {"use DeepSpeed 0.9.0 or newer", "set communication_data_type"}},
