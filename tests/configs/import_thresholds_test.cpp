@@ -152,6 +152,8 @@ constexpr Threshold thresholds[] = {
      Of::since, "field opt_state B"},
     {"accelerate/fsdp.cpp", "1.14", "accelerate=1.13.0", "accelerate=1.14.0", "accelerate", h100, "bf16", fsdp2,
      Of::before, "field opt_state B"},
+    {"lightning/findings.cpp", "2.0.3", "lightning=2.0.2", "lightning=2.0.3", "lightning", h100, "fp32",
+     "trainer: {precision: bf16-mixed, strategy: fsdp, max_steps: 5}", Of::since, "although it gathers the weights"},
     {"torch/torch.cpp", "2.15", "torch=2.14.1", "torch=2.15.0", "torch", h100, "fp32",
      "fsdp: {version: 2, param_dtype: bfloat16}", Of::before, "field reduce B"},
     {"axolotl/axolotl.cpp", "0.17", "axolotl=0.16.1", "axolotl=0.17.0", "axolotl", h100, "fp32",

@@ -138,9 +138,10 @@ Found about_eps(const Context& c, const Facts& f, std::string (*effect)(double))
 }
 Found eps_is_zero(const Context& c, const Facts& f) { return about_eps(c, f, fp16_eps_is_zero); }
 Found eps_is_small(const Context& c, const Facts& f) { return about_eps(c, f, fp16_eps_is_small); }
-Found fsdp_low_reduce(const Context&, const Facts& f) {
+Found fsdp_low_reduce(const Context& c, const Facts& f) {
     if (f.strategy != Strategy::fsdp || f.low == 'F') return {};
-    const bool gathers_wide = f.mode == Mode::mixed && !f.gathers_low;
+    const bool has_wide_parameters = c.assumed_version("lightning") >= parse_version("2.0.3");
+    const bool gathers_wide = f.mode == Mode::mixed && !f.gathers_low && has_wide_parameters;
     return about_precision(
         f,
         fmt::format("FSDP sums gradients between ranks in {}{}", format_word(f.low),
