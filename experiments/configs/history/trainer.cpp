@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Faults of Megatron-LM, Composer, Lightning, verl, torchtune and torchtitan. Versions of Megatron-LM are those of its core.
+// Faults of Megatron-LM, Composer, Lightning, verl, torchtune and torchtitan. Versions of Megatron-LM are those of its
+// core.
 #include "experiments/configs/history/history.hpp"
 #include "experiments/configs/history/predicates.hpp"
 
@@ -165,7 +166,7 @@ const FaultRow rows[] = {
      .keys = {"overlap-param-gather", "overlap-grad-reduce", "reuse-grad-buf-for-mxfp8-param-ag"},
      .holds = shares_mxfp8_buffer_without_overlap,
      .question = "the release is older than PR #4800 (May 2026)",
-     .computes = "gathered weights and gradients share a buffer, which is not cleared in time",
+     .computes = "gathered weights and gradients share a buffer; the cause of the NaN was not read",
      .consequence = "the loss of large models is NaN in the second iteration",
      .remedy = "--overlap-param-gather and --overlap-grad-reduce",
      .cure = "overlap-param-gather=true overlap-grad-reduce=true",
