@@ -373,21 +373,23 @@ const FaultRow rows[] = {
      .first_bad = "0.13.2",
      .first_good = "0.16.6",
      .code = FindingCode::warning,
-     .trigger = "fp16, ZeRO 1 or 2, gradient clipping",
-     .keys = {"gradient_clipping", "fp16.enabled", "zero_optimization.stage"},
+     .trigger = "bf16, ZeRO, gradient clipping",
+     .keys = {"gradient_clipping", "bf16.enabled", "zero_optimization.stage"},
      .holds =
          [](const Context& c) {
              const Facts f = facts(c);
-             return is_fp16(f) && (f.stage == 1 || f.stage == 2) && clips(c);
+             return is_bf16(f) && f.stage >= 1 && clips(c) && !c.flag("bf16.check_grad_overflow");
          },
-     .computes = "an infinite norm becomes NaN (0 times Inf), and the gradients are clipped by it",
-     .consequence = "one overflow turns all gradients into NaN",
+     .computes = "an infinite norm becomes NaN (0 times Inf), and the gradients are clipped by it. fp16 skips a step "
+                 "that overflows before the norm is computed",
+     .consequence = "one infinite gradient turns all gradients into NaN",
      .remedy = "deepspeed 0.16.6",
      .sentence = "DeepSpeed {v} turns an infinite gradient norm into NaN and clips by it: all gradients become NaN",
      .evidence = FaultEvidence::read,
-     .seen = "both releases were read; the logged norm is NaN in 0.16.5",
+     .seen = "0.16.5 was read: fp16 returns before the norm (stage_1_and_2.py:1851-1870), bf16 checks nothing "
+             "(:1728-1734, :1987-1999; stage3.py:1813-1820); the logged norm is NaN in 0.16.5",
      .source = "runtime/zero/stage_1_and_2.py; commits 61daaa1ea, 1f706621f; issue #5242, PR #7171",
-     .sample = R"({"fp16": {"enabled": true}, "zero_optimization": {"stage": 2}, "gradient_clipping": 1.0})"},
+     .sample = R"({"bf16": {"enabled": true}, "zero_optimization": {"stage": 2}, "gradient_clipping": 1.0})"},
     {.id = "ds-clip-not-applied",
      .package = "deepspeed",
      .first_bad = "0.13.2",

@@ -43,6 +43,7 @@ const KeyRow key_rows[] = {
      .sets = "adapter",
      .summary = "a network is trained, and the model is frozen"},
     {.path = "pretrained_model_name_or_path", .type = text},
+    {.path = "config_file", .type = text, .summary = "a file with more options"},
     {.path = "deepspeed", .type = flag, .defaults = {{"", "false"}}},
     {.path = "zero_stage", .type = any},
     {.path = "fp16_master_weights_and_gradients", .type = flag, .defaults = {{"", "false"}}},
@@ -59,7 +60,7 @@ constexpr std::string_view words =
     "byt5 cache_info cache_latents cache_latents_to_disk cache_text_encoder_outputs "
     "cache_text_encoder_outputs_to_disk caption_dropout_every_n_epochs caption_dropout_rate caption_extension "
     "caption_extention caption_prefix caption_separator caption_suffix caption_tag_dropout_rate ckpt clip_g "
-    "clip_g_dropout_rate clip_l clip_l_dropout_rate clip_skip color_aug conditioning_data_dir config_file "
+    "clip_g_dropout_rate clip_l clip_l_dropout_rate clip_skip color_aug conditioning_data_dir "
     "controlnet_model_name_or_path cpu_offload_checkpointing cross_attn_lr dataset_class dataset_config "
     "dataset_repeats ddp_gradient_as_bucket_view ddp_static_graph ddp_timeout debiased_estimation_loss debug_dataset "
     "diffusers_xformers dim_from_weights disable_mmap_load_safetensors discrete_flow_shift double_blocks_to_swap "

@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 namespace macheps::configs::kohya {
 
@@ -203,7 +204,39 @@ Found bf16_scripts(const Context&, const Facts& f) {
     return FindingText{"fine_tune.py and train_db.py do not read full_bf16; the scripts for SDXL, SD3 and FLUX do", {}};
 }
 
+/// Returns the file that the scripts read their options from, if the user did not give it. They append `.toml` to a name
+/// without it. Options of the command line win over those of the file.
+std::string missing_options_file(const Context& context) {
+    const std::string name = context.text("config_file");
+    if (name.empty()) return {};
+    const std::string file = std::filesystem::path(name.ends_with(".toml") ? name : name + ".toml").filename();
+    const auto& given = context.options().given_files;
+    const bool is_given = std::any_of(given.begin(), given.end(), [&](const std::string& one) {
+        return std::filesystem::path(one).filename() == file;
+    });
+    return is_given ? std::string() : file;
+}
+Found options_file_unread(const Context& context, const Facts&) {
+    const std::string file = missing_options_file(context);
+    if (file.empty()) return {};
+    return FindingText{fmt::format("the script also reads its options from {}, which is not read here, so the fields "
+                                   "may be false",
+                                   file),
+                       fmt::format("pass {} before this file", file)};
+}
+Found network_unread(const Context& context, const Facts& f) {
+    const std::string module = context.text("network_module");
+    if (!f.is_network || module.empty() || module.starts_with("networks.")) return {};
+    return FindingText{
+        fmt::format("{} makes its own weights, whose formats are not read here: those of the adapter are "
+                    "the formats of networks.lora",
+                    module),
+        {}};
+}
+
 const FindingRow<Facts> findings[] = {
+    {"options-file-unread", error, {"config_file"}, options_file_unread},
+    {"network-unread", warning, {"network_module"}, network_unread},
     {"full-fp16-without-mixed", error, {"full_fp16", "mixed_precision"}, full_fp16_alone},
     {"full-bf16-without-mixed", error, {"full_bf16", "mixed_precision"}, full_bf16_alone},
     {"fp8-base-without-mixed", error, {"fp8_base", "fp8_base_unet", "mixed_precision"}, fp8_without_mixing},

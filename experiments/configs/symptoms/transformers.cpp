@@ -101,7 +101,7 @@ constexpr SymptomRow transformers_symptom_rows[] = {
      .text_rows = {"'loss': 0.0, 'grad_norm': nan", "loss 0.0 grad_norm nan", "loss is 0 and grad norm nan",
                    "loss becomes 0 without bf16", "loss is 0 without bf16"},
      .source = "transformers/trainer.py (the log)",
-     .cause_rows = {{.text = "the loss is NaN from the first step, and the filter of the log replaces it by 0",
+     .cause_rows = {{.text = "the loss is NaN, and the filter of the log replaces it by 0",
                      .rules = "transformers/nan-filter trl/nan-filter llamafactory/nan-filter",
                      .diagnoses = "loss-zero-filtered nan-in-loss"},
                     {.text = "samples are packed with an attention kernel that does not separate them",
