@@ -199,15 +199,15 @@ TEST_CASE("kohya: options in a file that was not given are an error, and a netwo
         "--pretrained_model_name_or_path x.safetensors\n");
     const std::string options =
         folder.write("options.toml", "mixed_precision = 'fp16'\nnetwork_module = 'networks.lora'\n");
-    const ImportResult alone = import_files({script}, {.framework = "kohya"});
+    const configs::ImportResult alone = import_files({script}, {.framework = "kohya"});
     REQUIRE(find_rule(alone, "kohya/options-file-unread", 'E') != nullptr);
     CHECK(find_rule(alone, "kohya/network-unread", 'W') != nullptr);
-    const ImportResult both = import_files({options, script}, {.framework = "kohya"});
+    const configs::ImportResult both = import_files({options, script}, {.framework = "kohya"});
     CHECK(find_rule(both, "kohya/options-file-unread") == nullptr);
     CHECK(field_of(both, "compute") == "H");
     // Options of the command line win.
     CHECK(find_rule(both, "kohya/network-unread", 'W') != nullptr);
-    const ImportResult own = import_files({options}, {.framework = "kohya"});
+    const configs::ImportResult own = import_files({options}, {.framework = "kohya"});
     CHECK(find_rule(own, "kohya/network-unread") == nullptr);
 }
 
