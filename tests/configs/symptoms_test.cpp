@@ -155,6 +155,8 @@ constexpr Exception exceptions[] = {
     {"torch/clip-order", "is a note about the order of calls, which a config does not show"},
     {"kohya/deepspeed-unread", "describes a limit of macheps"},
     {"kohya/diffusion-model", "describes a limit of macheps"},
+    {"kohya/network-unread", "describes a limit of macheps"},
+    {"kohya/options-file-unread", "describes a limit of macheps"},
     {"lightning/clip-by-value", "describes a limit of macheps"},
     {"lightning/fp64", "describes a limit of macheps"},
     {"lightning/other-strategy", "describes a limit of macheps"},
