@@ -47,8 +47,9 @@ constexpr const char* notes = R"(Files:
 Causes:
   The causes of what the logs show come from `macheps why`: those that the config or another finding
   shows are first, and those that the config excludes are left out. `certain`, `likely` or
-  `possible` says how certain it is that this is the cause. Without a log, the findings of the config
-  are the causes. Settings were tried: the config was imported with them, and the finding was gone.
+  `possible` says how certain it is that this is the cause. Without a log, the problems of the config
+  are listed; they are `certain` if the release has a fault, or refuses the config. Settings were
+  tried: the config was imported with them, and the finding was gone.
 
 JSON:
   {"observations": [{"diagnosis", "certainty", "place", "sentence", "remedy"}], "causes": [{"text",
@@ -66,35 +67,44 @@ struct Arguments {
     bool json = false, all = false;
 };
 
-/// A policy that shows a diagnosis in a small training, and policies that do not.
+/// A policy that has a diagnosis in a small training, and two that do not.
 struct Demonstration {
-    std::string_view diagnoses, fails, works;
+    std::string_view diagnoses, fails, words, works;
 };
 constexpr std::array demonstrations{
-    Demonstration{"stagnation no-master frozen-moments rounded-norm", "pure-bf16", "amp-bf16,pure-bf16-sr"},
-    Demonstration{"", "fp16-noscale", "amp-fp16,amp-bf16"},  // all others
+    Demonstration{"stagnation no-master frozen-moments rounded-norm", "pure-bf16", "weights in bf16 alone",
+                  "amp-bf16,pure-bf16-sr"},
+    Demonstration{"", "fp16-noscale", "fp16 without loss scaling", "amp-fp16,amp-bf16"},  // all other diagnoses
 };
 
-/// Returns the command that draws what fails beside two policies that do not. A config of one file is trained itself.
-/// Faults of releases are not emulated, so they are accepted.
-std::string picture_command(const Evidence& evidence) {
+/// A command that draws a picture, and a description of the picture.
+struct Picture {
+    std::string words, command;
+};
+
+/// Returns the picture that fits the files. A config of one file is trained next to bf16 autocast and fp32; faults of its
+/// release are accepted, because they are not emulated. Without a config and a run, the picture is an example.
+Picture picture_for(const Evidence& evidence) {
     if (evidence.configs.size() == 1) {
         std::vector<std::string> faults;
         for (const Finding& one : evidence.config->findings) {
             if (!one.fault.empty() && severity(one) == FindingSeverity::error) faults.push_back(one.fault);
         }
-        return fmt::format("macheps train --config {}{}{} --policy amp-bf16,amp-fp16 --png picture.png",
-                           shell_word(evidence.configs.front()), faults.empty() ? "" : " --despite ",
-                           fmt::join(faults, ","));
+        return {"this config next to bf16 autocast and fp32",
+                fmt::format("macheps train --config {}{}{} --policy amp-bf16 --png picture.png",
+                            shell_word(evidence.configs.front()), faults.empty() ? "" : " --despite ",
+                            fmt::join(faults, ","))};
     }
     if (!evidence.runs.empty())
-        return fmt::format("macheps report {} --png picture.png", shell_word(evidence.runs.front()));
+        return {"this run", fmt::format("macheps report {} --png picture.png", shell_word(evidence.runs.front()))};
     const std::string id = evidence.observations.empty() ? "" : evidence.observations.front().diagnosis;
     const auto row = std::find_if(demonstrations.begin(), demonstrations.end(), [&](const Demonstration& one) {
         const std::vector<std::string> ids = macheps::words_of(one.diagnoses);
         return ids.empty() || std::find(ids.begin(), ids.end(), id) != ids.end();
     });
-    return fmt::format("macheps train --policy {},{} --png picture.png", row->fails, row->works);
+    return {
+        fmt::format("a small training that fails with {}, next to two policies that train as fp32 does", row->words),
+        fmt::format("macheps train --policy {},{} --png picture.png", row->fails, row->works)};
 }
 
 std::string settings_text(const Suspect& suspect) {
@@ -132,12 +142,14 @@ std::string report_text(const Evidence& evidence, const std::vector<Suspect>& su
     }
     const Suspect& first = suspects.front();
     if (!text.empty()) text += "\n";
-    text += format_shown("most likely cause ({}): {}\n", reports::word_of(first.certainty), first.text);
+    const bool has_symptom = !evidence.observations.empty();
+    text += format_shown("{} ({}): {}\n", has_symptom ? "most likely cause" : "gravest problem of the config",
+                         reports::word_of(first.certainty), first.text);
     if (!first.evidence.empty()) text += format_shown("  {}\n", first.evidence);
     text += "check:\n";
     for (std::size_t i = 0; i < first.checks.size(); ++i) text += format_shown("  {}. {}\n", i + 1, first.checks[i]);
     text += settings_text(first);
-    if (suspects.size() > 1) text += "other possible causes:\n";
+    if (suspects.size() > 1) text += has_symptom ? "other possible causes:\n" : "other problems:\n";
     const std::size_t others = all ? suspects.size() : 4;
     for (std::size_t i = 1; i < suspects.size(); ++i) {
         if (i == others) {
@@ -147,7 +159,8 @@ std::string report_text(const Evidence& evidence, const std::vector<Suspect>& su
         text += other_text(suspects[i]);
     }
     text += patch_text(evidence.remedies);
-    return text + "\n" + format_shown("A picture of what fails beside what does not: {}\n", picture_command(evidence));
+    const Picture picture = picture_for(evidence);
+    return text + "\n" + format_shown("picture of {}:\n  {}\n", picture.words, picture.command);
 }
 
 Json report_json(const Evidence& evidence, const std::vector<Suspect>& suspects) {
@@ -172,7 +185,7 @@ Json report_json(const Evidence& evidence, const std::vector<Suspect>& suspects)
     return {{"observations", observations},
             {"causes", causes},
             {"patch", evidence.remedies.patch},
-            {"picture", suspects.empty() ? std::string() : picture_command(evidence)}};
+            {"picture", suspects.empty() ? std::string() : picture_for(evidence).command}};
 }
 
 Exit diagnose(const Arguments& given, const Command& verb) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files of a user show about a training: findings of logs, of run directories and of a config.
+// The evidence about a training in the files of a user: findings of logs, of run directories and of a config.
 #pragma once
 #include "experiments/configs/import.hpp"
 #include "experiments/configs/remedy/remedies.hpp"
@@ -18,9 +18,9 @@ struct Observation {
     std::string diagnosis;  ///< id: "nan-in-loss"
     reports::Certainty certainty = reports::Certainty::certain;
     std::string place;     ///< "train.log, step 12"
-    std::string sentence;  ///< what the rows show
+    std::string sentence;  ///< the problem, in words
     std::string remedy;
-    bool is_of_run = false;  ///< of a run directory, whose rows show causes (overflow of an activation), too
+    bool is_of_run = false;  ///< from a run directory, whose rows also show causes, such as an overflow of activations
 };
 
 /// The files that the user named, by kind.

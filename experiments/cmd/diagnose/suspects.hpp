@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Possible causes of what a training shows, the most likely first.
+// Possible causes of the problems of a training, the most likely first.
 #pragma once
 #include "experiments/cmd/diagnose/evidence.hpp"
 
@@ -10,13 +10,13 @@ namespace macheps::cmd::causes {
 
 /// A possible cause.
 struct Suspect {
-    std::string text;  ///< what goes wrong
+    std::string text;  ///< the cause, in words
     /// How certain it is that this is the cause, not that it is present. A cause that only a config shows is `possible`.
     reports::Certainty certainty = reports::Certainty::possible;
     std::string evidence{};                    ///< where the files show it; empty if no file decides it
     std::vector<std::string> checks;           ///< what shows whether this is the cause, at most three
     std::vector<configs::Setting> settings{};  ///< settings of the config that end it
-    std::string instead{};                     ///< advice in words, if there are no settings
+    std::string instead{};                     ///< advice in words; used if `settings` is empty
 };
 
 /// Returns the causes of the observations, or the findings of the config if nothing was observed. Causes that the config
