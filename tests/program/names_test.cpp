@@ -209,6 +209,12 @@ TEST_CASE("names may be in upper or lower case", "[program]") {
     fs::remove_all(scratch());
 }
 
+TEST_CASE("a misspelled short name of a policy gets a suggestion", "[program]") {
+    const Outcome outcome = run("train --policy mxpf8 --dry-run");
+    CHECK(outcome.code == 2);
+    CHECK(says(outcome.err, "did you mean 'mxfp8'"));
+}
+
 TEST_CASE("a GPU is named by --gpu, and --device-profile and --machine accept it", "[program]") {
     for (const char* verb : {"policy advise", "policy import", "policy explain", "policy diff", "policy history",
                              "train", "why", "report"}) {
@@ -219,7 +225,7 @@ TEST_CASE("a GPU is named by --gpu, and --device-profile and --machine accept it
     }
     CHECK(run("policy advise --device-profile t4 --json").out == run("policy advise --gpu t4 --json").out);
     CHECK(run("policy advise --device-profile=t4").code == 0);
-    // A GPU stands for its machines that accept the formats.
+    // A GPU selects its machines that accept the formats.
     const Outcome gpu = run("gemm --machine h100 -f bf16 -k 32 -q");
     CHECK(gpu.code == 0);
     CHECK(says(gpu.out, "sm90.wgmma.bf16,"));

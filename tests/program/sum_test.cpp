@@ -90,4 +90,13 @@ TEST_CASE("sum refuses invalid options", "[program][sum]") {
     fs::remove_all(scratch());
 }
 
+TEST_CASE("sum: only a sum without stochastic rounding stagnates", "[program][sum]") {
+    const Outcome outcome =
+        run("sum -d positive -n 4096 -f bf16 --method recursive --round nearest_even,stochastic -q --json");
+    REQUIRE(outcome.code == 0);
+    const json rows = json::parse(outcome.out)["rows"];
+    REQUIRE(rows.size() == 2);
+    for (const json& row : rows) CHECK(row["stagnated_at"].is_null() == (row["round"] == "stochastic"));
+}
+
 }  // namespace sum_test
