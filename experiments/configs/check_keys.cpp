@@ -203,7 +203,7 @@ class KeyCheck {
             !is_of_other_version && instead == framework.unknown_remedy && names_precision(leaf_of(path));
         const bool refuses = framework.refuses_unknown != nullptr && framework.refuses_unknown(context_, path);
         const bool is_of_script = !is_of_other_version && context_.options().has_script_options;
-        // A refusal of the framework is certain, whatever the key may mean. A script may add options of its own.
+        // A refusal of the framework is certain, whatever the key may mean. A script may add options.
         if (!is_of_other_version && (!refuses || is_of_script)) {
             if (may_affect_precision) return unknown_precision(entry, path);
             if (is_of_script) return script_option(entry, path);

@@ -47,7 +47,7 @@ struct Finding {
 };
 
 FindingSeverity severity(const Finding& finding);
-/// Returns what the findings say is not emulated, each statement once, in the order of the findings.
+/// Returns the statements `not_emulated` of the findings, each once, in the order of the findings.
 std::vector<std::string> not_emulated_in(std::span<const Finding> findings);
 /// Returns a finding as JSON, in the form that the help of `policy import` describes.
 Json finding_json(const Finding& finding);

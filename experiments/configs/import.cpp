@@ -105,7 +105,7 @@ void report_also_fits(ImportContext& context, const ImportResult& as_other) {
                                own, other, own, difference),
                    fmt::format("--framework {}, if a script of {} reads the config", as_other.framework->name, other));
     if (context.given_version(context.framework().name)) return;
-    // A release that is only assumed, of a framework that is only assumed, is no reason to refuse the config.
+    // If a framework and its release are only assumed, the config is not refused because of the release.
     for (Finding& finding : context.findings()) {
         if (!finding.rule.starts_with(fmt::format("{}/", context.framework().name))) continue;
         if (finding.code == FindingCode::error) finding.code = FindingCode::warning;

@@ -146,7 +146,7 @@ const TrapRow traps[] = {
      FindingCode::warning,
      large_initial_scale,
      {"large-initial-scale", "initial-scale-trap", "long-overflow-cascade"}},
-    // The importers of kohya's scripts and of Lightning read the eps of more optimisers and have rules of their own.
+    // The importers of kohya's scripts and of Lightning read the eps of more optimisers and have separate rules.
     {"eps-is-zero", FindingCode::warning, eps_is_zero, {"eps-is-zero"}, {"kohya", "lightning"}},
     {"eps-is-small", FindingCode::warning, eps_is_small, {"eps-is-small"}, {"kohya", "lightning"}},
 };

@@ -35,7 +35,7 @@ bool has_few_bits(double value, int bits) {
     return scaled == std::trunc(scaled);
 }
 
-/// Returns whether a norm with at most `bits` significant bits tells something about its format. Small whole numbers
+/// Returns whether a norm with at most `bits` significant bits is evidence of its format. Small whole numbers
 /// have few bits in every format.
 bool is_telling(double norm, int bits) { return norm != std::trunc(norm) || std::abs(norm) >= std::ldexp(1.0, bits); }
 

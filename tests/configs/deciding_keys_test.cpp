@@ -18,7 +18,7 @@ using namespace macheps::configs;
 
 namespace {
 
-/// Values, separated by spaces, of a key whose type does not tell which values it takes.
+/// Values, separated by spaces, of a key whose type does not determine its values.
 struct Sample {
     std::string_view framework, key, values;
 };
@@ -172,7 +172,7 @@ constexpr Base bases[] = {
 };
 
 /// A key whose effect ends, without a finding of its own, next to another key. If `beside` is empty: a key that has no
-/// effect next to any key. `*` stands for any text.
+/// effect next to any key. `*` matches any text.
 struct Exception {
     std::string_view framework, key, beside, reason;
 };

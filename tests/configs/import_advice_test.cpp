@@ -54,7 +54,7 @@ int follow(const Sample& sample) {
     const Errors before = errors_of(first);
     int followed = 0;
     for (const Finding& finding : first.findings) {
-        // The path of a key in another file does not lead to the key, and a letter N stands for a number.
+        // The path of a key in another file does not lead to the key, and a letter N represents a number.
         const bool is_elsewhere =
             finding.place.file != sample.file || finding.key.find("config_file.") != std::string::npos;
         if (is_elsewhere || finding.code == FindingCode::defaulted || finding.instead == "num_processes: N") continue;

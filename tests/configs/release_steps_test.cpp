@@ -85,7 +85,7 @@ bool moves_right(const std::string& moved) {
     return !moved.empty() && std::fabs(std::stod(moved) - wanted) <= tolerance;
 }
 
-/// Returns whether the weights move as the gradients say. A first step that overflows and is skipped is right, too.
+/// Returns whether the weights move as the gradients say. A first step that overflows and is skipped is also right.
 bool is_right(const Row& row) {
     const bool skips = row.at("moved_1") == "0.0" && row.at("infinite_step") == "skipped";
     return (skips || moves_right(row.at("moved_1"))) && moves_right(row.at("moved_2"));

@@ -159,7 +159,7 @@ const Cell cells[] = {
 };
 // clang-format on
 
-/// Returns the rule of traps.cpp that reports a trap if the importer has no rule of its own.
+/// Returns the rule of traps.cpp that reports a trap if the importer has no such rule.
 std::string shared_rule(const Cell& cell) {
     constexpr const char* rules[] = {
         "low-reduce", "low-buffers", "low-masters", "no-master", "low-gradients-under-scaler", "full-eval-buffers"};

@@ -53,7 +53,7 @@ TEST_CASE("a key that a config lacks is added to its map", "[config]") {
 TEST_CASE("a setting that cannot be written is refused", "[config]") {
     CHECK(edited("{\"a\": [1, 2]}", "a.json", "a", "3") == "-");          // a list
     CHECK(edited("{\"a\": 1}", "a.json", "a.b", "3") == "-");             // not a map
-    CHECK(edited("a: &x {b: 1}\nc: *x\n", "a.yaml", "c.b", "2") == "-");  // would change a.b, too
+    CHECK(edited("a: &x {b: 1}\nc: *x\n", "a.yaml", "c.b", "2") == "-");  // would also change a.b
     CHECK(edited("torchrun train.py --bf16 True\n", "a.sh", "bf16", "false") == "-");
     CHECK(edited("--bf16\n", "a.args", "bf16", "false") == "-");
 }

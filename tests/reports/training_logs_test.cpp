@@ -383,7 +383,7 @@ TEST_CASE("metrics.csv of Lightning has the learning rate of its first group, an
           "no column except step and epoch has a known name; say which quantity a column has, such as --column loss=y; "
           "the columns are epoch, step, colr-a/b, y");
     CHECK(read(csv("epoch,step,x,y"), {.columns = {{"loss", "y"}}}).notes.empty());
-    // A column that is already used is no example.
+    // A column that is already used is not an example.
     CHECK(read(csv("x,step,y,epoch")).notes.at(0).find("--column loss=y;") != std::string::npos);
 }
 

@@ -238,7 +238,7 @@ void check_has_no_log_options(const ReportOptions& options, const Command& verb)
     const std::set<std::string_view> of_logs{"--vocabulary", "--gas", "--column", "--config"};
     for (const std::string& name : verb.given()) {
         const auto& of_configs = options.import.names;
-        if (name == "--gpu") continue;  // selects the peak speeds of runs, too
+        if (name == "--gpu") continue;  // also selects the peak speeds of runs
         if (!of_logs.contains(name) && std::find(of_configs.begin(), of_configs.end(), name) == of_configs.end())
             continue;
         throw usage_error("this option is only for logs of other programs", name,

@@ -17,7 +17,7 @@ inline constexpr std::string_view file_key = "deepspeed_config.deepspeed_config_
 
 enum class Backend : std::uint8_t { none, torchao, transformer_engine, msamp };
 
-/// What decides the backend of fp8 if the launcher's file requests fp8 and the program passes no recipe.
+/// The sources of the fp8 backend if the launcher's file requests fp8 and the program passes no recipe.
 enum class Fp8Source : std::uint8_t {
     file,       ///< the section fp8_config
     installed,  ///< the first installed one of torchao, Transformer Engine and MS-AMP; fp8_config.backend is not read

@@ -56,6 +56,17 @@ bool accumulates_for_llava(const Context& c) {
 
 constexpr std::string_view gas = "gradient_accumulation_steps";
 
+/// The texts of two rows: Transformers 4.47.0 and 4.48.0 invert the same condition.
+constexpr std::string_view withheld_trigger =
+    "gradient accumulation, a model whose forward takes arguments of the loss";
+constexpr std::string_view withheld_question =
+    "the forward method of the model takes arguments of the loss (Llama, Qwen and other causal models)";
+constexpr std::string_view withheld_consequence = "loss and gradients are too large by the number of micro-batches";
+constexpr std::string_view withheld_sentence =
+    "Transformers {v} adds the losses of micro-batches and does not average them: gradients are too large "
+    "by gradient_accumulation_steps";
+constexpr std::string_view withheld_signature = "loss and gradient norm multiplied by the number of micro-batches";
+
 const FaultRow rows[] = {
     {.id = "tf-ga-times-gas",
      .package = "transformers",
@@ -85,19 +96,18 @@ const FaultRow rows[] = {
      .first_bad = "4.47.0",
      .first_good = "4.47.1",
      .code = FindingCode::warning,
-     .trigger = "gradient accumulation, a model whose forward takes arguments of the loss",
+     .trigger = withheld_trigger,
      .keys = {gas},
      .importers = "transformers axolotl",
      .holds = accumulates,
-     .question = "the forward method of the model takes arguments of the loss (Llama, Qwen and other causal models)",
+     .question = withheld_question,
      .computes = "a condition is inverted, as again in 4.48.0: the number of labels is passed only to models that do "
                  "not take it, so the loss is a mean over each micro-batch, and these means are added",
-     .consequence = "loss and gradients are too large by the number of micro-batches",
+     .consequence = withheld_consequence,
      .remedy = "transformers 4.48.1, or gradient_accumulation_steps: 1",
      .cure = "gradient_accumulation_steps=1",
-     .sentence = "Transformers {v} adds the losses of micro-batches and does not average them: gradients are too large "
-                 "by gradient_accumulation_steps",
-     .signature = "loss and gradient norm multiplied by the number of micro-batches",
+     .sentence = withheld_sentence,
+     .signature = withheld_signature,
      .evidence = FaultEvidence::run,
      .seen = "the ratio of a Llama is 4.0 in 4.47.0, and 1.0 in 4.46.3 and 4.47.1",
      .source = "trainer.py 4.47.0:3652, 4.47.1:3654",
@@ -107,19 +117,18 @@ const FaultRow rows[] = {
      .first_bad = "4.48.0",
      .first_good = "4.48.1",
      .code = FindingCode::warning,
-     .trigger = "gradient accumulation, a model whose forward takes arguments of the loss",
+     .trigger = withheld_trigger,
      .keys = {gas},
      .importers = "transformers axolotl",
      .holds = accumulates,
-     .question = "the forward method of the model takes arguments of the loss (Llama, Qwen and other causal models)",
+     .question = withheld_question,
      .computes = "a condition is inverted: the number of labels is passed only to models that do not take it, so the "
                  "loss is a mean over each micro-batch, and these means are added",
-     .consequence = "loss and gradients are too large by the number of micro-batches",
+     .consequence = withheld_consequence,
      .remedy = "transformers 4.48.1, or gradient_accumulation_steps: 1",
      .cure = "gradient_accumulation_steps=1",
-     .sentence = "Transformers {v} adds the losses of micro-batches and does not average them: gradients are too large "
-                 "by gradient_accumulation_steps",
-     .signature = "loss and gradient norm multiplied by the number of micro-batches",
+     .sentence = withheld_sentence,
+     .signature = withheld_signature,
      .evidence = FaultEvidence::run,
      .seen = "the ratio of a Llama is 4.0 in 4.48.0, and 1.0 in 4.47.1 and 4.48.1",
      .source = "trainer.py 4.48.0:3675, 4.48.1:3675",

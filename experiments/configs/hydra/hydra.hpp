@@ -16,7 +16,7 @@ void compose(ImportContext& context);
 
 /// Replaces references and converts numbers as compose() does, but does not read the `defaults` list. First applies keys
 /// of the root that overrides have added with a prefix: `+a.b` and `++a.b` set `a.b`, and `~a.b` removes it. Use this
-/// function for a framework whose `defaults` lists name files of its own package.
+/// function for a framework whose `defaults` lists name files of the same package.
 void interpolate(ImportContext& context);
 
 /// The config files of a program whose values are the defaults in its key table.

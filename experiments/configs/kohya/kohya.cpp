@@ -24,7 +24,7 @@ namespace {
 enum class Model : std::uint8_t {
     unknown,
     sdxl,
-    later,  ///< FLUX, SD3 or another transformer, each of which has a script of its own
+    later,  ///< FLUX, SD3 or another transformer, each with a separate script
 };
 
 struct Facts {

@@ -30,9 +30,9 @@ struct DeviceProfile {
 };
 
 std::span<const DeviceProfile> device_profiles();
-/// Returns the names of all profiles and of all devices for which a profile stands, such as h200 for h100.
+/// Returns the names of all profiles and of all devices that share a profile, such as h200 with h100.
 std::vector<std::string_view> device_names();
-/// Returns the profile with this name or the profile that stands for this device, or nullptr.
+/// Returns the profile with this name or the profile that this device shares, or nullptr.
 const DeviceProfile* find_device_profile(std::string_view name);
 
 }  // namespace macheps::configs

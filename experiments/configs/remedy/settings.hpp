@@ -22,7 +22,7 @@ struct Setting {
 std::vector<Setting> settings_in(std::string_view advice, bool has_options);
 
 /// Returns the settings of a finding's advice. Their paths begin at the root of the config: a key that the advice names
-/// is one of the keys of the finding, or stands next to the first of them.
+/// is one of the keys of the finding, or a neighbour of the first of them.
 std::vector<Setting> settings_of(const Finding& finding);
 
 }  // namespace macheps::configs

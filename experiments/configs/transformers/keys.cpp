@@ -156,7 +156,7 @@ std::string argument_for(const ImportContext& context, const SharedArgument& one
 void fill_micro_batches(ImportContext& context) {
     constexpr std::string_view key = "gradient_accumulation_steps";
     files::ConfigValue* section = context.root().find("deepspeed");
-    // An empty section stands for a file that could not be read.
+    // An empty section replaces a file that could not be read.
     if (section == nullptr || !section->is_map() || section->entries.empty()) return;
     if (section->entry(key) != nullptr || !context.has(key)) return;
     section->set(key, files::ConfigValue(*context.value(key)));

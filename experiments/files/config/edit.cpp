@@ -86,7 +86,7 @@ std::size_t line_start(std::string_view text, std::size_t offset) {
     return end == std::string_view::npos ? 0 : end + 1;
 }
 
-/// Returns the blanks at the start of the line of an offset, or nothing if other characters stand before the offset.
+/// Returns the blanks at the start of the line of an offset, or nothing if other characters precede the offset.
 std::optional<std::string_view> indent_before(std::string_view text, std::size_t offset) {
     const std::size_t start = line_start(text, offset);
     const std::string_view before = text.substr(start, offset - start);

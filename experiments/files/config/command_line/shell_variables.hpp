@@ -18,13 +18,13 @@ struct ShellAssignment {
     ShellValue value;
 };
 
-/// What `export`, `declare` and similar commands do with the variables after them.
+/// The effects of `export`, `declare` and similar commands on the variables after them.
 struct Declaration {
     bool exports = false, unexports = false;
     bool converts = false;  ///< an option changes the values, such as `-i`
 };
 
-/// Returns what a command that declares variables does. `words` begins with the command.
+/// Returns the effect of a command that declares variables. `words` begins with the command.
 Declaration declaration_of(const std::vector<ArgumentWord>& words);
 
 /// In all functions, `decides` is what decides whether the command runs, or an empty text if it always runs.
