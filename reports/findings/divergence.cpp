@@ -176,6 +176,7 @@ class RunsOfPolicy {
             policy_.not_emulated = said->second;
         const WindowMeans tail = tail_loss(run);
         loss_ += tail.loss;
+        policy_.seed_losses.emplace_back(run.row.seed, tail.loss);
         used(tail.window);
         const bool failed = run_failed(run);
         failed_ += failed ? 1 : 0;

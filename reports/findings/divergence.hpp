@@ -16,6 +16,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace macheps::reports {
@@ -55,7 +56,8 @@ class FailureWatch {
 /// The summary of one policy: its row of summary.csv, and figures that have no column there.
 struct PolicySummary {
     SummaryRow row{};
-    std::vector<double> seed_gaps{};                  ///< one gap per paired seed, in the order of the runs
+    std::vector<double> seed_gaps{};                             ///< one gap per paired seed, in the order of the runs
+    std::vector<std::pair<std::int64_t, double>> seed_losses{};  ///< seed and loss of each run
     std::optional<std::int64_t> seeds_needed{};       ///< seeds needed to detect a gap equal to the margin, if <= 1000
     std::string model{};                              ///< "2 layers x 64"; empty if unknown or if the runs differ
     std::int64_t window = 0, longest_window = 0;      ///< number of averaged steps: minimum and maximum over the seeds

@@ -149,6 +149,7 @@ class FolderGatherer {
         }
         const SettingAxes axes = setting_axes(manifests_.settings());
         summary_.axes = axes.names;
+        summary_.methods = manifests_.methods();
         std::vector<std::vector<std::size_t>> folders_of(manifests_.settings().size());
         for (std::size_t i = 0; i < folders_.size(); ++i) folders_of[manifests_.setting_of(i)].push_back(i);
         for (std::size_t setting = 0; setting < folders_of.size(); ++setting) {
@@ -203,6 +204,7 @@ class FolderGatherer {
         const auto [at, is_new] = policies_.try_emplace(run.policy, run.policy, options_);
         if (is_new) order_.push_back(run.policy);
         at->second.fold.add(run, baseline, facts);
+        summary_.methods.add_run(run.policy, run.row);
         if (baseline != nullptr && baseline != &run) at->second.curve.add(run.steps, baseline->steps, run.row.steps);
         summary_.seconds += run.row.seconds;
         ++summary_.runs;

@@ -12,9 +12,31 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <map>
+#include <utility>
 
 namespace macheps::reports {
+
+namespace {
+
+std::string aligned(const TextTable& table) {
+    std::vector<std::vector<std::string>> lines(1);
+    for (const TextTable::Column& column : table.columns) lines.front().push_back(column.heading);
+    lines.insert(lines.end(), table.rows.begin(), table.rows.end());
+    std::vector<std::size_t> widths(lines.front().size());
+    for (const auto& line : lines) {
+        for (std::size_t i = 0; i < widths.size() && i < line.size(); ++i)
+            widths[i] = std::max(widths[i], line[i].size());
+    }
+    std::string text;
+    for (const auto& line : lines) {
+        std::string one;
+        for (std::size_t i = 0; i < line.size(); ++i) one += fmt::format("{:<{}}  ", printable(line[i]), widths[i]);
+        text += one.substr(0, one.find_last_not_of(' ') + 1) + "\n";
+    }
+    return text;
+}
+
+}  // namespace
 
 void GapCurve::add(const std::vector<StepRow>& steps, const std::vector<StepRow>& baseline, std::int64_t all_steps) {
     if (length_ == 0) length_ = std::max(1.0, std::ceil(static_cast<double>(all_steps) / max_points));
@@ -57,37 +79,6 @@ std::optional<double> axis_number(const std::string& value) {
     return is_power ? std::exp2(number) : number;
 }
 
-std::vector<BestRate> best_rates(const SweepSummary& sweep) {
-    const auto axis = std::find(sweep.axes.begin(), sweep.axes.end(), "lr");
-    if (axis == sweep.axes.end()) return {};
-    const auto at = static_cast<std::size_t>(axis - sweep.axes.begin());
-    using Key = std::pair<std::vector<std::string>, std::string>;
-    std::map<Key, BestRate> best;
-    std::vector<Key> order;
-    for (const SweepRow& row : sweep.rows) {
-        const double loss = row.policy.row.loss;
-        if (at >= row.values.size()) continue;
-        std::vector<std::string> others = row.values;
-        others.erase(others.begin() + static_cast<std::ptrdiff_t>(at));
-        const Key key{others, row.policy.row.policy};
-        const auto [found, is_new] = best.try_emplace(key);
-        if (is_new) order.push_back(key);
-        BestRate& rate = found->second;
-        if (is_new) rate = {.policy = key.second, .others = others, .rate = {}, .fp32_rate = {}, .loss = NAN};
-        const bool is_good = std::isfinite(loss) && row.policy.row.verdict != verdicts::diverged;
-        if (is_good && !(rate.loss <= loss)) rate.loss = loss, rate.rate = row.values[at];
-    }
-    std::vector<BestRate> rates;
-    for (const Key& key : order) {
-        BestRate rate = best.at(key);
-        const auto fp32 = best.find({key.first, std::string(baseline_policy)});
-        if (fp32 != best.end()) rate.fp32_rate = fp32->second.rate;
-        rate.moved = rate.rate != rate.fp32_rate;
-        rates.push_back(std::move(rate));
-    }
-    return rates;
-}
-
 std::string sweep_summary_csv(const SweepSummary& sweep) {
     std::string text = csv::header<SummaryRow>();
     for (const std::string& axis : sweep.axes) text += ',', csv::append_cell(text, std::string_view(axis));
@@ -101,30 +92,42 @@ std::string sweep_summary_csv(const SweepSummary& sweep) {
     return text;
 }
 
-std::string sweep_summary_text(const SweepSummary& sweep) {
-    std::vector<std::vector<std::string>> lines{sweep.axes};
-    for (const char* name : {"policy", "seeds", "loss", "gap", "verdict"}) lines.front().emplace_back(name);
+TextTable sweep_table(const SweepSummary& sweep) {
+    using enum TextTable::Kind;
+    TextTable table;
+    for (const std::string& axis : sweep.axes) table.columns.push_back({axis, text});
+    for (const TextTable::Column& column :
+         {TextTable::Column{"policy", text}, {"seeds", number}, {"loss", number}, {"gap", gap}, {"verdict", text}})
+        table.columns.push_back(column);
     for (const SweepRow& row : sweep.rows) {
-        std::vector<std::string> line = row.values;
         const SummaryRow& r = row.policy.row;
-        line.push_back(r.policy);
-        line.push_back(fmt::format("{}", r.seeds));
-        line.push_back(fmt::format("{:.4f}", r.loss));
-        line.push_back(r.verdict == verdicts::baseline ? "-" : gap_words(r));
-        line.push_back(r.verdict);
-        lines.push_back(std::move(line));
+        std::vector<std::string> cells = row.values;
+        for (std::string cell : {r.policy, fmt::format("{}", r.seeds), fmt::format("{:.4f}", r.loss),
+                                 r.verdict == verdicts::baseline ? std::string("-") : gap_words(r), r.verdict})
+            cells.push_back(std::move(cell));
+        table.rows.push_back(std::move(cells));
     }
-    std::vector<std::size_t> widths(lines.front().size());
-    for (const auto& line : lines) {
-        for (std::size_t i = 0; i < widths.size() && i < line.size(); ++i)
-            widths[i] = std::max(widths[i], line[i].size());
+    return table;
+}
+
+std::vector<std::string> sweep_notes(const SweepSummary& sweep) {
+    const bool has_interval = std::any_of(sweep.rows.begin(), sweep.rows.end(),
+                                          [](const SweepRow& row) { return row.policy.row.gap_ci_high.has_value(); });
+    return {
+        fmt::format("loss and gap in nats per token: means of the last steps; gap: to the fp32 run of the same setting "
+                    "and seed{}; margin of the verdicts: {:g} % of the fp32 loss.",
+                    has_interval ? "; ± is the 95 % t interval over the seeds" : "", 100 * sweep.margin)};
+}
+
+std::string sweep_summary_text(const SweepSummary& sweep) {
+    const BestValues best = best_values(sweep);
+    std::string text = aligned(sweep_table(sweep));
+    for (const std::string& note : sweep_notes(sweep)) text += note + "\n";
+    if (!best.rows.empty()) {
+        text += "\n" + aligned(best_table(sweep, best));
+        for (const std::string& note : best_notes(sweep, best)) text += note + "\n";
     }
-    std::string text;
-    for (const auto& line : lines) {
-        std::string one;
-        for (std::size_t i = 0; i < line.size(); ++i) one += fmt::format("{:<{}}  ", printable(line[i]), widths[i]);
-        text += one.substr(0, one.find_last_not_of(' ') + 1) + "\n";
-    }
+    for (const std::string& warning : sweep_warnings(sweep, best)) text += "warning: " + printable(warning) + ".\n";
     return text;
 }
 

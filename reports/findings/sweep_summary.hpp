@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The summary of a sweep, or of many run directories: a row and a gap curve for each setting and policy, and the best
-// learning rates.
+// The summary of a sweep, or of many run directories: a row and a gap curve for each setting and policy, the best
+// learning rates, and warnings.
 #pragma once
 #include "reports/findings/divergence.hpp"
+#include "reports/logs/method_facts.hpp"
 
 #include <array>
 #include <cstddef>
@@ -58,26 +59,63 @@ struct SweepSummary {
     double seconds = 0;                                          ///< sum over all runs
     double margin = DivergenceRules::equivalence_margin;
     std::vector<std::string> notes{};
+    MethodFacts methods{};
 };
 
-/// The learning rate at which a policy has its lowest loss, and the one at which fp32 has its lowest loss, for fixed
-/// values of all other axes.
-struct BestRate {
+/// Where the best value of an axis is among the values that were tried.
+enum class GridPlace { inside, smallest, largest };
+/// Returns the name of the enumerator.
+std::string place_words(GridPlace place);
+
+/// The value of the tuned axis at which a policy has its lowest loss, and the one at which fp32 has its lowest loss, for
+/// fixed values of all other axes.
+struct BestValue {
     std::string policy{};
     std::vector<std::string> others{};  ///< values of the other axes
-    std::string rate{}, fp32_rate{};
-    double loss = 0;
+    std::string value{}, fp32_value{};  ///< empty if every run diverged
+    double loss = 0, fp32_loss = 0;     ///< mean over the seeds; NaN without a value
+    GridPlace place = GridPlace::inside;
     bool moved = false;
+    std::vector<double> seed_gaps{};  ///< loss minus the best loss of fp32, for each seed that both have
 };
-/// Returns the best rates, or nothing if no axis is `lr`.
-std::vector<BestRate> best_rates(const SweepSummary& sweep);
+/// The axis whose best value is reported, and the best values. `axis` is an index into SweepSummary::axes.
+struct BestValues {
+    std::optional<std::size_t> axis{};
+    std::vector<BestValue> rows{};
+};
+/// Returns the best values. The axis is the first of lr, min-lr, warmup, weight-decay, clip, beta1, beta2, eps and
+/// momentum that is an axis with at least two numbers and no other values. If there is no such axis, returns nothing.
+BestValues best_values(const SweepSummary& sweep);
+
+/// Returns a sentence for each reason to doubt the results: runs that diverged, skipped steps, limits of the verdicts,
+/// few steps or seeds, policies that differ from fp32 in more than precision, and best values at an end of the grid.
+std::vector<std::string> sweep_warnings(const SweepSummary& sweep, const BestValues& best);
+
+/// A table of texts, as stdout, the page and a paper show it.
+struct TextTable {
+    enum class Kind { text, number, gap };  ///< a gap has the form of gap_words()
+    struct Column {
+        std::string heading{};
+        Kind kind = Kind::text;
+    };
+    std::vector<Column> columns{};
+    std::vector<std::vector<std::string>> rows{};
+};
+/// Returns the table of settings and policies, and its explanation in sentences.
+TextTable sweep_table(const SweepSummary& sweep);
+std::vector<std::string> sweep_notes(const SweepSummary& sweep);
+/// Returns the gap of a best value in the form of gap_words().
+std::string best_gap_words(const BestValue& best);
+/// Returns the table of best values, and its explanation in sentences.
+TextTable best_table(const SweepSummary& sweep, const BestValues& best);
+std::vector<std::string> best_notes(const SweepSummary& sweep, const BestValues& best);
 
 /// Returns the value of an axis as a number, or nothing if it is not a number. Powers of two may be written as `2^-10`.
 std::optional<double> axis_number(const std::string& value);
 
 /// Returns the text of summary.csv: the columns of SummaryRow, then the axes.
 std::string sweep_summary_csv(const SweepSummary& sweep);
-/// Returns an aligned line for each setting and policy.
+/// Returns both tables in aligned lines, and the warnings.
 std::string sweep_summary_text(const SweepSummary& sweep);
 
 }  // namespace macheps::reports

@@ -20,13 +20,6 @@ std::string counted(std::int64_t n, std::string_view what) {
     return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
 }
 
-const Forced* forced_of(const SummaryRow& row) {
-    for (const Forced* reason : forced::all) {
-        if (row.forced && *row.forced == reason->word) return reason;
-    }
-    return nullptr;
-}
-
 std::string equivalent_sentence(const PolicySummary& policy) {
     const SummaryRow& row = policy.row;
     const std::string seen = row.detectable_gap && *row.detectable_gap > 0
@@ -76,6 +69,13 @@ std::string sentence_of(const PolicySummary& policy) {
 
 }  // namespace
 
+const Forced* forced_of(const SummaryRow& row) {
+    for (const Forced* reason : forced::all) {
+        if (row.forced && *row.forced == reason->word) return reason;
+    }
+    return nullptr;
+}
+
 std::string two_digits(double x) {
     if (!std::isfinite(x)) return std::isnan(x) ? "nan" : x > 0 ? "inf" : "-inf";
     if (x == 0) return "0";
@@ -117,12 +117,19 @@ std::string parts_at_step(const SummaryRow& row) {
 }
 
 std::vector<std::string> warnings_of(const Summary& summary) {
+    std::vector<const PolicySummary*> policies;
+    for (const PolicySummary& policy : summary.policies) policies.push_back(&policy);
+    return warnings_of(policies);
+}
+
+std::vector<std::string> warnings_of(std::span<const PolicySummary* const> policies) {
     std::optional<std::int64_t> steps, seeds;
-    for (const PolicySummary& policy : summary.policies) {
-        if (policy.row.verdict == verdicts::baseline || policy.row.verdict == verdicts::diverged) continue;
-        const std::int64_t own = policy.row.steps.value_or(Rules::min_steps);
+    for (const PolicySummary* policy : policies) {
+        const SummaryRow& row = policy->row;
+        if (row.verdict == verdicts::baseline || row.verdict == verdicts::diverged) continue;
+        const std::int64_t own = row.steps.value_or(Rules::min_steps);
         steps = std::min(steps.value_or(own), own);
-        seeds = std::min(seeds.value_or(policy.row.seeds), policy.row.seeds);
+        seeds = std::min(seeds.value_or(row.seeds), row.seeds);
     }
     std::vector<std::string> warnings;
     if (steps && *steps < Rules::min_steps) {
@@ -134,11 +141,13 @@ std::vector<std::string> warnings_of(const Summary& summary) {
             "{}: with fewer than {} seeds, {}", *seeds == 1 ? "one seed" : counted(*seeds, "seed"), Rules::min_seeds,
             *seeds == 1 ? "a gap has no interval, or a very wide one" : "the interval of a gap is very wide"));
     }
-    for (const PolicySummary& policy : summary.policies) {
-        if (policy.beside_precision.empty()) continue;
-        warnings.push_back(fmt::format(
+    for (const PolicySummary* policy : policies) {
+        if (policy->beside_precision.empty()) continue;
+        std::string warning = fmt::format(
             "{} differs from fp32 in more than precision, and all of the differences contribute to its gap: {}",
-            policy.row.policy, policy.beside_precision));
+            policy->row.policy, policy->beside_precision);
+        if (std::find(warnings.begin(), warnings.end(), warning) == warnings.end())
+            warnings.push_back(std::move(warning));
     }
     return warnings;
 }

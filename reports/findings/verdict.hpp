@@ -3,6 +3,7 @@
 #pragma once
 #include "reports/findings/divergence.hpp"
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -32,7 +33,11 @@ std::string what_was_run(const PolicySummary& policy);
 std::string parts_at_step(const SummaryRow& row);
 
 /// Returns a sentence for each reason to doubt the verdicts: few steps, few seeds, and policies that differ
-/// from fp32 in more than precision.
+/// from fp32 in more than precision. No sentence occurs twice.
 std::vector<std::string> warnings_of(const Summary& summary);
+std::vector<std::string> warnings_of(std::span<const PolicySummary* const> policies);
+
+/// Returns the reason that limited the verdict of a row, or null.
+const Forced* forced_of(const SummaryRow& row);
 
 }  // namespace macheps::reports

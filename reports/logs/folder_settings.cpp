@@ -164,10 +164,12 @@ void FolderManifests::add(const fs::path& folder) {
     const Json *program = manifest.find("created_by"), *git = manifest.find("git");
     if (program != nullptr && git != nullptr) programs_.insert(setting_text(*program) + " " + setting_text(*git));
     if (const Json* policies = manifest.find("policies"); policies != nullptr && policies->is_object())
-        add_policies(number, folder, *policies);
+        add_policies(number, folder, manifest, *policies);
+    if (manifest.is_object()) methods_.add(manifest);
 }
 
-void FolderManifests::add_policies(std::size_t number, const fs::path& folder, const Json& policies) {
+void FolderManifests::add_policies(std::size_t number, const fs::path& folder, const Json& manifest,
+                                   const Json& policies) {
     for (const auto& [policy, json] : policies.items()) {
         std::map<std::uint64_t, std::string>& texts = texts_[policy];
         const auto [text, is_new] = texts.try_emplace(checksum_of_policy(json), policy);
@@ -178,6 +180,7 @@ void FolderManifests::add_policies(std::size_t number, const fs::path& folder, c
             text->second = fmt::format("{}@{}", policy, folder.string());
         if (text->second != policy) renamed_[{number, policy}] = text->second;
     }
+    for (const auto& [policy, json] : policies.items()) methods_.add_policy(shown(number, policy), policy, manifest);
 }
 
 std::string FolderManifests::shown(std::size_t folder, const std::string& policy) const {

@@ -3,6 +3,7 @@
 // that differ between groups are the axes of the comparison.
 #pragma once
 #include "reports/logs/manifest_facts.hpp"
+#include "reports/logs/method_facts.hpp"
 
 #include <cstddef>
 #include <filesystem>
@@ -49,9 +50,11 @@ class FolderManifests {
     const std::vector<FolderSettings>& settings() const { return settings_; }
     std::size_t without_manifest() const { return without_manifest_; }
     std::size_t programs() const { return programs_.size(); }
+    const MethodFacts& methods() const { return methods_; }
 
   private:
-    void add_policies(std::size_t number, const std::filesystem::path& folder, const Json& policies);
+    void add_policies(std::size_t number, const std::filesystem::path& folder, const Json& manifest,
+                      const Json& policies);
 
     std::vector<FolderSettings> settings_{};
     std::map<std::map<std::string, std::string>, std::size_t> index_of_{};  ///< index of a setting, by sorted options
@@ -60,6 +63,7 @@ class FolderManifests {
     std::map<std::string, std::map<std::uint64_t, std::string>> texts_{};  ///< displayed name, by policy and checksum
     std::map<std::pair<std::size_t, std::string>, std::string> renamed_{};
     std::set<std::string> programs_{};
+    MethodFacts methods_{};
     std::size_t without_manifest_ = 0;
 };
 

@@ -228,32 +228,32 @@ std::string axes_html(const SweepSummary& sweep, const SweepPageLimits& limits) 
         charts);
 }
 
-std::string rates_html(const SweepSummary& sweep) {
-    const std::vector<BestRate> rates = best_rates(sweep);
-    if (rates.empty()) return {};
+std::string best_html(const SweepSummary& sweep, const BestValues& best) {
+    if (best.rows.empty()) return {};
     constexpr std::size_t max_rows = 500;
-    std::string out =
-        "<h2>Best learning rate</h2>\n"
-        "<p class=\"how\">The learning rate with the smallest loss, with all other axes fixed. If it is the smallest "
-        "or the largest rate that was tried, a rate outside that range may be better.</p>\n"
-        "<div class=\"table\"><table class=\"narrow\"><thead><tr>";
-    for (const std::string& axis : sweep.axes) {
-        if (axis != "lr") out += "<th>" + escape_html(axis) + "</th>";
-    }
-    out +=
-        "<th>policy</th><th class=\"n\">best lr</th><th class=\"n\">loss</th><th class=\"n\">best lr of "
-        "fp32</th><th></th></tr></thead><tbody>\n";
-    for (std::size_t i = 0; i < std::min(rates.size(), max_rows); ++i) {
-        const BestRate& rate = rates[i];
+    const TextTable table = best_table(sweep, best);
+    std::string out = fmt::format("<h2>Best {}</h2>\n", escape_html(sweep.axes[*best.axis]));
+    for (const std::string& note : best_notes(sweep, best)) out += "<p class=\"how\">" + escape_html(note) + "</p>\n";
+    out += "<div class=\"table\"><table class=\"narrow\"><thead><tr>";
+    const auto class_of = [&](std::size_t column) {
+        return table.columns[column].kind == TextTable::Kind::text ? "" : " class=\"n\"";
+    };
+    for (std::size_t i = 0; i < table.columns.size(); ++i)
+        out += fmt::format("<th{}>{}</th>", class_of(i), escape_html(table.columns[i].heading));
+    out += "</tr></thead><tbody>\n";
+    for (std::size_t row = 0; row < std::min(table.rows.size(), max_rows); ++row) {
         out += "<tr>";
-        for (const std::string& value : rate.others) out += "<td>" + escape_html(value) + "</td>";
-        out += fmt::format(
-            "<th scope=\"row\">{}</th><td class=\"n\">{}</td><td class=\"n\">{:.4f}</td><td "
-            "class=\"n\">{}</td><td>{}</td></tr>\n",
-            escape_html(rate.policy), rate.rate.empty() ? "none" : escape_html(rate.rate), rate.loss,
-            escape_html(rate.fp32_rate), rate.moved ? "moved" : "");
+        for (std::size_t i = 0; i < table.columns.size(); ++i)
+            out += fmt::format("<td{}>{}</td>", class_of(i), escape_html(table.rows[row][i]));
+        out += "</tr>\n";
     }
     return out + "</tbody></table></div>\n";
+}
+
+std::string list_html(const std::vector<std::string>& lines) {
+    std::string items;
+    for (const std::string& line : lines) items += "<li>" + escape_html(line) + "</li>";
+    return items.empty() ? items : "<div class=\"note\"><ul>" + items + "</ul></div>\n";
 }
 
 /// Plots the largest gaps against the step.
@@ -301,11 +301,10 @@ std::string sweep_page_html(const SweepSummary& sweep, const SweepPageLimits& li
         sweep.units == 1 ? sweep.parts.one : sweep.parts.many,
         sweep.axes.empty() ? "" : " over " + escape_html(fmt::format("{}", fmt::join(sweep.axes, " x "))),
         sweep.seconds / 3600);
-    if (!sweep.notes.empty()) {
-        out += "<div class=\"note\"><ul>";
-        for (const std::string& note : sweep.notes) out += "<li>" + escape_html(note) + "</li>";
-        out += "</ul></div>\n";
-    }
+    const BestValues best = best_values(sweep);
+    std::vector<std::string> remarks = sweep.notes;
+    for (const std::string& warning : sweep_warnings(sweep, best)) remarks.push_back("Warning: " + warning + ".");
+    out += list_html(remarks);
     out += fmt::format(
         "<h2>Settings and policies</h2>\n"
         "<p class=\"how\">The gap to the fp32 run of the same setting and seed, in nats per token: mean over seeds ± "
@@ -314,7 +313,7 @@ std::string sweep_page_html(const SweepSummary& sweep, const SweepPageLimits& li
         100 * sweep.margin);
     out += StudyTable(sweep, limits).html();
     out += axes_html(sweep, limits);
-    out += rates_html(sweep) + curves_html(sweep, limits);
+    out += best_html(sweep, best) + curves_html(sweep, limits);
     return out + fmt::format(
                      "<footer><p class=\"how\">Made by <code>macheps report</code> from the rows of the {}."
                      "</p></footer></body></html>\n",

@@ -1,129 +1,112 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/paper/latex_table.hpp"
 
+#include "core/error.hpp"
 #include "reports/findings/summary_table.hpp"
 #include "reports/findings/verdict.hpp"
+#include "reports/paper/latex_columns.hpp"
 #include "reports/paper/latex_text.hpp"
+#include "reports/paper/methods.hpp"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace macheps::reports {
 
 namespace {
 
-/// A column of numbers: the two lines of its heading, and the unit that the cell of the report ends with. The heading
-/// contains the unit.
-struct NumberColumn {
+/// A column of the table of runs: the two lines of its heading, and the unit that the cell of the report ends with.
+struct SummaryColumn {
     std::string_view heading, unit_line, unit;
+    TextTable::Kind kind;
     std::string SummaryCells::*cell;
 };
 
-constexpr std::array<NumberColumn, 6> columns_after_verdict{
-    {{"skipped", "(\\%)", " %", &SummaryCells::skipped},
-     {"underflow", "(\\%)", " %", &SummaryCells::underflow},
-     {"lost updates", "(per step)", "/step", &SummaryCells::lost_updates},
-     {"bytes/", "param.", "", &SummaryCells::static_bytes},
-     {"activations/", "param.", "", &SummaryCells::activation_bytes},
-     {"peak", "(\\(\\times\\))", "x", &SummaryCells::peak}}};
-constexpr NumberColumn seeds_column{"seeds", "", "", &SummaryCells::seeds};
-constexpr NumberColumn loss_column{"loss", "(nats)", "", &SummaryCells::loss};
+constexpr TextTable::Kind text_kind = TextTable::Kind::text, number_kind = TextTable::Kind::number,
+                          gap_kind = TextTable::Kind::gap;
+constexpr std::array<SummaryColumn, 11> summary_columns{
+    {{"policy", "", "", text_kind, &SummaryCells::policy},
+     {"seeds", "", "", number_kind, &SummaryCells::seeds},
+     {"loss", "(nats)", "", number_kind, &SummaryCells::loss},
+     {"gap to fp32", "(nats)", "", gap_kind, &SummaryCells::gap},
+     {"verdict", "", "", text_kind, &SummaryCells::verdict},
+     {"skipped", "(\\%)", " %", number_kind, &SummaryCells::skipped},
+     {"underflow", "(\\%)", " %", number_kind, &SummaryCells::underflow},
+     {"lost updates", "(per step)", "/step", number_kind, &SummaryCells::lost_updates},
+     {"bytes/", "param.", "", number_kind, &SummaryCells::static_bytes},
+     {"activations/", "param.", "", number_kind, &SummaryCells::activation_bytes},
+     {"peak", "(\\(\\times\\))", "x", number_kind, &SummaryCells::peak}}};
 
-/// Returns the number of a cell without its unit, or an empty text if the cell is not a number.
-std::string number_of(const NumberColumn& column, const SummaryCells& cells) {
-    std::string_view text = cells.*column.cell;
-    if (text.ends_with(column.unit)) text.remove_suffix(column.unit.size());
-    return siunitx_number(text);
-}
+/// The number of rows that a page has room for, with notes.
+constexpr std::size_t max_latex_rows = 60;
 
-/// Returns a cell of an S column. A text that is not a number is in braces, so that siunitx does not parse it.
-std::string number_cell(const NumberColumn& column, const SummaryCells& cells) {
-    const std::string number = number_of(column, cells);
-    if (!number.empty()) return number;
-    std::string_view text = cells.*column.cell;
-    if (text == "-") return "{--}";
-    if (text.ends_with(column.unit)) text.remove_suffix(column.unit.size());
-    return "{" + latex_text(text) + "}";
-}
-
-/// Returns S[table-format=I.F], where I and F are the largest numbers of digits before and after the point.
-std::string number_format(const NumberColumn& column, const std::vector<SummaryCells>& rows) {
-    std::size_t whole = 1, fraction = 0;
-    for (const SummaryCells& cells : rows) {
-        const std::string number = number_of(column, cells);
-        const std::size_t point = std::min(number.find('.'), number.size());
-        whole = std::max(whole, point);
-        fraction = std::max(fraction, number.size() - std::min(point + 1, number.size()));
+std::vector<LatexColumn> columns_of(const TextTable& table) {
+    std::vector<LatexColumn> columns;
+    for (std::size_t i = 0; i < table.columns.size(); ++i) {
+        const TextTable::Column& column = table.columns[i];
+        const bool has_unit = column.heading == "loss" || column.kind == TextTable::Kind::gap;
+        columns.push_back(
+            {.heading = latex_text(column.heading), .unit_line = has_unit ? "(nats)" : "", .kind = column.kind});
+        for (const std::vector<std::string>& row : table.rows) columns.back().cells.push_back(row.at(i));
     }
-    return fmt::format("S[table-format={}.{}]", whole, fraction);
+    return columns;
 }
-
-/// Returns the two cells of a gap: the gap, and its interval. `gap` is the result of gap_words().
-std::string gap_cells(std::string_view gap) {
-    constexpr std::string_view sign = " \u00b1 ";
-    const std::size_t at = gap.find(sign);
-    const std::string number = siunitx_number(gap.substr(0, at));
-    if (number.empty()) return fmt::format("\\multicolumn{{2}}{{c}}{{{}}}", gap == "-" ? "--" : latex_text(gap));
-    if (at == std::string_view::npos) return fmt::format("\\multicolumn{{2}}{{c}}{{\\num{{{}}}}}", number);
-    return fmt::format("\\num{{{}}} & \\num{{{}}}", number, siunitx_number(gap.substr(at + sign.size())));
-}
-
-std::string row_of(const SummaryCells& cells) {
-    std::string line =
-        fmt::format("    {} & {} & {} & {} & {}", latex_text(cells.policy), number_cell(seeds_column, cells),
-                    number_cell(loss_column, cells), gap_cells(cells.gap), latex_text(cells.verdict));
-    for (const NumberColumn& column : columns_after_verdict) line += " & " + number_cell(column, cells);
-    return line + " \\\\\n";
-}
-
-std::string heading_lines() {
-    std::string first = "    policy & {seeds} & {loss} & \\multicolumn{2}{c}{gap to fp32} & verdict",
-                second = "    & & {(nats)} & \\multicolumn{2}{c}{(nats)} & ";
-    for (const NumberColumn& column : columns_after_verdict) {
-        first += fmt::format(" & {{{}}}", column.heading);
-        second += fmt::format(" & {{{}}}", column.unit_line);
-    }
-    return first + " \\\\\n" + second + " \\\\\n";
-}
-
-/// Returns a note below the table.
-std::string paragraph(const std::string& note) { return fmt::format("    {}\\par\n", latex_text(note)); }
 
 }  // namespace
 
 std::string latex_table(const Summary& summary) {
-    std::vector<SummaryCells> rows;
-    for (const PolicySummary& policy : summary.policies) rows.push_back(summary_cells(policy));
-    std::string columns = fmt::format("l {} {} r@{{\\({{}}\\pm{{}}\\)}}l l", number_format(seeds_column, rows),
-                                      number_format(loss_column, rows));
-    for (const NumberColumn& column : columns_after_verdict) columns += " " + number_format(column, rows);
-    std::string out =
-        "% Written by `macheps report --latex`. Needs \\usepackage{booktabs,graphicx,siunitx,textcomp}.\n"
-        "\\begin{table*}\n"
-        "  \\centering\n"
-        "  \\caption{Each policy compared with fp32.}\n"
-        "  \\label{tab:macheps}\n"
-        "  \\footnotesize\n"
-        "  \\setlength{\\tabcolsep}{3pt}\n"
-        "  \\sisetup{retain-explicit-plus, group-digits=integer, group-minimum-digits=5}\n";
-    // A table that is wider than the page is scaled down. Names of policies may have any length.
-    out += "  \\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%\n  \\begin{tabular}{" + columns +
-           "}\n    \\toprule\n" + heading_lines() + "    \\midrule\n";
-    for (const SummaryCells& cells : rows) out += row_of(cells);
-    out += "    \\bottomrule\n  \\end{tabular}}\n\n  \\medskip\n  \\begin{minipage}{\\linewidth}\n";
-    for (const std::string& note : table_notes(summary)) out += paragraph(note);
+    LatexTable table{.caption = "Each policy compared with fp32.", .label = "tab:macheps"};
+    for (const SummaryColumn& row : summary_columns) {
+        LatexColumn column{.heading = std::string(row.heading),
+                           .unit_line = std::string(row.unit_line),
+                           .kind = row.kind,
+                           .unit = row.unit};
+        for (const PolicySummary& policy : summary.policies) column.cells.push_back(summary_cells(policy).*row.cell);
+        table.columns.push_back(std::move(column));
+    }
+    table.notes = table_notes(summary);
     for (const PolicySummary& policy : summary.policies) {
         const std::string sentence = verdict_sentence(policy);
-        if (sentence.empty()) continue;
-        out += paragraph(fmt::format("{}: {}; {}.", policy.row.policy, sentence, range_line(policy)));
+        if (!sentence.empty())
+            table.notes.push_back(fmt::format("{}: {}; {}.", policy.row.policy, sentence, range_line(policy)));
     }
-    for (const std::string& warning : warnings_of(summary)) out += paragraph("Warning: " + warning + ".");
-    return out + "  \\end{minipage}\n\\end{table*}\n";
+    for (const std::string& warning : warnings_of(summary)) table.notes.push_back("Warning: " + warning + ".");
+    return latex_table(table);
+}
+
+std::string latex_tables(const SweepSummary& sweep) {
+    const BestValues best = best_values(sweep);
+    std::vector<std::string> warnings;
+    for (const std::string& warning : sweep_warnings(sweep, best)) warnings.push_back("Warning: " + warning + ".");
+    std::vector<LatexTable> tables;
+    if (sweep.rows.size() <= max_latex_rows) {
+        tables.push_back({.caption = "Each setting and policy compared with fp32.",
+                          .label = "tab:macheps",
+                          .columns = columns_of(sweep_table(sweep)),
+                          .notes = sweep_notes(sweep)});
+    }
+    if (!best.rows.empty() && best.rows.size() <= max_latex_rows) {
+        const std::string axis = latex_text(axis_words(sweep.axes[*best.axis]));
+        tables.push_back(
+            {.caption = fmt::format("Each policy at its best {0}, compared with fp32 at its best {0}.", axis),
+             .label = "tab:macheps-best",
+             .columns = columns_of(best_table(sweep, best)),
+             .notes = best_notes(sweep, best)});
+    }
+    if (tables.empty()) {
+        throw usage_error(fmt::format("the table has {} rows, and a page of a paper has room for about {}",
+                                      sweep.rows.size(), max_latex_rows),
+                          "--latex", "make the table for a paper from summary.csv, with the rows that the paper needs");
+    }
+    tables.front().notes.insert(tables.front().notes.end(), warnings.begin(), warnings.end());
+    std::string out;
+    for (const LatexTable& table : tables) out += (out.empty() ? "" : "\n") + latex_table(table);
+    return out;
 }
 
 }  // namespace macheps::reports

@@ -3,202 +3,357 @@
 
 #include "core/error.hpp"
 #include "core/text/json.hpp"
-#include "reports/findings/conclusion.hpp"
 #include "reports/findings/summary_table.hpp"
 #include "reports/findings/verdict.hpp"
 #include "reports/logs/folder_settings.hpp"
+#include "reports/logs/manifest_facts.hpp"
+#include "reports/logs/method_facts.hpp"
 #include "reports/paper/latex_text.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <iterator>
+#include <limits>
 #include <set>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace macheps::reports {
 
 namespace {
 
-/// A setting of the model, the data or the training, as folder_settings() names it, and the words around its value.
+/// A setting of the model, the data or the training, as folder_settings() names it, and the words around its values.
 struct MethodFact {
     std::string_view name, before, after;
-    std::string_view unset = {};  ///< value that means that the setting is not used
+    std::string_view unset = {};      ///< value that means that the setting is not used
+    std::string_view after_one = {};  ///< `after` in the singular
 };
-constexpr MethodFact model_facts[] = {{"layers", "", " layers"},
+constexpr MethodFact model_facts[] = {{"layers", "", " layers", {}, " layer"},
                                       {"width", "width ", ""},
-                                      {"heads", "", " attention heads"},
-                                      {"kv_heads", "", " key-value heads", "0"},
+                                      {"heads", "", " attention heads", {}, " attention head"},
+                                      {"kv_heads", "", " key-value heads", "0", " key-value head"},
                                       {"context", "a context of ", " tokens"},
                                       {"vocabulary", "a vocabulary of ", " tokens"}};
-constexpr MethodFact step_facts[] = {{"steps", "", " optimiser steps"},
-                                     {"batch", "", " sequences per batch"},
+constexpr MethodFact step_facts[] = {{"steps", "", " optimiser steps", {}, " optimiser step"},
+                                     {"batch", "", " sequences per batch", {}, " sequence per batch"},
                                      {"micro_batches", "", " micro-batches per step", "1"},
                                      {"ranks", "", " data-parallel ranks", "1"}};
 constexpr MethodFact optimizer_facts[] = {{"lr", "learning rate ", ""},
                                           {"min_lr", "final learning rate ", ""},
-                                          {"warmup", "", " warm-up steps", "0"},
+                                          {"warmup", "", " warm-up steps", "0", " warm-up step"},
                                           {"weight_decay", "weight decay ", "", "0"},
                                           {"clip", "gradient norm clipped at ", "", "0"}};
 constexpr MethodFact adam_facts[] = {
     {"beta1", "\\(\\beta_1 = ", "\\)"}, {"beta2", "\\(\\beta_2 = ", "\\)"}, {"eps", "\\(\\epsilon\\) = ", ""}};
 constexpr MethodFact sgd_facts[] = {{"momentum", "momentum ", "", "0"}};
 
-std::string value_of(const FolderSettings& settings, std::string_view name) {
+using Words = std::pair<std::string_view, std::string_view>;
+
+/// The usual spellings of names in a manifest.
+constexpr Words spellings[] = {
+    {"gpt2", "GPT-2"}, {"llama", "Llama"}, {"adamw", "AdamW"}, {"adam", "Adam"}, {"sgd", "SGD"}};
+
+/// Explanations of data, by the beginning of its description in a manifest.
+constexpr Words data_words[] = {{"synthetic language",
+                                 "a synthetic language, in which the distribution of each token depends on the two "
+                                 "previous tokens and in which some "
+                                 "spans of tokens repeat earlier ones"}};
+
+/// Words for options that are not in the tables of facts, or whose words there do not name a quantity.
+constexpr Words axis_names[] = {{"lr", "learning rate"},
+                                {"min-lr", "final learning rate"},
+                                {"warmup", "warm-up steps"},
+                                {"clip", "limit of the gradient norm"},
+                                {"batch", "sequences per batch"},
+                                {"steps", "optimiser steps"},
+                                {"token-weight", "weight of the loss of each token"},
+                                {"size", "model size"},
+                                {"heads", "attention heads"}};
+
+/// Returns the second text of the row whose first text is `word`, or `word` itself.
+template <std::size_t count>
+std::string words_for(const Words (&rows)[count], const std::string& word) {
     const auto found =
-        std::find_if(settings.begin(), settings.end(), [&](const auto& one) { return one.first == name; });
-    return found == settings.end() ? std::string{} : found->second;
+        std::find_if(std::begin(rows), std::end(rows), [&](const Words& row) { return row.first == word; });
+    return found == std::end(rows) ? word : std::string(found->second);
 }
 
-/// Returns a value as LaTeX: a number with siunitx, another value as text.
+/// Returns a value as LaTeX: a number with siunitx, another value as text. A number with many digits, such as the
+/// product of a learning rate and 0.1, is rounded to six.
 std::string value_text(const std::string& value) {
-    const std::string number = siunitx_number(value);
-    return number.empty() ? latex_text(value) : "\\num{" + number + "}";
+    constexpr std::size_t max_digits = 12;
+    std::string number = siunitx_number(value);
+    if (number.size() > max_digits) number = siunitx_number(fmt::format("{:.6g}", std::stod(number)));
+    return number.empty() ? latex_text(words_for(spellings, value)) : "\\num{" + number + "}";
+}
+
+/// Joins parts: "a", "a and b", "a, b and c".
+std::string listed(const std::vector<std::string>& parts, std::string_view last_word = "and") {
+    std::string text;
+    for (std::size_t i = 0; i < parts.size(); ++i)
+        text += (i == 0 ? "" : i + 1 == parts.size() ? fmt::format(" {} ", last_word) : ", ") + parts[i];
+    return text;
+}
+
+/// Returns values as LaTeX: "1", "1 or 2", "1, 2 or 3".
+std::string values_text(const std::vector<std::string>& values, std::string_view last_word = "or") {
+    std::vector<std::string> texts;
+    for (const std::string& value : values) texts.push_back(value_text(value));
+    return listed(texts, last_word);
 }
 
 /// Appends the facts that are known and used to a list.
 template <std::size_t count>
-void append_facts(std::vector<std::string>& list, const MethodFact (&facts)[count], const FolderSettings& settings) {
-    for (const MethodFact& fact : facts) {
-        const std::string value = value_of(settings, fact.name);
-        if (value.empty() || value == fact.unset) continue;
-        list.push_back(fmt::format("{}{}{}", fact.before, value_text(value), fact.after));
+void append_facts(std::vector<std::string>& list, const MethodFact (&rows)[count], const MethodFacts& facts) {
+    for (const MethodFact& row : rows) {
+        const std::vector<std::string> values = facts.values_of(row.name);
+        if (values.empty() || (values.size() == 1 && values.front() == row.unset)) continue;
+        const bool is_one = values == std::vector<std::string>{"1"} && !row.after_one.empty();
+        list.push_back(fmt::format("{}{}{}", row.before, values_text(values), is_one ? row.after_one : row.after));
     }
 }
 
-std::string model_sentence(const FolderSettings& settings, const ManifestFacts& facts) {
-    std::vector<std::string> list;
-    append_facts(list, model_facts, settings);
-    const std::string kind = value_of(settings, "kind"), data = value_of(settings, "data.what");
-    std::string text = fmt::format("We trained a transformer{}", kind.empty() ? "" : " of kind " + latex_text(kind));
-    if (!list.empty()) text += fmt::format(" with {}", fmt::join(list, ", "));
-    if (facts.parameters) text += fmt::format(" (\\num{{{}}} parameters)", *facts.parameters);
-    return text + (data.empty() ? ". " : " on this data: " + latex_text(data) + ". ");
+/// Returns a description of data as LaTeX, with an explanation if there is one.
+std::string data_text(const std::string& data) {
+    const auto found = std::find_if(std::begin(data_words), std::end(data_words),
+                                    [&](const Words& row) { return data.starts_with(row.first); });
+    return found == std::end(data_words) ? latex_text(data) : latex_text(fmt::format("{} ({})", found->second, data));
 }
 
-std::string training_sentences(const FolderSettings& settings, const ManifestFacts& facts) {
+std::string model_sentence(const MethodFacts& facts) {
+    std::vector<std::string> list, parameters, data;
+    append_facts(list, model_facts, facts);
+    for (const std::int64_t count : facts.parameters) parameters.push_back(fmt::format("{}", count));
+    for (const std::string& one : facts.values_of("data.what")) data.push_back(data_text(one));
+    const std::string kinds = values_text(facts.values_of("kind"));
+    std::string text = "We trained decoder-only transformers";
+    if (!kinds.empty()) text += fmt::format(" of the {} architecture", kinds);
+    if (!list.empty()) text += " with " + listed(list);
+    if (!parameters.empty()) text += fmt::format(" ({} parameters)", values_text(parameters));
+    return text + (data.empty() ? ". " : fmt::format(" on this data: {}. ", fmt::join(data, "; or ")));
+}
+
+/// Explains the factor of the backward pass, which keeps gradients as small as those of a larger batch.
+std::string token_weight_sentence(const MethodFacts& facts) {
+    const std::vector<std::string> weights = facts.values_of("token_weight");
+    if (weights.size() != 1 || siunitx_number(weights.front()).empty()) return {};
+    const double weight = std::stod(weights.front());
+    if (weight == 1) return {};
+    const std::string factor = latex_text(power_words(weight));
+    std::string text = fmt::format("In the backward pass, the loss of every token was multiplied by {}", factor);
+    if (weight > 0 && weight < 1)
+        text += fmt::format(", which makes the gradients as small as with a batch \\num{{{:g}}} times as large",
+                            1 / weight);
+    return text + "; the gradients were divided by this factor before the optimiser step. ";
+}
+
+std::string training_sentences(const MethodFacts& facts) {
     std::vector<std::string> steps, options;
-    append_facts(steps, step_facts, settings);
-    append_facts(options, optimizer_facts, settings);
-    const std::string optimizer = value_of(settings, "optimizer");
-    if (optimizer.starts_with("adam")) append_facts(options, adam_facts, settings);
-    if (optimizer.starts_with("sgd")) append_facts(options, sgd_facts, settings);
+    append_facts(steps, step_facts, facts);
+    append_facts(options, optimizer_facts, facts);
+    const std::vector<std::string> optimizers = facts.values_of("optimizer");
+    const auto is_used = [&](std::string_view name) {
+        return std::any_of(optimizers.begin(), optimizers.end(),
+                           [&](const std::string& one) { return one.starts_with(name); });
+    };
+    if (is_used("adam")) append_facts(options, adam_facts, facts);
+    if (is_used("sgd")) append_facts(options, sgd_facts, facts);
     std::string text;
-    if (!steps.empty()) text += fmt::format("Each run had {}. ", fmt::join(steps, ", "));
-    if (!optimizer.empty())
-        text += fmt::format("The optimiser was {} ({}). ", latex_text(optimizer), fmt::join(options, ", "));
+    if (!steps.empty()) text += fmt::format("Each run had {}. ", listed(steps));
+    if (!optimizers.empty())
+        text += fmt::format("The optimiser was {} ({}). ", values_text(optimizers), fmt::join(options, ", "));
     if (!facts.seeds.empty()) {
         text += fmt::format(
-            "Each policy was trained with the seed{} {}; runs with the same seed have the same initial weights and the "
-            "same batches. ",
+            "Each precision policy was trained with the seed{} {}; runs with the same seed have the same initial "
+            "weights "
+            "and the same batches. ",
             facts.seeds.size() == 1 ? "" : "s", fmt::join(facts.seeds, ", "));
     }
-    if (facts.token_weight.value_or(1) != 1) {
-        text += fmt::format("The loss of every token was weighted by {} in the backward pass. ",
-                            latex_text(power_words(*facts.token_weight)));
-    }
-    return text;
+    return text + token_weight_sentence(facts);
 }
 
 /// Returns the pairs of operand formats of a policy's matmuls, from the form of RunRow::matmul_formats: "bf16 x bf16".
-std::string operands_of(const Log& log, const std::string& policy) {
-    for (const RunLog& run : log.runs) {
-        if (run.policy != policy || !run.row.matmul_formats) continue;
-        std::vector<std::string> pairs;
-        std::string_view rest = *run.row.matmul_formats;
-        while (!rest.empty()) {
-            const std::string_view entry = rest.substr(0, rest.find(';'));
-            rest.remove_prefix(std::min(entry.size() + 1, rest.size()));
-            const std::string_view pair = entry.substr(0, entry.find(':'));
-            const std::size_t star = pair.find('*');
-            if (star == std::string_view::npos) continue;
-            pairs.push_back(fmt::format("{} \\(\\times\\) {}", latex_text(pair.substr(0, star)),
-                                        latex_text(pair.substr(star + 1))));
-        }
-        return fmt::format("{}", fmt::join(pairs, ", "));
+std::string operands_of(std::string_view rest) {
+    std::vector<std::string> pairs;
+    while (!rest.empty()) {
+        const std::string_view entry = rest.substr(0, rest.find(';'));
+        rest.remove_prefix(std::min(entry.size() + 1, rest.size()));
+        const std::string_view pair = entry.substr(0, entry.find(':'));
+        const std::size_t star = pair.find('*');
+        if (star == std::string_view::npos) continue;
+        pairs.push_back(
+            fmt::format("{} \\(\\times\\) {}", latex_text(pair.substr(0, star)), latex_text(pair.substr(star + 1))));
     }
-    return {};
+    return fmt::format("{}", fmt::join(pairs, ", "));
 }
 
-std::string policy_sentences(const Log& log, const Summary& summary) {
-    std::string text;
-    for (const PolicySummary& policy : summary.policies) {
-        const std::string& name = policy.row.policy;
-        std::vector<std::string> parts;
-        if (const std::string operands = operands_of(log, name); !operands.empty())
-            parts.push_back("operands of matrix products " + operands);
-        for (const RunLog& run : log.runs) {
-            if (run.policy != name || run.folder >= log.folders.size()) continue;
-            const ManifestFacts facts = manifest_facts(log.folders[run.folder]);
-            const auto machines = facts.machines.find(run.row.policy);
-            if (machines != facts.machines.end() && !machines->second.empty())
-                parts.push_back(latex_text(fmt::format("sums as in {}", fmt::join(machines->second, "; "))));
-            const auto missing = facts.not_emulated.find(run.row.policy);
-            if (missing != facts.not_emulated.end())
-                parts.push_back(latex_text(fmt::format("{}", fmt::join(missing->second, "; "))));
-            break;
-        }
-        if (!policy.beside_precision.empty())
-            parts.push_back("other differences from fp32: " + latex_text(policy.beside_precision));
-        text += fmt::format("{}\\texttt{{{}}}{}", text.empty() ? "The policies were " : "; ", latex_text(name),
-                            parts.empty() ? "" : fmt::format(" ({})", fmt::join(parts, "; ")));
+/// Returns sentences about how the matrix products of a policy add, or an empty text.
+std::string sum_words(const MethodFacts::Policy& policy, const DescribeMachine& describe) {
+    std::vector<std::string> texts;
+    for (const std::string& machine : policy.machines) {
+        if (const std::string words = describe ? describe(machine) : ""; !words.empty())
+            texts.push_back(latex_text(words));
     }
-    return text.empty() ? text : text + ". ";
+    return texts.empty() ? "" : fmt::format("dot products are summed {}", fmt::join(texts, ", or "));
 }
 
-std::string statistics_sentences(const Summary& summary) {
-    std::string text = fmt::format(
-        "The gap of a run is its loss minus the loss of the fp32 run with the same seed, averaged over the last {}. ",
-        latex_text(window_words(summary)));
-    std::set<std::int64_t> freedoms;
+std::string policy_sentence(const MethodFacts::Policy& policy, const std::string& sums) {
+    std::vector<std::string> parts;
+    if (!policy.description.empty()) parts.push_back(latex_text(policy.description));
+    for (const std::string& base : policy.bases)
+        parts.push_back(fmt::format("it is derived from a policy with the description ``{}\'\'", latex_text(base)));
+    if (const std::string operands = operands_of(policy.matmul_formats); !operands.empty())
+        parts.push_back("the operands of matrix products are " + operands);
+    if (!sums.empty()) parts.push_back(sums);
+    for (const std::string& missing : policy.not_emulated) parts.push_back(latex_text(missing));
+    if (!policy.beside_precision.empty())
+        parts.push_back("other differences from fp32: " + latex_text(policy.beside_precision));
+    return fmt::format("\\texttt{{{}}}{}. ", latex_text(policy.name),
+                       parts.empty() ? "" : fmt::format(": {}", fmt::join(parts, "; ")));
+}
+
+/// Describes the policies with runs. If all of them sum in the same way, one sentence says so.
+std::string policy_sentences(const MethodFacts& facts, const DescribeMachine& describe) {
+    std::vector<const MethodFacts::Policy*> policies;
+    std::set<std::string> sums;
+    for (const MethodFacts::Policy& policy : facts.policies) {
+        if (policy.runs == 0) continue;
+        policies.push_back(&policy);
+        sums.insert(sum_words(policy, describe));
+    }
+    if (policies.empty()) return {};
+    const bool is_common = sums.size() == 1 && policies.size() > 1;
+    std::string text =
+        "A precision policy says which number format each operation of the training uses. The policies were as "
+        "follows. ";
+    for (const MethodFacts::Policy* policy : policies)
+        text += policy_sentence(*policy, is_common ? "" : sum_words(*policy, describe));
+    if (is_common && !sums.begin()->empty()) text += fmt::format("In all policies, {}. ", *sums.begin());
+    return text;
+}
+
+/// What the intervals and verdicts of a report are based on.
+struct Statistics {
+    std::string window{};        ///< the steps at the end of a run: "50 steps"
+    std::string_view partner{};  ///< what a run has in common with its fp32 run: "seed"
+    std::set<std::int64_t> freedoms{};
     bool has_verdict = false;
-    for (const PolicySummary& policy : summary.policies) {
+    double margin = 0;
+
+    void add(const PolicySummary& policy) {
         has_verdict |= is_equivalent(policy.row.verdict);
         if (policy.row.gap_ci_low) freedoms.insert(std::int64_t(policy.seed_gaps.size()) - 1);
     }
-    if (!freedoms.empty()) {
+};
+
+std::string statistics_sentences(const Statistics& statistics) {
+    std::string text = fmt::format(
+        "The gap of a run is its loss minus the loss of the fp32 run with the same {}, averaged over the last {} (in "
+        "nats "
+        "per token). ",
+        statistics.partner, latex_text(statistics.window));
+    if (!statistics.freedoms.empty()) {
         text += fmt::format(
             "We report the mean gap over the seeds with its two-sided 95\\,\\% interval of Student's t distribution "
             "({} degree{} of freedom). ",
-            fmt::join(freedoms, " or "), freedoms.size() == 1 && *freedoms.begin() == 1 ? "" : "s");
+            fmt::join(statistics.freedoms, " or "),
+            statistics.freedoms.size() == 1 && *statistics.freedoms.begin() == 1 ? "" : "s");
     }
-    if (has_verdict) {
+    if (statistics.has_verdict) {
         text += fmt::format(
             "A gap counts as no difference if its 90\\,\\% interval lies within {:g}\\,\\% of the fp32 loss (two "
             "one-sided tests at 5\\,\\%). ",
-            100 * summary.margin);
+            100 * statistics.margin);
     }
     return text;
 }
 
-/// Returns the different texts of a key in the manifests, joined by "and".
-std::string texts_at(const std::vector<Json>& manifests, std::string_view key) {
-    std::vector<std::string> texts;
-    for (const Json& manifest : manifests) {
-        const Json* value = manifest.find(key);
-        if (value == nullptr || !value->is_string()) continue;
-        const std::string text = latex_text(value->string());
-        if (std::find(texts.begin(), texts.end(), text) == texts.end()) texts.push_back(text);
+/// Returns the kind of computer on which the runs were made, or an empty text. CPUs have names such as `cpu.avx512.8`,
+/// which only macheps uses.
+std::string device_words(const std::vector<std::string>& devices) {
+    std::vector<std::string> words;
+    for (const std::string& device : devices) {
+        const std::string one = device.find("cpu.") != std::string::npos ? "a CPU" : latex_text(device);
+        if (std::find(words.begin(), words.end(), one) == words.end()) words.push_back(one);
     }
-    return fmt::format("{}", fmt::join(texts, " and "));
+    return words.empty() ? "" : fmt::format(", on {}", fmt::join(words, " and "));
 }
 
-std::string program_sentence(const std::vector<Json>& manifests) {
-    const std::string program = texts_at(manifests, "created_by"), revision = texts_at(manifests, "git"),
-                      device = texts_at(manifests, "device");
+std::string program_sentence(const MethodFacts& facts) {
+    std::vector<std::string> programs;
+    for (const std::string& program : facts.programs) programs.push_back(latex_text(program));
     return fmt::format(
-        "All numbers were computed with {}{}~\\cite{{macheps}}, which emulates each format bit for bit{}.\n",
-        program.empty() ? "macheps" : program, revision.empty() ? "" : fmt::format(" (revision {})", revision),
-        device.empty() ? "" : fmt::format(", on {}", device));
+        "All numbers were computed with {}~\\cite{{macheps}}, which emulates each number format bit for bit{}.\n",
+        programs.empty() ? "macheps" : fmt::format("{}", fmt::join(programs, " and ")), device_words(facts.devices));
+}
+
+std::string paragraph_of(const MethodFacts& facts, const std::string& grid, const std::string& statistics,
+                         const DescribeMachine& describe) {
+    return "% Written by `macheps report --methods`. Needs \\usepackage{siunitx,textcomp}, and the entry of `macheps "
+           "report --bibtex`.\n" +
+           model_sentence(facts) + training_sentences(facts) + grid + policy_sentences(facts, describe) + statistics +
+           program_sentence(facts);
+}
+
+/// Returns the values of an axis in the order of the rows.
+std::vector<std::string> values_on(const SweepSummary& sweep, std::size_t axis) {
+    std::vector<std::string> values;
+    for (const SweepRow& row : sweep.rows) {
+        if (std::find(values.begin(), values.end(), row.values[axis]) == values.end())
+            values.push_back(row.values[axis]);
+    }
+    return values;
+}
+
+std::string grid_sentences(const SweepSummary& sweep) {
+    std::vector<std::string> axes;
+    for (std::size_t axis = 0; axis < sweep.axes.size(); ++axis) {
+        const std::vector<std::string> values = values_on(sweep, axis);
+        if (values.size() > 1)
+            axes.push_back(
+                fmt::format("{} ({})", latex_text(axis_words(sweep.axes[axis])), values_text(values, "and")));
+    }
+    const std::string grid =
+        axes.empty() ? std::string{}
+                     : fmt::format("These settings were varied: {}; \\num{{{}}} combinations of them were trained. ",
+                                   fmt::join(axes, ", "), sweep.settings);
+    std::string text = grid + fmt::format("In total, there are \\num{{{}}} training runs. ", sweep.runs);
+    if (sweep.missing > 0)
+        text += fmt::format("\\num{{{}}} of \\num{{{}}} planned groups of runs are missing. ", sweep.missing,
+                            sweep.missing + sweep.units);
+    return text;
+}
+
+std::string best_sentence(const SweepSummary& sweep, const BestValues& best) {
+    if (!best.axis) return {};
+    const std::string axis = latex_text(axis_words(sweep.axes[*best.axis]));
+    return fmt::format(
+        "For each policy, the best {0} is the one with the lowest loss, averaged over the seeds; values at which a run "
+        "diverged are excluded. Policies at their best {0} are compared with fp32 at its best {0}, paired by seed; the "
+        "interval of this difference does not include the choice of the value. ",
+        axis);
 }
 
 }  // namespace
 
-std::string methods_text(const Log& log, const Summary& summary) {
+std::string axis_words(const std::string& axis) {
+    std::string name = axis;
+    std::replace(name.begin(), name.end(), '_', '-');  // a manifest writes min_lr
+    if (std::string words = words_for(axis_names, name); words != name) return words;
+    std::replace(name.begin(), name.end(), '-', ' ');
+    return name;
+}
+
+std::string methods_text(const Log& log, const Summary& summary, const DescribeMachine& describe) {
     std::vector<Json> manifests;
+    MethodFacts facts;
     for (const RunFolder& folder : log.folders) {
         manifests.push_back(Json::parse_or_null(folder.manifest));
+        facts.add(manifests.back());
         if (manifests.back().is_object()) continue;
         throw Error({.what = "the directory has no manifest.json, so the methods are unknown",
                      .where = folder.path.string(),
@@ -211,14 +366,26 @@ std::string methods_text(const Log& log, const Summary& summary) {
                           log.folders[i].path.string(),
                           "write a paragraph for each group of directories with the same settings");
     }
-    ManifestFacts facts = manifest_facts(manifests.front());
-    std::set<std::int64_t> seeds;
-    for (const RunLog& run : log.runs) seeds.insert(run.row.seed);
-    facts.seeds.assign(seeds.begin(), seeds.end());
-    return "% Written by `macheps report --methods`. Needs \\usepackage{siunitx,textcomp}, and the entry of `macheps "
-           "report --bibtex`.\n" +
-           model_sentence(settings, facts) + training_sentences(settings, facts) + policy_sentences(log, summary) +
-           statistics_sentences(summary) + program_sentence(manifests);
+    for (const RunLog& run : log.runs) {
+        if (run.folder < manifests.size()) facts.add_policy(run.policy, run.row.policy, manifests[run.folder]);
+        facts.add_run(run.policy, run.row);
+    }
+    Statistics statistics{.window = window_words(summary), .partner = "seed", .margin = summary.margin};
+    for (const PolicySummary& policy : summary.policies) statistics.add(policy);
+    return paragraph_of(facts, "", statistics_sentences(statistics), describe);
+}
+
+std::string methods_text(const SweepSummary& sweep, const DescribeMachine& describe) {
+    std::int64_t least = std::numeric_limits<std::int64_t>::max(), greatest = 0;
+    Statistics statistics{.partner = "settings and seed", .margin = sweep.margin};
+    for (const SweepRow& row : sweep.rows) {
+        statistics.add(row.policy);
+        least = std::min(least, row.policy.window), greatest = std::max(greatest, row.policy.longest_window);
+    }
+    statistics.window = least < greatest ? fmt::format("{} to {} steps", least, greatest)
+                                         : fmt::format("{} step{}", greatest, greatest == 1 ? "" : "s");
+    return paragraph_of(sweep.methods, grid_sentences(sweep),
+                        statistics_sentences(statistics) + best_sentence(sweep, best_values(sweep)), describe);
 }
 
 }  // namespace macheps::reports

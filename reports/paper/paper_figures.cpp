@@ -2,14 +2,13 @@
 #include "reports/paper/paper_figures.hpp"
 
 #include "core/text/shown.hpp"
-#include "reports/findings/student.hpp"
 #include "reports/findings/summary_table.hpp"
 #include "reports/findings/sweep_summary.hpp"
 #include "reports/findings/verdict.hpp"
 #include "reports/pages/measured_page.hpp"
 #include "reports/pages/plot.hpp"
+#include "reports/paper/interval_figure.hpp"
 #include "reports/paper/latex_text.hpp"
-#include "reports/rows/html_text.hpp"
 
 #include <fmt/format.h>
 
@@ -132,121 +131,45 @@ Plot gap_plot(const Log& log, const Summary& summary) {
     return plot;
 }
 
-/// The intervals of the gaps of all policies, one below the other. The axis is linear within the margin and logarithmic
-/// far outside, so that one large gap does not hide the others.
-class PoliciesDrawing {
-  public:
-    explicit PoliciesDrawing(const Summary& summary) : margin_(summary.margin) {
-        for (const PolicySummary& policy : summary.policies) {
-            if (policy.row.policy == baseline_policy || policy.row.verdict == verdicts::no_baseline) continue;
-            rows_.push_back({.policy = &policy, .place = std::size_t(&policy - summary.policies.data())});
-            Row& row = rows_.back();
-            const double gap = policy.relative_gap.value_or(NAN), loss = baseline_loss_of(policy);
-            if (!std::isfinite(gap)) continue;
-            const PairedMean mean = paired_mean(policy.seed_gaps);
-            row.gap = gap, row.half_95 = mean.half_width_95.value_or(0) / loss;
-            row.half_90 = mean.half_width_90.value_or(0) / loss;
-            reach_ = std::max({reach_, std::abs(gap - row.half_95), std::abs(gap + row.half_95)});
-        }
-        // A long name widens the figure.
-        for (const Row& row : rows_) width_ = std::max(width_, label_width(text_of(row)) + 2 * side);
-        reach_ = std::asinh(std::max(reach_, 1.6 * margin_) / margin_) * 1.05;
+/// Returns the rows of the figure of intervals: the gap of each policy.
+std::vector<IntervalRow> interval_rows(const Summary& summary) {
+    std::vector<IntervalRow> rows;
+    for (const PolicySummary& policy : summary.policies) {
+        const SummaryRow& r = policy.row;
+        if (r.policy == baseline_policy || r.verdict == verdicts::no_baseline) continue;
+        rows.push_back(interval_row(policy.seed_gaps, baseline_loss_of(policy)));
+        rows.back().text = fmt::format("{}: {}, {}", printable(r.policy), gap_words(r), r.verdict);
+        rows.back().colour = std::size_t(&policy - summary.policies.data());
     }
+    return rows;
+}
 
-    std::string svg() const {
-        if (rows_.empty()) return {};
-        const double bottom = top + row_height * double(rows_.size());
-        std::string out =
-            fmt::format("<rect class=\"band\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\"/>\n",
-                        at(-margin_), top, at(margin_) - at(-margin_), bottom - top);
-        out += fmt::format("<path class=\"grid\" d=\"M{:.1f} {:.1f}H{:.1f}\"/>\n", side, bottom, width_ - side);
-        for (std::size_t i = 0; i < rows_.size(); ++i) out += row_svg(rows_[i], top + row_height * double(i));
-        double free_from = 0;
-        for (const double share : ticks()) {
-            const std::string text = fmt::format("{}{:g}", share > 0 ? "+" : "", 100 * share);
-            const double half = label_width(text) / 2;
-            if (at(share) - half < free_from || at(share) + half > width_) continue;
-            free_from = at(share) + half + 6;
-            out += fmt::format(
-                "<path class=\"grid\" d=\"M{0:.1f} {1:.1f}V{2:.1f}\"/><text x=\"{0:.1f}\" y=\"{3:.1f}\" "
-                "text-anchor=\"middle\">{4}</text>\n",
-                at(share), bottom, bottom + 4, bottom + 16, text);
-        }
-        out += fmt::format(
-            "<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"middle\">loss - fp32 loss (% of the fp32 loss)</text>\n",
-            width_ / 2, bottom + 33);
-        return svg_file(width_, bottom + 40, out);
-    }
+}  // namespace
 
-  private:
-    struct Row {
-        const PolicySummary* policy;
-        std::size_t place;  ///< in the summary; gives the colour, which is the same in every figure
-        double gap = NAN, half_95 = 0, half_90 = 0;
-    };
-    static constexpr double top = 6, row_height = 34, side = 12;
-
-    static std::string text_of(const Row& row) {
-        const SummaryRow& r = row.policy->row;
-        return fmt::format("{}: {}, {}", printable(r.policy), gap_words(r), r.verdict);
-    }
-
-    double at(double share) const { return width_ / 2 + std::asinh(share / margin_) / reach_ * (width_ / 2 - side); }
-    std::vector<double> ticks() const {
-        std::vector<double> ticks{0, margin_, -margin_};
-        for (const double share : {0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0}) {
-            if (share > 2.5 * margin_ && std::asinh(share / margin_) <= reach_)
-                ticks.push_back(share), ticks.push_back(-share);
-        }
-        std::sort(ticks.begin(), ticks.end());
-        return ticks;
-    }
-    std::string row_svg(const Row& row, double y) const {
-        std::string out =
-            fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", side, y + 13, escape_html(text_of(row)));
-        const double middle = y + 23;
-        out += fmt::format("<path class=\"grid\" d=\"M{:.1f} {:.1f}V{:.1f}\"/>", at(0), middle - 6, middle + 6);
-        if (!std::isfinite(row.gap)) return out;
-        const auto line = [&](double half, double width) {
-            return fmt::format("<path class=\"line\" style=\"stroke-width: {}\" d=\"M{:.1f} {:.1f}H{:.1f}\"/>", width,
-                               at(row.gap - half), middle, at(row.gap + half));
-        };
-        return out + fmt::format("<g class=\"c{}\">{}{}<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.4\"/></g>\n",
-                                 row.place % 8, line(row.half_95, 1.2), line(row.half_90, 3), at(row.gap), middle);
-    }
-
-    double margin_, reach_ = 0, width_ = paper_width;
-    std::vector<Row> rows_{};
-};
-
-void append(std::vector<PaperFigure>& figures, const Plot& plot) {
+void append_plot(std::vector<PaperFigure>& figures, const Plot& plot) {
     std::string svg = plot_svg_file(plot);
     if (svg.empty()) return;
     const std::string title = plot.title.empty() ? "" : plot.title + " ";
     figures.push_back({.name = plot.id, .svg = std::move(svg), .caption = title + plot.caption});
 }
 
-}  // namespace
-
 std::vector<PaperFigure> paper_figures(const Log& log, const Summary& summary) {
     std::vector<PaperFigure> figures;
     if (!log.runs.empty()) {
-        append(figures, loss_plot(log, summary));
-        append(figures, gap_plot(log, summary));
-        if (std::string svg = PoliciesDrawing(summary).svg(); !svg.empty()) {
+        append_plot(figures, loss_plot(log, summary));
+        append_plot(figures, gap_plot(log, summary));
+        if (std::string svg = interval_svg(interval_rows(summary), summary.margin); !svg.empty()) {
             figures.push_back({.name = "policies",
                                .svg = std::move(svg),
                                .caption = fmt::format(
                                    "Gap to fp32 of each policy as a share of the fp32 loss, averaged over the last "
-                                   "{}, and in nats per token. Thin: 95 % t interval over the seeds; thick: 90 %. "
-                                   "Shaded: {:g} % of the fp32 loss. The axis is linear in the shaded part and "
-                                   "logarithmic outside.",
-                                   window_words(summary), 100 * summary.margin)});
+                                   "{}, and in nats per token. {}",
+                                   window_words(summary), interval_caption(summary.margin))});
         }
     }
     for (const Plots& plots :
          {gemm_plots(log.gemm), sum_plots(log.sums), step_plots(log.system_steps), formula_plots(log.formula_points)}) {
-        for (const Plot& plot : plots.shown) append(figures, plot);
+        for (const Plot& plot : plots.shown) append_plot(figures, plot);
     }
     return figures;
 }

@@ -37,8 +37,12 @@ TEST_CASE("report writes a LaTeX table and a paragraph about the methods", "[pro
     CHECK(table.find("\n    fp32 & 2 & ") != std::string::npos);
     CHECK(table.find("\n    fp16-noscale & 2 & ") != std::string::npos);
     CHECK(table.find("\n    a\\_b\\% & 2 & ") != std::string::npos);
-    CHECK(methods.find("\\texttt{a\\_b\\%} (operands of matrix products bf16 \\(\\times\\) bf16; sums as in "
-                       "sm80.mma.bf16)") != std::string::npos);
+    CHECK(methods.find("the operands of matrix products are bf16 \\(\\times\\) bf16; dot products are summed as by the "
+                       "matrix instruction mma of NVIDIA sm\\_80 and sm\\_86 (sm80.mma.bf16 in macheps)") !=
+          std::string::npos);
+    CHECK(methods.find(
+              "dot products are summed as follows: one fp32 fused multiply-add per term, in ascending order of the "
+              "index of summation (fp32.chain in macheps)") != std::string::npos);
     const auto version = nlohmann::json::parse(run("version --json").out);
     CHECK(methods.find("macheps " + version.at("version").get<std::string>() + " (revision ") != std::string::npos);
     // The table on stdout does not depend on these options.
@@ -87,6 +91,40 @@ TEST_CASE("report --charts --paper writes figures and their captions without a b
         CHECK(run("report run --charts sub/gap.pdf").code == 0);
         CHECK(contents(scratch() / "sub/gap.pdf").starts_with("%PDF-"));
     }
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("report writes the table, the methods and the figures of a sweep", "[program][paper]") {
+    fs::remove_all(scratch());
+    write("rates.toml",
+          "[train]\nsteps = 4\nlayers = 1\nwidth = 16\nheads = 2\ncontext = 16\nbatch = 2\n"
+          "[axes]\npolicy = [\"fp16-noscale\"]\nseeds = \"0..1\"\nlr = [1e-3, 3e-3]\n");
+    REQUIRE(run("sweep run rates.toml").code == 0);
+    const Outcome outcome =
+        run("report rates --latex table.tex --methods methods.tex --charts figs --as svg --paper", "PATH=");
+    CAPTURE(outcome.out, outcome.err);
+    REQUIRE(outcome.code == 0);
+    CHECK(contents(scratch() / "table.tex").find("    0.003 & fp16-noscale & 2 & ") != std::string::npos);
+    CHECK(contents(scratch() / "table.tex").find("\\label{tab:macheps-best}") != std::string::npos);
+    CHECK(contents(scratch() / "methods.tex")
+              .find("learning rate (\\num{0.001} and \\num{0.003}); \\num{2} "
+                    "combinations of them were trained. In total, there are \\num{8} "
+                    "training runs.") != std::string::npos);
+    for (const char* name : {"loss-lr", "gap-lr", "best"}) {
+        CAPTURE(name);
+        CHECK(contents(scratch() / "figs" / (std::string(name) + ".svg")).starts_with("<svg "));
+        CHECK(contents(scratch() / "figs/captions.tex").find(std::string("{") + name + "}") != std::string::npos);
+    }
+    CHECK(run("report rates --charts gap-lr.svg").code == 0);
+    CHECK(contents(scratch() / "gap-lr.svg") == contents(scratch() / "figs/gap-lr.svg"));
+    const auto json = nlohmann::json::parse(run("report rates --json").out);
+    REQUIRE(json.at("best").size() == 2);
+    CHECK(json.at("best")[1].at("policy") == "fp16-noscale");
+    CHECK(json.at("best")[1].at("gap_ci_low") < json.at("best")[1].at("gap"));
+    CHECK(json.at("warnings").size() >= 3);  // few steps, few seeds, an end of the grid
+    const Outcome page = run("report rates --charts figs");
+    CHECK(page.code == 2);
+    CHECK(page.err.find("add --paper") != std::string::npos);
     fs::remove_all(scratch());
 }
 

@@ -284,19 +284,19 @@ TEST_CASE("the best learning rate has the smallest loss of the runs that did not
                           {"fp32", "small", "1e-4", "1e-4", false},
                           {"low", "small", "1e-4", "1e-4", false},
                           {"low", "base", "", "", false}};
-    const std::vector<BestRate> rates = best_rates(sweep);
+    const std::vector<BestValue> rates = best_values(sweep).rows;
     REQUIRE(rates.size() == std::size(cases));
     for (std::size_t i = 0; i < rates.size(); ++i) {
         CAPTURE(i);
         CHECK(rates[i].policy == cases[i].policy);
         CHECK(rates[i].others == std::vector<std::string>{cases[i].size});
-        CHECK(rates[i].rate == cases[i].rate);
-        CHECK(rates[i].fp32_rate == cases[i].fp32_rate);
+        CHECK(rates[i].value == cases[i].rate);
+        CHECK(rates[i].fp32_value == cases[i].fp32_rate);
         CHECK(rates[i].moved == cases[i].moved);
     }
     CHECK(rates[1].loss == 3);
     sweep.axes = {"size", "steps"};
-    CHECK(best_rates(sweep).empty());
+    CHECK(best_values(sweep).rows.empty());
 }
 
 }  // namespace boundary_test

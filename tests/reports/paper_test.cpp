@@ -2,6 +2,7 @@
 // Tests the files for a paper: escaping, the LaTeX table against the table on stdout, the paragraph about the methods
 // against the manifest, and the figures against the losses.
 #include "core/error.hpp"
+#include "core/text/json.hpp"
 #include "reports/findings/summary_table.hpp"
 #include "reports/paper/latex_table.hpp"
 #include "reports/paper/latex_text.hpp"
@@ -65,6 +66,29 @@ Log log_of(const std::vector<std::pair<std::string, std::vector<double>>>& polic
         for (const auto& [policy, gaps] : policies) add(policy, gaps.at(std::size_t(seed)));
     }
     return log;
+}
+
+/// Describes every machine by its name.
+std::string as_named(const std::string& machine) { return "as by " + machine; }
+
+/// Returns a sweep over two learning rates, of fp32 and one policy with three seeds.
+SweepSummary sweep_of_rates() {
+    SweepSummary sweep{.name = "rates", .axes = {"lr"}, .settings = 2, .units = 6, .runs = 12};
+    for (const auto& [setting, rate] : {std::pair(0, "0.0019"), std::pair(1, "0.0057")}) {
+        const Log log = log_of({{name_with_signs, {0.03, 0.031, 0.029 + 0.001 * setting}}});
+        Json manifest = Json::parse(log.folders[0].manifest);
+        manifest["train"]["lr"] = std::stod(rate);
+        manifest["policies"] = {{name_with_signs,
+                                 {{"description", "matmuls in bf16"},
+                                  {"extends", {{{"toml", "name = \"x\"\ndescription = \"a base\"\n"}}}}}}};
+        sweep.methods.add(manifest);
+        for (PolicySummary& policy : summarise(log).policies) {
+            sweep.methods.add_policy(policy.row.policy, policy.row.policy, manifest);
+            sweep.rows.push_back({.values = {rate}, .setting = std::size_t(setting), .policy = std::move(policy)});
+        }
+        for (const RunLog& run : log.runs) sweep.methods.add_run(run.policy, run.row);
+    }
+    return sweep;
 }
 
 /// Returns all numbers in a text, in the form of siunitx: an exponent has no plus sign and no leading zeros.
@@ -181,30 +205,138 @@ TEST_CASE("every number in the paragraph about the methods is a number of the ma
           "[reports][paper]") {
     const Log log = log_of({{"low", {1e-7, 3e-7, -2e-7}}});
     const Summary summary = summarise(log);
-    const std::string text = methods_text(log, summary);
+    const std::string text = methods_text(log, summary, as_named);
     CAPTURE(text);
     // The window has 50 steps, three seeds have 2 degrees of freedom, and the tests are at 95 %, 90 % and 5 %.
-    std::multiset<double> allowed{50, 2, 95, 90, 5, 100 * margin, -12, 2};
+    std::multiset<double> allowed{50, 2, 95, 90, 5, 100 * margin, -12, 2, 4096};
     for (const std::string& number : numbers_in(log.folders[0].manifest)) allowed.insert(std::stod(number));
     const std::string prose =
-        replaced(text, R"(%[^\n]*\n|fp32|bf16|e5m2|gpt2|macheps 9\.8\.7|0123abc|sm80|beta_.)", "");
+        replaced(text, R"(%[^\n]*\n|fp32|bf16|e5m2|GPT-2|macheps 9\.8\.7|0123abc|sm80|beta_.)", "");
     for (const std::string& number : numbers_in(prose)) {
         CAPTURE(number);
         CHECK(allowed.contains(std::stod(number)));
     }
     for (const char* part :
-         {"kind gpt2", "\\num{3} layers", "width \\num{48}", "(\\num{123456} parameters)", "\\num{480} optimiser steps",
-          "\\num{17} sequences per batch", "adamw (learning rate \\num{0.0019}", "\\(\\beta_2 = \\num{0.953}\\)",
-          "seeds 0, 1, 2;", "weighted by \\(2^{-12}\\)",
-          "\\texttt{low} (operands of matrix products bf16 \\(\\times\\) "
-          "e5m2; sums as in sm80.mma.bf16)",
+         {"the GPT-2 architecture", "\\num{3} layers", "width \\num{48}", "(\\num{123456} parameters)",
+          "\\num{480} optimiser steps", "\\num{17} sequences per batch", "AdamW (learning rate \\num{0.0019}",
+          "\\(\\beta_2 = \\num{0.953}\\)", "seeds 0, 1, 2;", "multiplied by \\(2^{-12}\\)",
+          "as with a batch \\num{4096} times as large",
+          "\\texttt{low}: the operands of matrix products are bf16 \\(\\times\\) "
+          "e5m2; dot products are summed as by sm80.mma.bf16. ",
           "(2 degrees of freedom)", "within 0.25\\,\\% of the fp32 loss",
-          "macheps 9.8.7 (revision 0123abc)~\\cite{macheps}", "on 4 x cpu.test"}) {
+          "macheps 9.8.7 (revision 0123abc)~\\cite{macheps}", "bit for bit, on a CPU."}) {
         CAPTURE(part);
         CHECK(text.find(part) != std::string::npos);
     }
+    // A reader of the paper does not know these words of macheps.
+    for (const char* word : {"token weight", "slot", "site", "cpu.test", "adamw", "gpt2"}) {
+        CAPTURE(word);
+        CHECK(text.find(word) == std::string::npos);
+    }
     CHECK(text.find("weight decay") == std::string::npos);   // 0 is not used
     CHECK(text.find("micro-batches") == std::string::npos);  // 1 is not used
+}
+
+TEST_CASE("the LaTeX tables of a sweep have the numbers of the tables on stdout in the same order",
+          "[reports][paper]") {
+    const SweepSummary sweep = sweep_of_rates();
+    const std::string latex = latex_tables(sweep);
+    CAPTURE(latex);
+    std::vector<std::string> rows;
+    bool is_row = false;
+    for (const std::string& line : lines_of(latex)) {
+        if (line == "    \\bottomrule") is_row = false;
+        if (is_row) rows.push_back(line);
+        if (line == "    \\midrule") is_row = true;
+    }
+    REQUIRE(rows.size() == 4 + 2);
+    std::vector<std::string> shown;
+    for (const std::string& line : lines_of(sweep_summary_text(sweep))) {
+        if (line.starts_with("0.00") || line.starts_with("fp32 ") || line.starts_with("a_b%")) shown.push_back(line);
+    }
+    REQUIRE(shown.size() == rows.size());
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        const auto bare = [](std::string text) {
+            for (const std::string& name : {latex_text(name_with_signs), name_with_signs, std::string("fp32")}) {
+                if (const std::size_t at = text.find(name); at != std::string::npos) text.erase(at, name.size());
+            }
+            return numbers_in(replaced(text, R"(\\multicolumn\{2\}\{c\})", ""));
+        };
+        CAPTURE(rows[i], shown[i]);
+        CHECK(bare(rows[i]) == bare(shown[i]));
+        CHECK((rows[i].find("worse") == std::string::npos) == (shown[i].find("worse") == std::string::npos));
+    }
+    for (const std::string& warning : sweep_warnings(sweep, best_values(sweep)))
+        CHECK(latex.find(latex_text("Warning: " + warning + ".")) != std::string::npos);
+    CHECK(latex.find("at its best learning rate") != std::string::npos);
+}
+
+TEST_CASE("a table of a sweep that is longer than a page is left out, or refused if it is the only one",
+          "[reports][paper]") {
+    SweepSummary sweep = sweep_of_rates();
+    for (int i = 0; i < 60; ++i) {
+        sweep.rows.push_back(sweep.rows[std::size_t(i % 4)]);
+        sweep.rows.back().values = {std::to_string(i)};
+    }
+    const std::string latex = latex_tables(sweep);
+    CHECK(latex.find("tab:macheps-best") != std::string::npos);
+    CHECK(latex.find("\\label{tab:macheps}") == std::string::npos);
+    CHECK(latex.find("Warning: ") != std::string::npos);
+    sweep.axes = {"steps"};
+    CHECK_THROWS_AS(latex_tables(sweep), Error);
+}
+
+TEST_CASE("the paragraph about the methods of a sweep says what was varied", "[reports][paper]") {
+    const std::string text = methods_text(sweep_of_rates(), as_named);
+    CAPTURE(text);
+    for (const char* part :
+         {"learning rate \\num{0.0019} or \\num{0.0057}, final learning rate \\num{0.00017}",
+          "These settings were varied: learning rate (\\num{0.0019} and \\num{0.0057}); \\num{2} "
+          "combinations of them were trained. In total, there are \\num{12} training runs. ",
+          "matmuls in bf16; it is derived from a policy with the description ``a base''; the operands",
+          "with the same settings and seed, averaged over the last 50 steps",
+          "Policies at their best learning rate are compared with fp32 at its best learning rate"}) {
+        CAPTURE(part);
+        CHECK(text.find(part) != std::string::npos);
+    }
+}
+
+TEST_CASE("a number with many digits is rounded in the methods, and one of something is in the singular",
+          "[reports][paper]") {
+    SweepSummary sweep = sweep_of_rates();
+    Json manifest = Json::parse(R"({"model": {"layers": 1}, "train": {"min_lr": 0.00030000000000000003}})");
+    sweep.methods.settings.clear();
+    sweep.methods.add(manifest);
+    const std::string text = methods_text(sweep, as_named);
+    CAPTURE(text);
+    CHECK(text.find("with \\num{1} layer (") != std::string::npos);
+    sweep.methods.add(Json::parse(R"({"train": {"optimizer": "adamw"}})"));
+    CHECK(methods_text(sweep, as_named).find("final learning rate \\num{0.0003})") != std::string::npos);
+}
+
+TEST_CASE("the figures of a sweep show the loss and the gap over the learning rate, and the gaps at the best rates",
+          "[reports][paper]") {
+    const SweepSummary sweep = sweep_of_rates();
+    const std::vector<PaperFigure> figures = paper_figures(sweep);
+    REQUIRE(figures.size() == 3);
+    CHECK(figure(figures, "loss-lr").svg.find(">learning rate</text>") != std::string::npos);
+    // The seeds of fp32 have equal losses, so its points have no interval.
+    const auto curves = all_matches(figure(figures, "loss-lr").svg, R"re(<path class="line" d="M[^"]*L)re");
+    CHECK(curves.size() == 2 + 2);  // two curves, and an interval for each point of the policy
+    CHECK(figure(figures, "gap-lr").svg.find(">fp32</text>") == std::string::npos);
+    CHECK(figure(figures, "best").svg.find("lr 0.0019 (fp32: 0.0019): +0.030 ± 0.0025") != std::string::npos);
+    SweepSummary wide = sweep;
+    wide.axes.push_back("width");
+    for (std::size_t i = 0; i < sweep.rows.size(); ++i) {
+        wide.rows[i].values.push_back("48");
+        wide.rows.push_back(wide.rows[i]);
+        wide.rows.back().values[1] = "96";
+    }
+    wide.rows.back().policy.row.failed_seeds = 1;
+    const std::vector<PaperFigure> more = paper_figures(wide);
+    CHECK(figure(more, "loss-lr-1").caption.find("Other settings: width 48.") != std::string::npos);
+    CHECK(figure(more, "loss-lr-2").caption.find("Points with diverged runs are left out (1 of 4).") !=
+          std::string::npos);
 }
 
 TEST_CASE("the methods of runs without a manifest or with different settings are refused", "[reports][paper]") {
@@ -212,14 +344,14 @@ TEST_CASE("the methods of runs without a manifest or with different settings are
     const Summary summary = summarise(without);
     Log two = without;
     two.folders.push_back(two.folders.front());
-    CHECK_NOTHROW(methods_text(two, summary));
+    CHECK_NOTHROW(methods_text(two, summary, as_named));
     const std::string steps = "\"steps\": 480";
     std::string& manifest = two.folders.back().manifest;
     manifest.replace(manifest.find(steps), steps.size(), "\"steps\": 481");
     without.folders.front().manifest.clear();
     for (const auto& [log, exit] : {std::pair(&without, Exit::bad_input), std::pair(&two, Exit::usage)}) {
         try {
-            methods_text(*log, summary);
+            methods_text(*log, summary, as_named);
             FAIL("no error");
         } catch (const Error& error) {
             CHECK(error.exit() == exit);

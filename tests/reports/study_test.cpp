@@ -137,7 +137,7 @@ TEST_CASE("an option that differs between manifests is an axis, and each of its 
     SweepSummary tall = summary;
     std::erase_if(tall.rows, [](const SweepRow& row) { return row.setting > 0; });
     CHECK(sweep_page_html(tall).find("<th>policy</th><th class=\"n\">lr=0.001</th>") != std::string::npos);
-    CHECK(page.find("<h2>Best learning rate</h2>") != std::string::npos);
+    CHECK(page.find("<h2>Best lr</h2>") != std::string::npos);
     CHECK(page.find("<script") == std::string::npos);
 }
 
@@ -221,6 +221,106 @@ TEST_CASE("policies with equal names and different texts are kept apart, and fol
     fs::remove(bare / "manifest.json");
     edit(bare / "steps.csv", "own.2,own,2,60,", "own.2,own,2,sixty,");
     CHECK(refusal(bare).find("'sixty' is not a valid value for column 'step'") != std::string::npos);
+}
+
+namespace {
+
+/// Adds the row of a policy at a learning rate. The losses are those of the seeds 0, 1, ...
+void add_losses(SweepSummary& sweep, const std::string& policy, const std::string& rate,
+                const std::vector<double>& losses, const std::string& verdict = "undecided") {
+    SweepRow row{.values = {rate}, .setting = sweep.rows.size()};
+    row.policy.row = {.policy = policy, .seeds = std::int64_t(losses.size()), .loss = 0, .verdict = verdict};
+    row.policy.row.steps = 1000;
+    row.policy.row.failed_seeds = verdict == "diverged" ? 1 : 0;
+    for (const double loss : losses) {
+        row.policy.row.loss += loss / double(losses.size());
+        row.policy.seed_losses.emplace_back(std::int64_t(row.policy.seed_losses.size()), loss);
+    }
+    sweep.rows.push_back(std::move(row));
+}
+
+/// A sweep whose policy has its best rate at the largest value that did not diverge, and fp32 in the middle.
+SweepSummary rates_sweep() {
+    SweepSummary sweep{.name = "rates", .axes = {"lr"}, .settings = 3};
+    add_losses(sweep, "fp32", "0.001", {3.0, 3.1, 3.2}, "baseline");
+    add_losses(sweep, "low", "0.001", {3.0, 3.1, 3.3});
+    add_losses(sweep, "high", "0.001", {3.1, 3.1, 3.3});
+    add_losses(sweep, "fp32", "0.003", {2.0, 2.1, 2.2}, "baseline");
+    add_losses(sweep, "low", "0.003", {2.01, 2.13, 2.22});
+    add_losses(sweep, "high", "0.003", {2.5, 2.5, 2.5});
+    add_losses(sweep, "fp32", "0.01", {2.5, 2.5, 2.5}, "baseline");
+    add_losses(sweep, "low", "0.01", {1.0, 1.0, 9.0}, "diverged");
+    add_losses(sweep, "high", "0.01", {2.4, 2.4, 2.55});
+    return sweep;
+}
+
+bool has_part(const std::vector<std::string>& texts, const std::string& part) {
+    return std::any_of(texts.begin(), texts.end(),
+                       [&](const std::string& text) { return text.find(part) != std::string::npos; });
+}
+
+}  // namespace
+
+TEST_CASE("the best value of a policy is compared with fp32 at its own best value, paired by seed",
+          "[reports][study]") {
+    const SweepSummary sweep = rates_sweep();
+    const BestValues best = best_values(sweep);
+    REQUIRE(best.axis == std::size_t{0});
+    REQUIRE(best.rows.size() == 3);
+    const BestValue &low = best.rows[1], &high = best.rows[2];
+    CHECK(low.value == "0.003");
+    CHECK(low.place == GridPlace::inside);  // the largest value diverged, so the best value is not at the end
+    CHECK(high.value == "0.01");
+    CHECK(high.place == GridPlace::largest);
+    CHECK(high.fp32_value == "0.003");
+    REQUIRE(low.seed_gaps.size() == 3);
+    const double gaps[] = {0.01, 0.03, 0.02}, high_gaps[] = {0.4, 0.3, 0.35};
+    for (std::size_t i = 0; i < 3; ++i) {
+        CHECK(low.seed_gaps[i] == Approx(gaps[i]));
+        CHECK(high.seed_gaps[i] == Approx(high_gaps[i]));
+    }
+    // The standard errors are 0.01 / sqrt(3) and 0.05 / sqrt(3), and t with 2 degrees of freedom is 4.302653. The half
+    // widths are therefore 0.0248 and 0.124.
+    CHECK(best_gap_words(low) == "+0.020 ± 0.025");
+    CHECK(best_gap_words(high) == "+0.35 ± 0.12");
+    CHECK(best_gap_words(best.rows[0]) == "-");
+    const std::string text = sweep_summary_text(sweep), page = sweep_page_html(sweep);
+    CHECK(text.find("high    0.01     largest      2.4500  +0.35 ± 0.12\n") != std::string::npos);
+    CHECK(page.find("<td>0.01</td><td>largest</td><td class=\"n\">2.4500</td><td class=\"n\">+0.35 ± 0.12</td>") !=
+          std::string::npos);
+}
+
+TEST_CASE("a seed that only one of two policies has is not paired", "[reports][study]") {
+    SweepSummary sweep = rates_sweep();
+    sweep.rows[4].policy.seed_losses.erase(sweep.rows[4].policy.seed_losses.begin());
+    const BestValue low = best_values(sweep).rows.at(1);
+    REQUIRE(low.seed_gaps.size() == 2);
+    CHECK(low.seed_gaps[0] == Approx(0.03));
+    CHECK(low.seed_gaps[1] == Approx(0.02));
+}
+
+TEST_CASE("the report of a sweep warns about runs, verdicts and the ends of the grid", "[reports][study]") {
+    SweepSummary sweep = rates_sweep();
+    const auto warnings = [&] { return sweep_warnings(sweep, best_values(sweep)); };
+    CHECK(has_part(warnings(), "low diverged in 1 of 3 settings (lr 0.01: 1 of 3 seeds)"));
+    CHECK(has_part(warnings(), "the best lr of high is the largest value of the grid; add larger values"));
+    CHECK_FALSE(has_part(warnings(), "smallest"));
+    CHECK_FALSE(has_part(warnings(), "skipped"));
+    CHECK_FALSE(has_part(warnings(), "fp32 diverged"));
+    CHECK(sweep_summary_text(sweep).find("warning: low diverged in 1 of 3 settings") != std::string::npos);
+    CHECK(sweep_page_html(sweep).find("<li>Warning: low diverged in 1 of 3 settings") != std::string::npos);
+    sweep.rows[1].policy.row.skipped_rate = 0.015;
+    sweep.rows[4].policy.row.skipped_rate = 0.03;
+    sweep.rows[3].policy.row.failed_seeds = 2;
+    sweep.rows[1].policy.row.forced = "wide_interval";
+    sweep.rows[1].policy.row.steps = 60;
+    CHECK(has_part(warnings(), "low skipped up to 3.0 % of its steps, in 2 of 3 settings (lr 0.001; lr 0.003)"));
+    CHECK(has_part(warnings(), "fp32 diverged in 1 of 3 settings (lr 0.003: 2 of 3 seeds), so the gaps of the other"));
+    CHECK(has_part(warnings(),
+                   "1 of 5 rows with the verdict \"undecided\": the verdict \"no difference found\" was not "
+                   "possible, because the seeds scatter by more than the margin"));
+    CHECK(has_part(warnings(), "60 steps: with fewer than"));
+    CHECK(best_values(sweep).rows.at(0).value == "0.01");  // a value at which fp32 diverged is not its best value
 }
 
 TEST_CASE("the page of a study with thousands of settings stays below ten megabytes", "[reports][study]") {

@@ -4,6 +4,8 @@
 #include "core/error.hpp"
 #include "core/host/child_process.hpp"
 #include "core/host/publish.hpp"
+#include "core/text/quote.hpp"
+#include "emulation/machine/table.hpp"
 #include "experiments/cmd/frame/eprint.hpp"
 #include "experiments/cmd/report/scratch_folder.hpp"
 #include "reports/paper/latex_table.hpp"
@@ -69,8 +71,8 @@ std::string converted(const PaperFigure& figure, const FigureFormat& format, con
 }
 
 /// Returns the figures that the request asks for.
-std::vector<PaperFigure> chosen_figures(const ChartRequest& request, const Log& log, const Summary& summary) {
-    std::vector<PaperFigure> figures = paper_figures(log, summary);
+std::vector<PaperFigure> chosen_figures(const ChartRequest& request, const PaperContents& contents) {
+    std::vector<PaperFigure> figures = contents.figures();
     std::vector<std::string> names;
     for (const PaperFigure& figure : figures) names.push_back(figure.name);
     if (figures.empty()) {
@@ -84,6 +86,32 @@ std::vector<PaperFigure> chosen_figures(const ChartRequest& request, const Log& 
         fmt::format("'{}' is not the name of a figure", request.only), "--charts",
         fmt::format("name one of {} ({}.{}), or pass a folder for all: --charts figures --as {} --paper",
                     fmt::join(names, ", "), names.front(), request.formats.front(), request.formats.front()));
+}
+
+/// Words of the table of machines that a reader of a paper may not know, and what they mean.
+constexpr std::pair<std::string_view, std::string_view> plainer_words[] = {
+    {"fma", "fused multiply-add"}, {"k ascending", "in ascending order of the index of summation"}};
+
+std::string plainer(std::string text) {
+    for (const auto& [word, meaning] : plainer_words) {
+        if (const std::size_t at = text.find(word); at != std::string::npos) text.replace(at, word.size(), meaning);
+    }
+    return text;
+}
+
+/// Describes how a machine accumulates dot products. The entry may also contain the words of a rule: "sm90.wgmma.fp8,
+/// promote add 128".
+std::string words_of_machine(const std::string& entry) {
+    const std::size_t comma = entry.find(", ");
+    const Machine* machine = find_machine(std::string_view(entry).substr(0, comma));
+    if (machine == nullptr) return {};
+    const std::string rule = comma == std::string::npos ? "" : " with the rule " + entry.substr(comma + 2);
+    const std::string name = fmt::format(" ({} in macheps)", machine->name);
+    if (machine->instruction.empty())
+        return fmt::format("as follows{}: {}{}", rule, plainer(std::string(machine->summary)), name);
+    const std::string_view maker = machine->arch.starts_with("sm_") ? "NVIDIA " : "";
+    return fmt::format("as by the matrix instruction {} of {}{}{}{}", machine->instruction, maker,
+                       fmt::join(words_of(machine->arch), " and "), rule, name);
 }
 
 }  // namespace
@@ -112,15 +140,28 @@ ChartRequest chart_request(const fs::path& charts, const PaperOptions& options) 
     return request;
 }
 
-void write_texts(const PaperOptions& options, const Log& log, const Summary& summary) {
+PaperContents paper_of(const Log& log, const Summary& summary) {
+    return {.table = [&] { return latex_table(summary); },
+            .methods = [&] { return methods_text(log, summary, words_of_machine); },
+            .figures = [&] { return paper_figures(log, summary); },
+            .has_runs = !log.runs.empty()};
+}
+
+PaperContents paper_of(const SweepSummary& sweep) {
+    return {.table = [&] { return latex_tables(sweep); },
+            .methods = [&] { return methods_text(sweep, words_of_machine); },
+            .figures = [&] { return paper_figures(sweep); }};
+}
+
+void write_texts(const PaperOptions& options, const PaperContents& contents) {
     if (!options.has_texts()) return;
-    if (log.runs.empty()) {
+    if (!contents.has_runs) {
         throw usage_error("there are no training runs to describe", options.latex.empty() ? "--methods" : "--latex",
                           "pass a run directory that `macheps train` wrote");
     }
     const std::pair<const fs::path&, std::string> texts[] = {
-        {options.latex, options.latex.empty() ? "" : latex_table(summary)},
-        {options.methods, options.methods.empty() ? "" : methods_text(log, summary)}};
+        {options.latex, options.latex.empty() ? "" : contents.table()},
+        {options.methods, options.methods.empty() ? "" : contents.methods()}};
     for (const auto& [file, text] : texts) {
         if (file.empty()) continue;
         publish(file, text);
@@ -128,8 +169,8 @@ void write_texts(const PaperOptions& options, const Log& log, const Summary& sum
     }
 }
 
-std::vector<fs::path> write_figures(const ChartRequest& request, const Log& log, const Summary& summary) {
-    const std::vector<PaperFigure> figures = chosen_figures(request, log, summary);
+std::vector<fs::path> write_figures(const ChartRequest& request, const PaperContents& contents) {
+    const std::vector<PaperFigure> figures = chosen_figures(request, contents);
     if (!request.folder.empty()) make_folder(request.folder);
     std::vector<fs::path> files;
     const auto write = [&](const std::string& name, const std::string& contents) {

@@ -78,8 +78,10 @@ Runs:
   page needs no network.
 
 Sweeps:
-  The report on a sweep shows settings x policies and the best learning rates. A report on more
-  than 200 directories has the same form. Its axes are the settings that differ.
+  The report on a sweep shows settings x policies, the best learning rate of each policy with its
+  gap to fp32 at the best learning rate of fp32, and warnings. A report on more than 200 directories
+  has the same form. Its axes are the settings that differ. The options for papers also write a
+  sweep: --latex, --methods and --charts with --paper.
 
 Pictures:
   Without a browser on PATH (or in MACHEPS_BROWSER), use the button next to each chart of the page
@@ -118,8 +120,9 @@ JSON:
   "of_seeds", "step", "site", "figures", "sentence", "remedy"}], "not_looked_for": [{"id",
   "policy", "why"}]}.
   For a sweep: {"sweep", "units", "missing", "settings", "runs", "rows": [objects like those of
-  policies, with "axes"], "notes"}. For more than 200 directories, "directories" replaces "sweep",
-  "units" and "missing".
+  policies, with "axes"], "best": [{"axis", "policy", "axes", "value", "place", "loss", "fp32_value",
+  "fp32_loss", "gap", "gap_ci_low", "gap_ci_high"}], "notes", "warnings"}. For more than 200
+  directories, "directories" replaces "sweep", "units" and "missing".
   For logs of other programs: {"schema", "logs": [{"file", "kind", "counts", "rows", "first_step",
   "last_step", "other_lines", "columns", "notes", "findings": [{"id", "certainty", "step",
   "sentence", "remedy", "remarks"}], "not_looked_for": [{"id", "why"}],
@@ -188,14 +191,14 @@ std::string text_of(const Log& log, const Summary& summary, const ReportOptions&
 }
 
 /// Throws Error (usage) for options that do not fit a study. Its page has no scripts, heat maps or runs, so there is
-/// nothing to draw or to diagnose.
+/// nothing to draw or to diagnose. Figures for a paper are not drawn from the page.
 void check_fits_a_study(const ReportOptions& options) {
-    const std::pair<bool, const char*> others[] = {{!options.png.empty(), "--png"},
-                                                   {!options.charts.empty(), "--charts"},
-                                                   {!options.paper.latex.empty(), "--latex"},
-                                                   {!options.paper.methods.empty(), "--methods"},
-                                                   {options.small, "--small"},
-                                                   {options.diagnose, "--diagnose"}};
+    if (!options.charts.empty() && !chart_request(options.charts, options.paper).is_paper) {
+        throw usage_error("the charts of the page of a sweep cannot be drawn as files", "--charts",
+                          "add --paper, which draws the figures of the sweep for a paper");
+    }
+    const std::pair<bool, const char*> others[] = {
+        {!options.png.empty(), "--png"}, {options.small, "--small"}, {options.diagnose, "--diagnose"}};
     for (const auto& [is_given, name] : others) {
         if (!is_given) continue;
         throw Error({.what = fmt::format("this option is not available for a sweep or for more than {} directories",
@@ -228,7 +231,7 @@ void draw_pictures(const ReportOptions& options, const std::filesystem::path& pa
     const bool has_charts = !options.charts.empty();
     const ChartRequest request = has_charts ? chart_request(options.charts, options.paper) : ChartRequest{};
     if (request.is_paper) {
-        for (const auto& file : write_figures(request, log, summary)) eprint("wrote {}\n", file.string());
+        for (const auto& file : write_figures(request, paper_of(log, summary))) eprint("wrote {}\n", file.string());
     }
     draw_page(options, page, has_charts && !request.is_paper);
 }
@@ -330,6 +333,8 @@ Exit report(const ReportOptions& options, const Command& verb) {
         return report_study({.folders = options.folders,
                              .page = page_of(options),
                              .options = {.margin = options.margin / 100, .gpu = gpu},
+                             .paper = options.paper,
+                             .charts = options.charts,
                              .json = options.json,
                              .csv = options.csv});
     }
@@ -338,7 +343,7 @@ Exit report(const ReportOptions& options, const Command& verb) {
     std::vector<std::string> drawn;
     for (const PolicySummary& policy : drawn_of(summary).policies) drawn.push_back(policy.row.policy);
     for (std::string& note : read_samples(log, drawn)) summary.notes.push_back(std::move(note));
-    write_texts(options.paper, log, summary);
+    write_texts(options.paper, paper_of(log, summary));
     const std::filesystem::path page = page_of(options);
     const std::filesystem::path rows = page.parent_path() / SummaryRow::file;
     // summary.csv belongs in the folder of the page. It is not written if the page is a device file or a pipe, because

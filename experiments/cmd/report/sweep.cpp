@@ -9,9 +9,12 @@
 #include "experiments/training/sweep/store/layout.hpp"
 #include "reports/findings/many_folders.hpp"
 #include "reports/findings/summary_table.hpp"
+#include "reports/findings/verdict.hpp"
 #include "reports/pages/sweep_page.hpp"
 
 #include <fmt/format.h>
+
+#include <cmath>
 
 namespace macheps::cmd::report {
 
@@ -24,6 +27,38 @@ namespace {
 bool is_sweep(const std::vector<std::filesystem::path>& folders) {
     std::error_code error;
     return folders.size() == 1 && std::filesystem::exists(folders.front() / sweep_file, error);
+}
+
+/// Returns a number, or its name if it is not finite.
+Json json_number(double x) { return std::isfinite(x) ? Json(x) : Json(two_digits(x)); }
+
+Json best_json(const SweepSummary& summary, const BestValues& best) {
+    Json list = Json::array();
+    for (const BestValue& row : best.rows) {
+        Json axes = Json::object();
+        for (std::size_t i = 0, other = 0; i < summary.axes.size(); ++i) {
+            if (i != *best.axis) axes[summary.axes[i]] = row.others[other++];
+        }
+        Json object = {{"axis", summary.axes[*best.axis]},
+                       {"policy", row.policy},
+                       {"axes", axes},
+                       {"value", row.value.empty() ? Json(nullptr) : Json(row.value)},
+                       {"place", row.value.empty() ? Json(nullptr) : Json(place_words(row.place))},
+                       {"loss", json_number(row.loss)},
+                       {"fp32_value", row.fp32_value.empty() ? Json(nullptr) : Json(row.fp32_value)},
+                       {"fp32_loss", json_number(row.fp32_loss)},
+                       {"gap", nullptr},
+                       {"gap_ci_low", nullptr},
+                       {"gap_ci_high", nullptr}};
+        const PairedMean gap = paired_mean(row.seed_gaps);
+        if (!row.seed_gaps.empty()) object["gap"] = json_number(gap.mean);
+        if (gap.half_width_95) {
+            object["gap_ci_low"] = json_number(gap.mean - *gap.half_width_95);
+            object["gap_ci_high"] = json_number(gap.mean + *gap.half_width_95);
+        }
+        list.push_back(std::move(object));
+    }
+    return list;
 }
 
 /// Adds the fields that both kinds of study have in common.
@@ -41,7 +76,10 @@ void append_study_json(Json& json, const SweepSummary& summary) {
     json["settings"] = summary.settings;
     json["runs"] = summary.runs;
     json["rows"] = std::move(list);
+    const BestValues best = best_values(summary);
+    json["best"] = best_json(summary, best);
     json["notes"] = summary.notes;
+    json["warnings"] = sweep_warnings(summary, best);
 }
 
 SweepSummary study_of(const StudyReport& report, Json& json) {
@@ -72,6 +110,8 @@ Exit report_study(const StudyReport& report) {
     const std::string csv = sweep_summary_csv(summary);
     const std::filesystem::path rows = report.page.parent_path() / SummaryRow::file;
     const bool has_rows = !is_written_in_place(report.page);
+    const PaperContents paper = paper_of(summary);
+    write_texts(report.paper, paper);
     if (has_rows) check_is_replaceable(rows), publish(rows, csv);
     publish(report.page, sweep_page_html(summary));
     if (report.json) {
@@ -82,6 +122,10 @@ Exit report_study(const StudyReport& report) {
     }
     for (const std::string& note : summary.notes) eprint("note: {}\n", note);
     eprint("wrote {}{}\n", has_rows ? rows.string() + " and " : "", report.page.string());
+    if (!report.charts.empty()) {
+        for (const auto& file : write_figures(chart_request(report.charts, report.paper), paper))
+            eprint("wrote {}\n", file.string());
+    }
     return Exit::ok;
 }
 

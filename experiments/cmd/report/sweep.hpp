@@ -2,6 +2,7 @@
 // `macheps report` for the folder of a sweep, or for too many run directories to join in memory.
 #pragma once
 #include "core/error.hpp"
+#include "experiments/cmd/report/paper.hpp"
 #include "reports/findings/divergence.hpp"
 
 #include <filesystem>
@@ -17,10 +18,12 @@ struct StudyReport {
     std::vector<std::filesystem::path> folders{};
     std::filesystem::path page{};  ///< summary.csv is written next to it
     reports::SummaryOptions options{};
+    PaperOptions paper{};
+    std::filesystem::path charts{};  ///< empty, or for --paper
     bool json = false, csv = false;
 };
 
-/// Writes summary.csv and the page, and prints the table.
+/// Writes summary.csv, the page and the files for a paper, and prints the table.
 Exit report_study(const StudyReport& report);
 
 }  // namespace macheps::cmd::report

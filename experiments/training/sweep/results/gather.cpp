@@ -2,6 +2,7 @@
 #include "experiments/training/sweep/results/gather.hpp"
 
 #include "core/host/float_environment.hpp"
+#include "core/text/json.hpp"
 #include "experiments/training/sweep/store/layout.hpp"
 #include "reports/findings/policy_fold.hpp"
 #include "reports/logs/manifest_facts.hpp"
@@ -46,7 +47,8 @@ class Gatherer {
             reports::RunLog& here = is_baseline ? *baseline : run;
             PolicyOfSetting& policy = policies_.try_emplace(text.policy, here.row.policy, options_).first->second;
             if (std::find(order_.begin(), order_.end(), text.policy) == order_.end()) order_.push_back(text.policy);
-            policy.fold.add(here, baseline ? &*baseline : nullptr, facts_of(text));
+            policy.fold.add(here, baseline ? &*baseline : nullptr, facts_of(text, here.row.policy));
+            summary_.methods.add_run(here.row.policy, here.row);
             if (baseline && !is_baseline) policy.curve.add(here.steps, baseline->steps, here.row.steps);
             summary_.seconds += here.row.seconds;
             ++summary_.runs;
@@ -69,12 +71,14 @@ class Gatherer {
   private:
     /// Returns the facts about the policy of a run in this setting. They are read from the first unit that has the
     /// policy.
-    const reports::ManifestFacts& facts_of(const RunRowsText& text) {
+    const reports::ManifestFacts& facts_of(const RunRowsText& text, const std::string& policy) {
         const auto [facts, is_new] = facts_.try_emplace(text.policy);
         if (is_new) {
             const std::filesystem::path folder = unit_folder(out_, sweep_.units[text.unit].id);
-            facts->second = reports::manifest_facts(
-                {.path = {}, .manifest = reports::read_manifest_text(folder / "manifest.json")});
+            const Json manifest = Json::parse_or_null(reports::read_manifest_text(folder / "manifest.json"));
+            facts->second = reports::manifest_facts(manifest);
+            summary_.methods.add(manifest);
+            summary_.methods.add_policy(policy, policy, manifest);
         }
         return facts->second;
     }
