@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <regex>
 #include <string>
 #include <vector>
@@ -57,6 +58,21 @@ TEST_CASE("a figure marks the steps whose value is not finite", "[reports][train
     const std::string many = page_of({log_of(5000, 2)});
     CHECK(count_of(many, name + ":") <= 300);
     CHECK(count_of(many, name + ": 2, 2<") == 1);
+}
+
+TEST_CASE("a quantity without a finite value has a sentence instead of a curve", "[reports][training_logs]") {
+    const auto page_with = [](double norm, double loss, std::optional<double> eval_loss) {
+        return page_of({made(12, [&](TrainingRow& row) {
+            row.loss = loss, row.grad_norm = norm;
+            if (row.step == 6) row.eval_loss = eval_loss;
+        })});
+    };
+    CHECK(count_of(page_with(NAN, 3, {}), "<b>Gradient norm.</b> grad_norm is NaN in all 12 rows that have it.") == 1);
+    CHECK(count_of(page_with(INFINITY, 3, {}), "grad_norm is not finite in all 12 rows that have it.") == 1);
+    CHECK(count_of(page_with(2, 3, {}), " rows that have it") == 0);
+    // The curve of the evaluation is drawn, and the sentence is in the caption.
+    CHECK(count_of(page_with(2, NAN, 3), "<b>Loss.</b> loss is NaN in all 12 rows that have it.") == 1);
+    CHECK(count_of(page_with(2, 3, NAN), "eval_loss is NaN in the only row that has it.") == 1);
 }
 
 TEST_CASE("in a log with many rows, a value that is not finite hides no other value", "[reports][training_logs]") {

@@ -73,11 +73,32 @@ PlotCurve marks_of_bad_values(const TrainingLog& log, std::string_view name, con
     return marks;
 }
 
+/// Returns a sentence for each quantity of a figure that has values, but no finite value: "grad_norm is NaN in all 12
+/// rows that have it."
+std::string words_without_curve(const TrainingLog& log, const LogFigure& figure) {
+    std::string words;
+    for (const std::string_view name : figure.quantities) {
+        const Quantity quantity = find_quantity(name);
+        std::size_t rows = 0, finite = 0, nan = 0;
+        for (const TrainingRow& row : log.rows) {
+            if (!(row.*quantity)) continue;
+            ++rows;
+            finite += std::isfinite(*(row.*quantity)) ? 1 : 0;
+            nan += std::isnan(*(row.*quantity)) ? 1 : 0;
+        }
+        if (rows == 0 || finite > 0) continue;
+        words += fmt::format("{}{} is {} in {}.", words.empty() ? "" : " ", name, nan == rows ? "NaN" : "not finite",
+                             rows == 1 ? "the only row that has it" : fmt::format("all {} rows that have it", rows));
+    }
+    return words;
+}
+
 std::string figures_html(const TrainingLog& log, std::size_t number) {
     std::string out;
     for (const LogFigure& figure : figures) {
         Plot plot{.id = number == 0 ? std::string(figure.id) : fmt::format("{}-{}", figure.id, number + 1),
                   .title = std::string(figure.title),
+                  .caption = words_without_curve(log, figure),
                   .x_name = std::string(log.unit()),
                   .y_name = std::string(figure.quantities.front()),
                   .has_log_y = figure.has_log_y};
@@ -90,7 +111,8 @@ std::string figures_html(const TrainingLog& log, std::size_t number) {
                                    .mark = Mark::none});
             plot.curves.push_back(marks_of_bad_values(log, figure.quantities[i], plot.curves.back()));
         }
-        out += plot_figure(plot);
+        const std::string drawn = plot_figure(plot);
+        out += drawn.empty() && !plot.caption.empty() ? figure_html(plot.title, plot.caption, "", "") : drawn;
     }
     return out.empty() ? out : "<div class=\"pair\">\n" + out + "</div>\n";
 }
