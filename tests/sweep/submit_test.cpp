@@ -2,7 +2,9 @@
 // Tests what `sweep submit --print` prints for a cluster that has no macheps: the scripts and the files to copy.
 #include "tests/sweep/folder.hpp"
 
+#include <sstream>
 #include <string>
+#include <vector>
 
 namespace submit_test {
 
@@ -51,6 +53,22 @@ TEST_CASE("`sweep submit --print` lists each file to copy to a cluster, and the 
     CHECK(holds(folder.err(), "\n  folder   made\n  data     " + data +
                                   "\nThen run there: "
                                   "macheps sweep submit made --engine slurm --shards 2\n"));
+}
+
+TEST_CASE("the commands in a printed script make the folder that the script needs", "[sweeps]") {
+    const SweepScratch folder;
+    write_study(folder);
+    REQUIRE(folder.run("sweep submit study/plan.toml --engine slurm --print") == 0);
+    std::istringstream lines(folder.out());
+    std::vector<std::string> commands;
+    for (std::string line; std::getline(lines, line) && !line.starts_with("#SBATCH");) {
+        if (line.starts_with("#   ")) commands.push_back(line.substr(4));
+    }
+    REQUIRE(commands.size() == 2);
+    REQUIRE(commands[0].starts_with("macheps "));
+    REQUIRE(folder.run(commands[0].substr(8)) == 0);
+    CHECK(fs::exists(folder / "study/plan/sweep.json"));
+    CHECK(commands[1] == "mkdir -p " + (fs::absolute(folder / "study/plan") / "slurm").string());
 }
 
 TEST_CASE("the files that `sweep submit --print` lists are enough to submit the sweep in another folder", "[sweeps]") {

@@ -4,6 +4,7 @@
 #include "core/host/publish.hpp"
 #include "core/host/read_file.hpp"
 #include "core/text/quote.hpp"
+#include "core/text/shown.hpp"
 #include "experiments/cmd/frame/eprint.hpp"
 #include "experiments/cmd/frame/json.hpp"
 #include "experiments/cmd/frame/print.hpp"
@@ -34,7 +35,8 @@ Examples:
 constexpr const char* submit_notes = R"(Slurm:
   Writes OUT/slurm/array.sh and merge.sh and submits both. The merge starts when every task has
   ended, and reports what is missing. A task that nears its time limit saves its state and is
-  requeued. The options of --time and --sbatch are #SBATCH lines of the scripts.
+  requeued. The options of --time and --sbatch are #SBATCH lines of the scripts. The scripts need
+  the folder OUT; a comment in the scripts that --print prints has the commands that make it.
 
 A cluster that has no macheps:
   With --engine slurm --print, stderr lists the files to copy: the program, the plan, its policies
@@ -130,6 +132,19 @@ void print_what_to_copy(const SubmitArguments& a, const Sweep& sweep) {
     eprint("If the program does not start there, use a portable one (scripts/release program; docs/sweeps.md)\n");
 }
 
+/// Returns the script with a comment that names the folder that it needs and the commands that make this folder.
+std::string with_needs(std::string script, const SubmitArguments& a, const std::filesystem::path& out) {
+    const std::string folder = shell_word(out.string());
+    std::string comment = "# This script needs the folder of the sweep. These commands make it:\n";
+    if (!is_folder(a.path)) {
+        comment += fmt::format("#   macheps sweep plan {} --out {}\n", printable(shell_word(a.path.string())),
+                               printable(folder));
+    }
+    comment += fmt::format("#   mkdir -p {}/slurm\n", printable(folder));
+    script.insert(script.find('\n') + 1, comment);  // after the line of the interpreter
+    return script;
+}
+
 Exit submit(const SubmitArguments& a) {
     const EngineRow& engine = engine_of(a);
     const SweepFolder folder =
@@ -146,7 +161,7 @@ Exit submit(const SubmitArguments& a) {
     if (a.print_only) {
         for (const EngineScript& script : scripts) {
             if (scripts.size() > 1) print("# --- {}\n", script.file);
-            print_text(script.text);
+            print_text(engine.submits ? with_needs(script.text, a, request.out) : script.text);
         }
         if (engine.submits) print_what_to_copy(a, folder.sweep);
         return Exit::ok;
