@@ -132,10 +132,9 @@ void add_warnings_about_runs(const SweepSummary& sweep, std::vector<std::string>
     for (const std::string& policy : order) {
         const PolicyTroubles& one = troubles.at(policy);
         if (one.diverged.count > 0) {
-            warnings.push_back(fmt::format("{} diverged in {}{}", policy, one.diverged.words(one.settings),
-                                           policy == baseline_policy
-                                               ? ", so the gaps of the other policies say nothing in these settings"
-                                               : ""));
+            warnings.push_back(fmt::format(
+                "{} diverged in {}{}", policy, one.diverged.words(one.settings),
+                policy == baseline_policy ? ", so the gaps of the other policies say nothing in these settings" : ""));
         }
     }
     for (const std::string& policy : order) {
@@ -159,12 +158,11 @@ void add_warnings_about_verdicts(const SweepSummary& sweep, std::vector<std::str
         const auto found = verdicts_of.find(reason);
         if (found == verdicts_of.end()) continue;
         for (const auto& [verdict, count] : found->second) {
-            warnings.push_back(fmt::format("{} of {} rows with the verdict \"{}\": {}, because {}", count,
-                                           std::count_if(sweep.rows.begin(), sweep.rows.end(),
-                                                         [&verdict = verdict](const SweepRow& row) {
-                                                             return row.policy.row.verdict == verdict;
-                                                         }),
-                                           verdict, reason->possible, reason->clause));
+            warnings.push_back(fmt::format(
+                "{} of {} rows with the verdict \"{}\": {}, because {}", count,
+                std::count_if(sweep.rows.begin(), sweep.rows.end(),
+                              [&verdict = verdict](const SweepRow& row) { return row.policy.row.verdict == verdict; }),
+                verdict, reason->possible, reason->clause));
         }
     }
 }
@@ -240,16 +238,17 @@ TextTable best_table(const SweepSummary& sweep, const BestValues& best) {
     for (std::size_t i = 0; i < sweep.axes.size(); ++i) {
         if (i != *best.axis) table.columns.push_back({sweep.axes[i], text});
     }
-    for (const TextTable::Column& column :
-         {TextTable::Column{"policy", text}, {"best " + axis, text}, {"in the grid", text}, {"loss", number},
-          {"gap to best fp32", gap}})
+    for (const TextTable::Column& column : {TextTable::Column{"policy", text},
+                                            {"best " + axis, text},
+                                            {"in the grid", text},
+                                            {"loss", number},
+                                            {"gap to best fp32", gap}})
         table.columns.push_back(column);
     for (const BestValue& row : best.rows) {
         std::vector<std::string> cells = row.others;
         for (std::string cell : {row.policy, row.value.empty() ? std::string("none") : row.value,
                                  row.value.empty() ? "-" : place_words(row.place),
-                                 row.value.empty() ? "-" : fmt::format("{:.4f}", row.loss),
-                                 best_gap_words(row)})
+                                 row.value.empty() ? "-" : fmt::format("{:.4f}", row.loss), best_gap_words(row)})
             cells.push_back(std::move(cell));
         table.rows.push_back(std::move(cells));
     }
@@ -259,14 +258,13 @@ TextTable best_table(const SweepSummary& sweep, const BestValues& best) {
 std::vector<std::string> best_notes(const SweepSummary& sweep, const BestValues& best) {
     if (!best.axis) return {};
     const std::string& axis = sweep.axes[*best.axis];
-    const bool has_interval = std::any_of(best.rows.begin(), best.rows.end(),
-                                          [](const BestValue& row) { return row.seed_gaps.size() > 1; });
-    return {fmt::format("best {0}: the value with the lowest mean loss, without values at which a run diverged; "
-                        "gap to best fp32: loss at the best {0} of the policy minus loss at the best {0} of fp32, paired "
-                        "by seed{1}.",
-                        axis,
-                        has_interval ? "; ± is the 95 % t interval, which does not include the choice of the value"
-                                     : "")};
+    const bool has_interval =
+        std::any_of(best.rows.begin(), best.rows.end(), [](const BestValue& row) { return row.seed_gaps.size() > 1; });
+    return {fmt::format(
+        "best {0}: the value with the lowest mean loss, without values at which a run diverged; "
+        "gap to best fp32: loss at the best {0} of the policy minus loss at the best {0} of fp32, paired "
+        "by seed{1}.",
+        axis, has_interval ? "; ± is the 95 % t interval, which does not include the choice of the value" : "")};
 }
 
 std::vector<std::string> sweep_warnings(const SweepSummary& sweep, const BestValues& best) {

@@ -50,8 +50,9 @@ void MethodFacts::add(const Json& manifest) {
     }
     if (const auto count = manifest_facts(manifest).parameters) parameters.insert(*count);
     const std::string program = manifest_word(manifest, "created_by"), revision = manifest_word(manifest, "git");
-    add_different(programs, revision.empty() ? program
-                                        : fmt::format("{} (revision {})", program.empty() ? "macheps" : program, revision));
+    add_different(programs, revision.empty()
+                                ? program
+                                : fmt::format("{} (revision {})", program.empty() ? "macheps" : program, revision));
     add_different(devices, manifest_word(manifest, "device"));
 }
 

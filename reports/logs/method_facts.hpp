@@ -24,9 +24,9 @@ struct MethodFacts {
     };
     struct Policy {
         std::string name{}, description{};
-        std::vector<std::string> bases{};        ///< descriptions of the policies that it extends
-        std::string beside_precision{};          ///< settings other than formats that differ from the fp32 runs
-        std::vector<std::string> machines{};     ///< as in ManifestFacts::machines
+        std::vector<std::string> bases{};     ///< descriptions of the policies that it extends
+        std::string beside_precision{};       ///< settings other than formats that differ from the fp32 runs
+        std::vector<std::string> machines{};  ///< as in ManifestFacts::machines
         std::vector<std::string> not_emulated{};
         std::string matmul_formats{};  ///< in the form of RunRow::matmul_formats; empty if unknown
         std::int64_t runs = 0;

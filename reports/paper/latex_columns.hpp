@@ -11,8 +11,8 @@ namespace macheps::reports {
 
 /// A column of plain texts. The cells of a column of numbers end with its unit, which the heading contains instead.
 struct LatexColumn {
-    std::string heading{};                           ///< LaTeX
-    std::string unit_line{};                         ///< LaTeX; the second line of the heading
+    std::string heading{};    ///< LaTeX
+    std::string unit_line{};  ///< LaTeX; the second line of the heading
     TextTable::Kind kind = TextTable::Kind::text;
     std::vector<std::string> cells{};
     std::string_view unit{};

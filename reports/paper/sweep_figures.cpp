@@ -109,15 +109,15 @@ std::vector<PlotCurve> curves_of(const DrawnQuantity& quantity, const Combinatio
         const double x = *axis_number(row->values[axis]);
         curve.points.emplace_back(x, y);
         if (half > 0)
-            curves.push_back(
-                {.points = {{x, y - half}, {x, y + half}}, .colour = curve.colour, .mark = Mark::none});
+            curves.push_back({.points = {{x, y - half}, {x, y + half}}, .colour = curve.colour, .mark = Mark::none});
     }
     std::sort(curve.points.begin(), curve.points.end());
     curves.insert(curves.begin(), std::move(curve));
     return curves;
 }
 
-Plot plot_of(const SweepSummary& sweep, const DrawnQuantity& quantity, std::size_t axis, const Combination& combination) {
+Plot plot_of(const SweepSummary& sweep, const DrawnQuantity& quantity, std::size_t axis,
+             const Combination& combination) {
     const std::string name = axis_words(sweep.axes[axis]);
     Plot plot{.id = fmt::format("{}-{}", quantity.name, sweep.axes[axis]),
               .x_name = name,
@@ -136,11 +136,11 @@ Plot plot_of(const SweepSummary& sweep, const DrawnQuantity& quantity, std::size
     }
     const auto failed = std::count_if(combination.rows.begin(), combination.rows.end(),
                                       [](const SweepRow* row) { return has_failed(*row); });
-    plot.caption = fmt::format("{}, over the {}: mean over the seeds and 95 % t interval.{}{}", quantity.words, name,
-                               fixed_words(sweep, axis, combination),
-                               failed > 0 ? fmt::format(" Points with diverged runs are left out ({} of {}).", failed,
-                                                        combination.rows.size())
-                                          : "");
+    plot.caption = fmt::format(
+        "{}, over the {}: mean over the seeds and 95 % t interval.{}{}", quantity.words, name,
+        fixed_words(sweep, axis, combination),
+        failed > 0 ? fmt::format(" Points with diverged runs are left out ({} of {}).", failed, combination.rows.size())
+                   : "");
     return plot;
 }
 
@@ -154,8 +154,8 @@ PaperFigure best_figure(const SweepSummary& sweep) {
     for (const BestValue& value : best.rows) {
         if (value.policy == baseline_policy || value.seed_gaps.empty() || rows.size() == max_rows) continue;
         IntervalRow row = interval_row(value.seed_gaps, value.fp32_loss);
-        row.text = printable(fmt::format("{}, {} {} (fp32: {}){}{}: {}", value.policy, sweep.axes[*best.axis], value.value,
-                                         value.fp32_value, value.others.empty() ? "" : ", ",
+        row.text = printable(fmt::format("{}, {} {} (fp32: {}){}{}: {}", value.policy, sweep.axes[*best.axis],
+                                         value.value, value.fp32_value, value.others.empty() ? "" : ", ",
                                          fmt::join(value.others, ", "), best_gap_words(value)));
         row.colour = std::size_t(std::find(policies.begin(), policies.end(), value.policy) - policies.begin());
         rows.push_back(std::move(row));
@@ -163,9 +163,10 @@ PaperFigure best_figure(const SweepSummary& sweep) {
     if (rows.empty()) return {};
     return {.name = "best",
             .svg = interval_svg(rows, sweep.margin),
-            .caption = fmt::format("Gap of each policy at its best {0} to fp32 at the best {0} of fp32, as a share of the "
-                                   "fp32 loss and in nats per token. {1} The intervals do not include the choice of the best values.",
-                                   axis_words(sweep.axes[*best.axis]), interval_caption(sweep.margin))};
+            .caption = fmt::format(
+                "Gap of each policy at its best {0} to fp32 at the best {0} of fp32, as a share of the "
+                "fp32 loss and in nats per token. {1} The intervals do not include the choice of the best values.",
+                axis_words(sweep.axes[*best.axis]), interval_caption(sweep.margin))};
 }
 
 }  // namespace

@@ -174,6 +174,12 @@ TEST_CASE("report --bibtex prints the facts of CITATION.cff and the version of t
     }
     const auto version = nlohmann::json::parse(run("version --json").out);
     CHECK(outcome.out.find("Version " + version.at("version").get<std::string>() + ", revision ") != std::string::npos);
+    // The year is that of the release, or else of the commit. Sources without git may have neither.
+    const bool has_year = citation.find("\ndate-released:") != std::string::npos ||
+                          outcome.out.find("revision unknown") == std::string::npos;
+    CHECK(all_matches(outcome.out, R"re(\n  year = \{20\d\d\},\n)re").size() == (has_year ? 1 : 0));
+    CHECK((outcome.out.find("url = ") == std::string::npos) ==
+          (citation.find("\nrepository-code:") == std::string::npos));
     CHECK(std::count(outcome.out.begin(), outcome.out.end(), '{') ==
           std::count(outcome.out.begin(), outcome.out.end(), '}'));
 }

@@ -36,6 +36,12 @@ std::string authors_of(const ConfigValue& citation) {
     return authors;
 }
 
+/// Returns the year of the release, or that of the commit if there is no release.
+std::string year_of(const ConfigValue& citation) {
+    const std::string released = text_at(citation, "date-released");
+    return released.size() >= 4 ? released.substr(0, 4) : git_year();
+}
+
 /// A field of the entry and the key of CITATION.cff that has its value.
 struct CitedField {
     std::string_view name, key;
@@ -51,8 +57,7 @@ std::string bibtex() {
         if (const std::string text = text_at(citation, field.key); !text.empty())
             out += fmt::format("  {} = {{{}}},\n", field.name, reports::latex_text(text));
     }
-    if (const std::string released = text_at(citation, "date-released"); released.size() >= 4)
-        out += fmt::format("  year = {{{}}},\n", released.substr(0, 4));
+    if (const std::string year = year_of(citation); !year.empty()) out += fmt::format("  year = {{{}}},\n", year);
     return out + fmt::format("  note = {{Version {}, revision {}, {}}}\n}}\n", text_at(citation, "version"),
                              reports::latex_text(git_revision()), reports::latex_text(text_at(citation, "license")));
 }
