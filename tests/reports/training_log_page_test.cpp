@@ -72,7 +72,7 @@ TEST_CASE("a quantity without a finite value has a sentence instead of a curve",
     CHECK(count_of(page_with(2, 3, {}), " rows that have it") == 0);
     // The curve of the evaluation is drawn, and the sentence is in the caption.
     CHECK(count_of(page_with(2, NAN, 3), "<b>Loss.</b> loss is NaN in all 12 rows that have it.") == 1);
-    CHECK(count_of(page_with(2, 3, NAN), "eval_loss is NaN in the only row that has it.") == 1);
+    CHECK(count_of(page_with(2, 3, NAN), "<b>Loss.</b> eval_loss is NaN in the only row that has it.") == 1);
 }
 
 TEST_CASE("in a log with many rows, a value that is not finite hides no other value", "[reports][training_logs]") {
