@@ -8,6 +8,7 @@
 #include "experiments/check/declare/operations.hpp"
 #include "experiments/check/inputs.hpp"
 #include "experiments/check/options.hpp"
+#include "experiments/check/verdicts/run.hpp"
 #include "python/engine.hpp"
 #include "python/rooms.hpp"
 
@@ -31,7 +32,7 @@ namespace {
 
 using check::Declaration;
 using Words = std::vector<std::tuple<std::string, std::string>>;
-/// An input array: name, format (or "int64"), shape and bytes.
+/// An input array: name, format (or "int64", or "uint8" for bytes with two codes each), shape and bytes.
 using GivenArray = std::tuple<std::string, std::string, std::vector<std::int64_t>, nb::bytes>;
 
 Declaration declaration_of(const std::string& operation, const Words& declared) {
@@ -62,11 +63,12 @@ std::vector<StoredArray> stored(const std::vector<GivenArray>& given) {
     std::vector<StoredArray> arrays;
     for (const auto& [name, format, shape, bytes] : given) {
         const std::span<const std::byte> data(static_cast<const std::byte*>(bytes.data()), bytes.size());
-        if (format == "int64") {
+        if (format == "int64" || format == "uint8") {
+            const bool is_wide = format == "int64";
             arrays.push_back({.name = name,
                               .where = name,
-                              .type = "<i8",
-                              .width = 8,
+                              .type = is_wide ? "<i8" : "|u1",
+                              .width = is_wide ? 8u : 1u,
                               .shape = shape,
                               .bytes = std::string(reinterpret_cast<const char*>(data.data()), data.size())});
         } else {
@@ -80,24 +82,30 @@ nb::bytes bytes_of(const std::vector<double>& numbers) {
     return nb::bytes(numbers.data(), numbers.size() * sizeof(double));
 }
 
-/// Checks the output of a kernel. Returns (verdict as JSON, verdict as text, exact results, certain bounds, probable
-/// bounds).
+/// Checks the outputs of a kernel for several inputs of one check. Returns for each input (verdict as JSON, verdict as
+/// text, exact results, certain bounds, probable bounds).
 nb::object judge(const std::string& operation, const Words& declared, const Words& options,
-                 const std::vector<GivenArray>& arrays) {
+                 const std::vector<std::vector<GivenArray>>& inputs) {
     struct Job {
         Declaration declaration;
         check::Options options;
-        std::vector<StoredArray> arrays;
-        check::Checked checked{};
+        std::vector<std::vector<StoredArray>> inputs{};
+        std::vector<check::Checked> checked{};
     };
-    const auto job =
-        std::make_shared<Job>(Job{declaration_of(operation, declared), options_of(options), stored(arrays)});
+    const auto job = std::make_shared<Job>(Job{declaration_of(operation, declared), options_of(options)});
+    for (const std::vector<GivenArray>& arrays : inputs) job->inputs.push_back(stored(arrays));
     run_aside([job](ThreadPool& pool) {
-        job->checked = check::check_arrays(job->declaration, job->arrays, job->options, pool);
+        for (const std::vector<StoredArray>& arrays : job->inputs)
+            job->checked.push_back(check::check_arrays(job->declaration, arrays, job->options, pool));
+        if (job->checked.size() > 1) check::join_inputs(job->checked, pool);
     });
-    const check::Limits& limits = *job->checked.verdict.limits;
-    return nb::make_tuple(job->checked.json().dump(-1, Json::BadUtf8::is_replaced), job->checked.text(),
-                          bytes_of(limits.exact), bytes_of(limits.certain), bytes_of(limits.probable));
+    nb::list all;
+    for (const check::Checked& checked : job->checked) {
+        const check::Limits& limits = *checked.verdict.limits;
+        all.append(nb::make_tuple(checked.json().dump(-1, Json::BadUtf8::is_replaced), checked.text(),
+                                  bytes_of(limits.exact), bytes_of(limits.certain), bytes_of(limits.probable)));
+    }
+    return all;
 }
 
 /// Computes error bounds without checking an output. Returns (exact results, their low parts, certain bounds, probable
@@ -166,7 +174,7 @@ std::string check_words() {
 }  // namespace
 
 void add_checks(nb::module_& m) {
-    m.def("check", &judge, nb::arg("operation"), nb::arg("declared"), nb::arg("options"), nb::arg("arrays"));
+    m.def("check", &judge, nb::arg("operation"), nb::arg("declared"), nb::arg("options"), nb::arg("inputs"));
     m.def("limits", &limits, nb::arg("operation"), nb::arg("declared"), nb::arg("arrays"), nb::arg("delta"));
     m.def("make_inputs", &make_inputs, nb::arg("operation"), nb::arg("declared"), nb::arg("shape"), nb::arg("recipes"),
           nb::arg("seed"));

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 import textwrap
 
 import macheps as me
@@ -84,9 +85,57 @@ def test_inputs_lie_on_their_grids():
     made = me.make_inputs("gemm", "normal", shape=(16, 8, 64), a_format="e4m3fn", b_format="bf16")
     x = made["normal"]
     assert x["a"].shape == (16, 64) and x["b"].shape == (64, 8)
-    assert np.array_equal(x["a"], me.round(x["a"], "e4m3fn")) and np.array_equal(x["b"], me.round(x["b"], "bf16"))
+    numbers = me.make_inputs("gemm", "normal", shape=(16, 8, 64), a_format="e4m3fn", b_format="bf16", dtype="float32")["normal"]
+    assert np.array_equal(numbers["a"], me.round(numbers["a"], "e4m3fn")) and np.array_equal(numbers["b"], me.round(numbers["b"], "bf16"))
+    assert np.array_equal(x["a"].astype(np.float32), numbers["a"]) and np.array_equal(x["b"].astype(np.float32), numbers["b"])
     with pytest.raises(me.Error):
         me.make_inputs("gemm", "no-such-recipe")
+
+
+@pytest.mark.parametrize("format", ["fp32", "fp16", "bf16", "e4m3fn", "e5m2", "e2m3fn", "e3m2fn", "e2m1fn", "e2m1fn/packed"])
+@pytest.mark.parametrize("dtype", [None, "codes"])
+def test_the_elements_of_made_inputs_have_the_declared_format(format, dtype):
+    words = {"a_format": format, "b_format": format}
+    made, numbers = (me.make_inputs("gemm", "normal", shape=(5, 6, 16), dtype=kind, **words)["normal"] for kind in (dtype, "float32"))
+    name = format.partition("/")[0]
+    for operand in ("a", "b"):
+        array = made[operand]
+        if "/packed" in format:
+            assert array.dtype == np.uint8
+            array = np.stack([array & 15, array >> 4], -1).reshape(*array.shape[:-1], -1)
+        elif name in ("fp16", "fp32"):
+            assert array.dtype == {"fp16": np.float16, "fp32": np.float32}[name]
+        elif dtype is None:
+            assert array.dtype == me._arrays.ml_dtype_of(name)
+        is_codes = array.dtype.kind in "u"
+        assert np.array_equal(me.decode(array, name) if is_codes else array.astype(np.float32), numbers[operand])
+    out = (numbers["a"].astype(np.float64) @ numbers["b"]).astype(np.float32)
+    assert me.check(out, made["a"], made["b"], allow_weak=True, **words)  # the check accepts the arrays as they are
+    assert me.check(out, made["a"], made["b"], allow_weak=True, **words).document["declared"]["a"] == format
+
+
+def test_made_inputs_without_ml_dtypes(monkeypatch):
+    monkeypatch.setattr("macheps._check.find_spec", lambda name: None)
+    monkeypatch.delitem(sys.modules, "ml_dtypes")
+    with pytest.raises(me.Error, match="pip install ml_dtypes.*dtype=\"codes\".*call macheps.make_inputs"):
+        me.make_inputs("softmax", "normal", shape=(4, 8), x_format="bf16")
+    assert me.make_inputs("softmax", "normal", shape=(4, 8), x_format="fp16")["normal"]["x"].dtype == np.float16
+    assert me.make_inputs("softmax", "normal", shape=(4, 8), x_format="bf16", dtype="codes")["normal"]["x"].dtype == np.uint16
+
+
+@pytest.mark.parametrize(("call", "message"), [
+    (lambda: me.make_inputs("sofmax"), "did you mean 'softmax'"), (lambda: me.make_inputs("softmax", "nope"), "no recipe 'nope'"),
+    (lambda: me.make_inputs("softmax", shape=(3,)), "give rows,columns"), (lambda: me.make_inputs("softmax", colour=3), "no key 'colour'"),
+    (lambda: me.make_inputs("softmax", x_format="fp17"), "did you mean fp16"), (lambda: me.make_inputs("softmax", dtype="fp16"), "x_format"),
+    (lambda: me.make_inputs("swiglu"), "no array of swiglu is declared"),
+    (lambda: me.make_inputs("softmax", x_format="e2m1fn/packed", shape=(4, 7)), "use an even number of columns"),
+])  # fmt: skip
+def test_a_wrong_call_of_make_inputs_gets_an_error_with_the_right_call(call, message):
+    with pytest.raises(me.Error) as refused:
+        call()
+    assert message in str(refused.value) and 'call macheps.make_inputs("s' in str(refused.value)
+    shown = str(refused.value).partition("; call ")[2].removesuffix(")")
+    assert eval(shown, {"macheps": me})["normal"]
 
 
 PLUGIN_TEST = """
@@ -95,7 +144,7 @@ ml_dtypes = pytest.importorskip("ml_dtypes")
 
 def operands(macheps_inputs):
     x = macheps_inputs("normal", shape=(48, 40, 256), a_format="bf16", b_format="bf16")["normal"]
-    return x["a"].astype(ml_dtypes.bfloat16), x["b"].astype(ml_dtypes.bfloat16)
+    return x["a"], x["b"]
 
 def test_right(macheps_check, macheps_inputs):
     a, b = operands(macheps_inputs)
@@ -117,12 +166,23 @@ def test_the_example_of_the_plugin_runs_and_is_on_the_page(pytester, request):
     import pytest_macheps
 
     example = textwrap.dedent(pytest_macheps.__doc__.partition("\n\n")[2])
-    assert len(example.strip().splitlines()) == 10
+    assert len(example.strip().splitlines()) <= 10
     assert f"```python\n{example}```" in (SOURCE / "docs/check.md").read_text(encoding="utf-8")
     pytester.makepyfile(example)
     run_with_plugin(pytester, request).assert_outcomes(passed=1)
     pytester.makepyfile(example.replace("e.sum(axis=1", "e[:, :-8].sum(axis=1"))
     run_with_plugin(pytester, request).assert_outcomes(failed=1)
+
+
+@pytest.mark.parametrize("is_wrong", [False, True])
+def test_the_example_test_file_passes_for_right_kernels_and_fails_for_wrong_ones(pytester, request, is_wrong):
+    folder = SOURCE / "examples/check"
+    tests = (folder / "test_kernels.py").read_text(encoding="utf-8")
+    count = tests.count("wrong=False")
+    assert count == tests.count("def test_") == 3
+    pytester.makepyfile(kernels=(folder / "kernels.py").read_text(encoding="utf-8"),
+                        test_kernels=tests.replace("wrong=False", f"wrong={is_wrong}"))  # fmt: skip
+    run_with_plugin(pytester, request).assert_outcomes(**{"failed" if is_wrong else "passed": count})
 
 
 X = RNG.standard_normal((8, 20), dtype=np.float32)
@@ -141,18 +201,25 @@ WRONG_CALLS = [  # (call, part of the message, operation whose right call the me
     (lambda c: c.softmax(X), "softmax needs the array x", "softmax"),
     (lambda c: c.softmax(x=X), "softmax needs the array out", "softmax"),
     (lambda c: c.softmax(None, x=X), "softmax needs the array out", "softmax"),
-    (lambda c: c.softmax(X, X), "only out has no name", "softmax"),
+    (lambda c: c.softmax(X, X, X), "softmax has the arrays x, out, but the call has 3 arrays without names", "softmax"),
+    (lambda c: c.softmax(X, X, x=X), "x is given twice", "softmax"),
+    (lambda c: c.softmax(X, X, out=X), "softmax has the arrays x, out", "softmax"),
+    (lambda c: c(X, "softmax"), "'softmax' is not an array", "gemm"),
+    (lambda c: c(X, operation="softmax"), "softmax needs the array x", "softmax"),
+    (lambda c: c(), "gemm needs the array out", "gemm"),
     (lambda c: c.softmax(X, x=X, gain=X), "softmax has no array gain", "softmax"),
     (lambda c: c.softmax(X, x=X, epsilon=1e-5), "no argument 'epsilon' (did you mean 'eps'?", "softmax"),
     (lambda c: c.softmax(X, x=X, x_fmt="bf16"), "no argument 'x_fmt' (did you mean 'x_format'?", "softmax"),
     (lambda c: c.softmax(X.astype(np.int32), x=X), 'as in out_format="bf16"', "softmax"),
     (lambda c: c.softmax(X.astype(np.complex64), x=X), "out has elements of type complex64", "softmax"),
-    (lambda c: c.softmax("out.npy", x=X), "out has elements of type <U7", "softmax"),
+    (lambda c: c.softmax("out.npy", x=X), "'out.npy' is not an array", "softmax"),
+    (lambda c: c.softmax(np.array(["out"]), x=X), "out has elements of type <U3", "softmax"),
     (lambda c: c.softmax(X, x=X.tolist()), "x is a list of Python numbers", "softmax"),
     (lambda c: c.softmax(X, x=X.astype(np.float64)), "x is an array of float64", "softmax"),
     (lambda c: c.softmax(OnGpu(), x=X), "out: check() computes on the CPU", "softmax"),
     (lambda c: c.rmsnorm(X, x=X), "rmsnorm needs an eps", "rmsnorm"),
-    (lambda c: c.gemm(X, X.T), "gemm needs the array out", "gemm"),
+    (lambda c: c.gemm(X, X.T), "gemm needs the array b; the last array without a name is out", "gemm"),
+    (lambda c: c.gemm(a=X, b=X.T), "gemm needs the array out", "gemm"),
     (lambda c: c.gemm(X @ X.T, X, X.T), "shapes disagree", "gemm"),
     (lambda c: c.swiglu(X), "swiglu needs the array gate", "swiglu"),
 ]  # fmt: skip
@@ -167,6 +234,66 @@ def test_an_error_about_a_wrong_call_shows_the_right_one(call, message, operatio
         call(Checker("test", {}, []))
     assert message in str(refused.value)
     assert f"call {right_call(operation, 'macheps_check')}" in str(refused.value)
+
+
+WRONG_SUITES = [  # (call, part of the message)
+    (lambda c: c.suite("sofmax", abs, {"normal": {"x": X}}), "did you mean 'softmax'"),
+    (lambda c: c.suite("softmax", {"normal": {"x": X}}, abs), "the kernel is not a function, but a dict"),
+    (lambda c: c.suite("softmax", X, {"normal": {"x": X}}), "the kernel is not a function, but a ndarray"),
+    (lambda c: c.suite("softmax", abs, {"x": X}), "inputs is not a dictionary with the arrays of each input"),
+    (lambda c: c.suite("softmax", abs, {}), "inputs is not a dictionary with the arrays of each input"),
+    (lambda c: c.suite("softmax", abs, X), "inputs is not a dictionary with the arrays of each input"),
+    (lambda c: c.suite("softmax", abs, {"normal": {"x": X}}, colour=1), "no argument 'colour'"),
+    (lambda c: c.suite("softmax", lambda x: None, {"normal": {"x": X}}), "softmax needs the array out"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "message"), WRONG_SUITES)
+def test_an_error_about_a_wrong_suite_shows_the_right_call(call, message):
+    from pytest_macheps import Checker
+
+    with pytest.raises((me.Error, TypeError)) as refused:
+        call(Checker("test", {}, []))
+    assert message in str(refused.value)
+    assert 'call macheps_check.suite("softmax", kernel, macheps_inputs("softmax", ["normal"], shape=' in str(refused.value)
+
+
+def operations():
+    from macheps._check import operation_names
+
+    return operation_names()
+
+
+@pytest.mark.parametrize("operation", operations())
+def test_every_operation_takes_its_arrays_in_order_and_by_name(operation):
+    from macheps._check import needed_by, needed_words, operands_in_order, right_call
+    from pytest_macheps import Checker
+
+    is_gemm, is_quantize = operation == "gemm", operation == "quantize"
+    words = {"eps": 1e-5} if needed_words(operation) == ["eps=1e-5"] else {"granularity": "1x128"} if is_quantize else {}
+    gated = {"gate_format": "fp16", "up_format": "fp16"} if needed_by(operation) == ("gate", "up") else {}
+    shape = (4, 128) if is_quantize else (4, 8)
+    x = me.make_inputs(operation, "normal", shape=(4, 4, 8) if is_gemm else shape, **gated, **words)["normal"]
+    assert list(x) == list(needed_by(operation)) == operands_in_order(operation)[:len(x)]
+    is_row_sum = operation in ("sum", "mean", "max", "min", "amax", "argmax", "norm2", "logsumexp", "cross_entropy")
+    out = np.full((4, 4) if is_gemm else (4,) if is_row_sum else shape, 3, np.int64 if operation == "argmax" else np.float32)
+    if is_quantize:
+        out, words["scale"] = out.astype(ml_dtypes.float8_e4m3fn), np.ones((4, 1), np.float32)
+    judge = getattr(Checker("test", {}, []), operation)
+    first = next(iter(x))
+    others = {name: array for name, array in x.items() if name != first}
+    calls = [lambda: judge(*x.values(), out, **words), lambda: judge(out=out, **x, **words), lambda: judge(*x.values(), out=out, **words),
+             lambda: judge(x[first], out=out, **others, **words), lambda: judge(out, **x, **words)]  # fmt: skip
+    results = set()
+    for call in calls:
+        with pytest.raises(AssertionError) as refused:
+            call()
+        results.add(str(refused.value))
+    assert len(results) == 1 and results.pop().startswith(f"fail  {operation} ")  # all of these calls check the same arrays
+    # The call that errors show works, too.
+    arrays = {**x, "out": out, "scale": words.get("scale")}
+    with pytest.raises(AssertionError):
+        eval(right_call(operation, "c"), {"c": Checker("test", {}, []), **arrays})
 
 
 def test_the_right_calls_have_the_arrays_that_each_operation_needs():
@@ -205,4 +332,65 @@ def test_the_plugin(pytester, request):
     pytester.makepyfile(PLUGIN_TEST)
     made = run_with_plugin(pytester, request)
     made.assert_outcomes(passed=1, failed=2)
-    made.stdout.fnmatch_lines(["*macheps: results of the checks, and their power*", "*test_right*gemm*pass*caught * of *", "*test_wrong*fail*", "*test_refused*refused*"])
+    made.stdout.fnmatch_lines([
+        "*input normal: fail *", "*macheps: results of the checks, and their power*",
+        "*test_right*gemm*normal (bf16[[]48, 256[]] x bf16[[]256, 40[]], machine sm80.mma.bf16 -> fp32)*pass*caught * of *",
+        "*test_wrong*normal (*fail*", "*test_refused*refused*"])  # fmt: skip
+
+
+SUITE_TEST = """
+import numpy as np
+
+def rmsnorm(x, eps=1e-5, dropped=0):
+    x = x.astype(np.float64)
+    squares = (x[:, :-dropped] if dropped else x) ** 2
+    with np.errstate(all="ignore"):
+        return (x / np.sqrt(squares.sum(1, keepdims=True) / x.shape[1] + eps)).astype(np.float16)
+
+def inputs(macheps_inputs):
+    return macheps_inputs("rmsnorm", ["normal", "small-rms"], shape=(32, 500), x_format="fp16", out_format="fp16", eps=1e-5)
+
+def test_alone(macheps_check, macheps_inputs):  # the input `normal` does not reveal a wrong eps
+    x = inputs(macheps_inputs)["normal"]["x"]
+    macheps_check.rmsnorm(x, rmsnorm(x), eps=1e-5)
+
+def test_right(macheps_check, macheps_inputs):
+    assert macheps_check.suite("rmsnorm", rmsnorm, inputs(macheps_inputs), eps=1e-5)["normal"].outcome == "pass"
+
+def test_another_eps(macheps_check, macheps_inputs):
+    macheps_check.suite("rmsnorm", lambda x: rmsnorm(x, 1e-6), inputs(macheps_inputs), eps=1e-5)
+
+def test_dropped(macheps_check, macheps_inputs):
+    macheps_check.suite("rmsnorm", lambda x: rmsnorm(x, dropped=4), inputs(macheps_inputs), eps=1e-5)
+
+def test_blind(macheps_check, macheps_inputs):
+    only = {"normal": inputs(macheps_inputs)["normal"]}
+    macheps_check.suite("rmsnorm", rmsnorm, only, eps=1e-5)
+
+def test_named(macheps_check):
+    x = np.random.default_rng(1).standard_normal((8, 40)).astype(np.float16)
+    macheps_check.rmsnorm(x, rmsnorm(x, dropped=4), eps=1e-5, name="my data")
+"""
+
+
+def test_the_inputs_of_a_suite_are_one_check(pytester, request):
+    pytester.makepyfile(SUITE_TEST)
+    made = run_with_plugin(pytester, request)
+    made.assert_outcomes(passed=1, failed=5)
+    text = made.stdout.str()
+    made.stdout.fnmatch_lines(["*input normal: weak *", "*could not have caught a wrong kernel: eps 1e-06 for 1e-05*"])
+    assert "1 of 2 inputs did not pass" in text and "input small-rms: fail" in text  # another eps
+    assert "2 of 2 inputs did not pass" in text  # dropped terms
+    assert "input my data: fail" in text
+    made.stdout.fnmatch_lines(["*test_right*2 inputs *pass*blind to*", "*test_another_eps*2 inputs, worst: small-rms (32 rows of 500*fail*",
+                               "*test_blind*1 inputs, worst: normal*weak*", "*test_named*my data (8 rows of 40*fail*"])  # fmt: skip
+
+
+@pytest.mark.parametrize("words", ['"softmax", ["normal"]', '["normal"], operation="softmax"', '"normal", "softmax"',
+                                   'operation="softmax", recipe="normal"'])  # fmt: skip
+def test_the_inputs_of_a_test_are_asked_for_in_either_order(pytester, request, words):
+    pytester.makepyfile(f"""
+        def test_order(macheps_inputs):
+            assert list(macheps_inputs({words}, shape=(4, 8))["normal"]) == ["x"]
+        """)
+    run_with_plugin(pytester, request).assert_outcomes(passed=1)

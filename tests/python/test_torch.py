@@ -129,3 +129,13 @@ def test_wrong_words():
     for call in (lambda: mt.round([1.0], "e4m3fn"), lambda: mt.round(torch.ones(2, dtype=torch.int32), "e4m3fn")):
         with pytest.raises(TypeError):
             call()
+
+
+def test_made_inputs_are_tensors_of_the_declared_format():
+    types = {"fp16": torch.float16, "bf16": torch.bfloat16, "e4m3fn": torch.float8_e4m3fn, "fp32": torch.float32}
+    for format, kind in types.items():
+        words = {"x_format": format, "shape": (4, 8)}
+        made, numbers = (me.make_inputs("cross_entropy", "normal", dtype=dtype, **words)["normal"] for dtype in ("torch", "float32"))
+        assert made["x"].dtype == kind and made["target"].dtype == torch.int64
+        assert same_bits(made["x"].float().numpy(), numbers["x"]) and np.array_equal(made["target"].numpy(), numbers["target"])
+        assert me.check(torch.zeros(4), operation="cross_entropy", **made).outcome == "fail"

@@ -213,6 +213,15 @@ void join_powers(std::span<Checked> inputs) {
     }
 }
 
+void join_inputs(std::span<Checked> inputs, ThreadPool& pool) {
+    join_powers(inputs);
+    join_hints(inputs);
+    // All weak inputs of a check miss the same wrong kernels, so advice for one of them is enough.
+    const auto weak =
+        std::find_if(inputs.begin(), inputs.end(), [](const Checked& each) { return each.outcome == Outcome::weak; });
+    if (weak != inputs.end()) add_advice(*weak, pool);
+}
+
 std::vector<Checked> run_check(const SuiteCheck& check, std::span<const Inputs> inputs, bool has_digests,
                                ThreadPool& pool) {
     std::vector<Checked> all;
@@ -223,12 +232,7 @@ std::vector<Checked> run_check(const SuiteCheck& check, std::span<const Inputs> 
         one.name = check.name;
         one.options = check.options;
     }
-    join_powers(all);
-    join_hints(all);
-    // All weak inputs of a check miss the same wrong kernels, so advice for one of them is enough.
-    const auto weak =
-        std::find_if(all.begin(), all.end(), [](const Checked& each) { return each.outcome == Outcome::weak; });
-    if (weak != all.end()) add_advice(*weak, pool);
+    join_inputs(all, pool);
     return all;
 }
 

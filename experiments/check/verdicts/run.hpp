@@ -34,6 +34,9 @@ Checked unjudged(const Declaration& declaration, std::string operation, std::str
 /// Combines the inputs of one check. A weak input passes if each wrong kernel that it misses is caught by another
 /// input.
 void join_powers(std::span<Checked> inputs);
+/// Combines the inputs of one check as join_powers() does. Also removes hints that do not explain all failing inputs,
+/// and adds advice to a weak check.
+void join_inputs(std::span<Checked> inputs, ThreadPool& pool);
 
 /// Judges the inputs of one check, and returns one element for each. If any of them catches a wrong kernel, the others
 /// are not weak for missing it. An error of one input becomes its outcome, and the check continues. `check.files` is not
