@@ -4,6 +4,7 @@
 #pragma once
 #include "experiments/check/inputs/coverage.hpp"
 #include "experiments/check/inputs/input_files.hpp"
+#include "experiments/check/inputs/made_file.hpp"
 #include "experiments/check/inputs/recipe_file.hpp"
 #include "experiments/check/inputs/recipes.hpp"
 #include "experiments/check/inputs/recorded_recipe.hpp"

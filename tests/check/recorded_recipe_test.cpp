@@ -102,10 +102,12 @@ TEST_CASE("a recipe in a file and a suite of make-inputs give back every key of 
                 CHECK(recipe.declaration.operation == d.operation);
                 CHECK(declared_json(recipe.declaration) == declared_json(d));
                 CHECK_FALSE(contradiction_of(recipe.declaration, d));
-                const Suite suite = parse_suite(suite_text(d, "npz"), "in/suite.toml");
+                const Suite suite = parse_suite(suite_text(d, "npz", {"normal"}), "in/suite.toml");
                 REQUIRE(suite.checks.size() == 1);
                 CHECK(declared_json(suite.checks[0].declaration) == declared_json(d));
-                CHECK(suite.checks[0].files == "in/*.npz");
+                REQUIRE(suite.checks[0].files.size() == 2);
+                CHECK(suite.checks[0].files[0].text == "in/*.npz");
+                CHECK(suite.checks[0].files[1].text == "in/normal.npz");
             }
         }
     }

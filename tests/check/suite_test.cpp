@@ -88,7 +88,7 @@ TEST_CASE("the example suite of the specification is accepted unchanged", "[chec
     REQUIRE(suite.checks.size() == 3);
     const SuiteCheck& gemm = suite.checks[0];
     CHECK(gemm.name == "fp8 rowwise");
-    CHECK(gemm.files == "out/fp8_*.npz");
+    CHECK(gemm.files.at(0).text == "out/fp8_*.npz");
     CHECK(gemm.line == 212);
     CHECK(gemm.declined.empty());
     CHECK(gemm.declaration.formats.at("a").format == e4m3fn);
@@ -257,6 +257,29 @@ TEST_CASE("a bad input does not stop the suite, and is reported with its place",
         CHECK(error.exit() == Exit::usage);
         CHECK(std::string(error.what()).starts_with("suite.toml:4:9 (files): no file matches"));
     }
+}
+
+TEST_CASE("a file that a suite names is judged even if it is missing, and no file is judged twice", "[check][suite]") {
+    const test::TemporaryFolder folder;
+    const std::string at = folder.path().string();
+    test::write_npz(at + "/tiny.npz", norm_rows(1e-3f, 1e-5f, 1));
+    test::write_npz(at + "/usual.npz", norm_rows(1, 1e-5f, 2));
+    const auto run_files = [&](const std::string& files) { return run_text(norms + "files = " + files + "\n"); };
+    const std::string all = "'" + at + "/*.npz'", tiny = "'" + at + "/tiny.npz'", lost = "'" + at + "/lost.npz'";
+    CHECK(run_files("[" + all + ", " + tiny + "]").size() == 2);
+    for (const std::string& files : {"[" + all + ", " + lost + "]", "[" + lost + ", " + tiny + "]", lost}) {
+        CAPTURE(files);
+        const std::vector<Checked> checked = run_files(files);
+        REQUIRE(!checked.empty());
+        CHECK(checked[0].input == at + "/lost.npz");
+        CHECK(checked[0].outcome == Outcome::bad_input);
+        CHECK(exit_of(checked) == Exit::bad_input);
+    }
+    CHECK(error_of(norms + "files = []\n").starts_with("suite.toml:4:9 (files): the list of files is empty"));
+    CHECK(error_of(norms + "files = ['x', 3]\n").starts_with("suite.toml:4:15 (files): 'files' is an integer"));
+    // A backslash makes the next character literal, so this is the name of one file.
+    CHECK(FilePattern{"a\\[1]\\*/x.npz", ""}.name() == "a[1]*/x.npz");
+    for (const char* pattern : {"*.npz", "x?", "[ab]"}) CHECK(FilePattern{pattern, ""}.name().empty());
 }
 
 TEST_CASE("the exit code of several checks is 1 if any check has 1, otherwise 3 if any has 3, otherwise 2 if any has 2",
@@ -496,15 +519,16 @@ TEST_CASE("with relative_to, the patterns of a suite are relative to its folder"
             .checks.at(0);
     };
     const std::string to_suite = "relative_to = 'suite'\n";
-    CHECK(check_of(to_suite, "a/s.toml").files == "a/out/*.npz");
+    CHECK(check_of(to_suite, "a/s.toml").files.at(0).text == "a/out/*.npz");
     CHECK(check_of(to_suite, "a/s.toml").options.deterministic_with == "a/again/*.npz");
-    CHECK(check_of(to_suite, "s.toml").files == "out/*.npz");
-    CHECK(check_of(to_suite, "a[1]*/s.toml").files == "a\\[1]\\*/out/*.npz");
+    CHECK(check_of(to_suite, "s.toml").files.at(0).text == "out/*.npz");
+    CHECK(check_of(to_suite, "a[1]*/s.toml").files.at(0).text == "a\\[1]\\*/out/*.npz");
     for (const std::string& relative_to : {std::string(), std::string("relative_to = 'working_folder'\n")})
-        CHECK(check_of(relative_to, "a/s.toml").files == "out/*.npz");
+        CHECK(check_of(relative_to, "a/s.toml").files.at(0).text == "out/*.npz");
     CHECK(parse_suite("[suite]\n" + to_suite + "[[check]]\nop = 'sum'\nfiles = '/out/*.npz'\n", "a/s.toml")
               .checks.at(0)
-              .files == "/out/*.npz");
+              .files.at(0)
+              .text == "/out/*.npz");
     CHECK(error_of("[suite]\nrelative_to = 'here'\n[[check]]\nop = 'sum'\nfiles = 'x'\n") ==
           "suite.toml:2:15 (relative_to): unknown folder 'here' (use suite, or working_folder)");
 }

@@ -69,6 +69,56 @@ void make_max(const std::string& options = "") {
 
 }  // namespace
 
+TEST_CASE("the suite of make-inputs reports an input that is missing", "[program][check]") {
+    make_max("--inputs normal,specials");
+    run_max("in", "out");
+    fs::copy(scratch() / "in/suite.toml", scratch() / "out/suite.toml");
+    CHECK(run("check out/suite.toml --allow-weak").code == 0);
+    fs::copy(scratch() / "out/normal.npz", scratch() / "out/added.npz");
+    CHECK(holds(run("check out/suite.toml --allow-weak").out, "3 inputs: 3 "));  // files that are not named, too
+    fs::remove(scratch() / "out/specials.npz");
+    const Outcome lost = run("check out/suite.toml --allow-weak");
+    CAPTURE(lost.out, lost.err);
+    CHECK(lost.code == 3);
+    CHECK(holds(lost.out, "out/specials.npz"));
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("make-inputs overwrites its own files, but neither outputs of a kernel nor an edited suite",
+          "[program][check]") {
+    for (const std::string save : {"npz", "safetensors"}) {
+        CAPTURE(save);
+        make_max("--save " + save);
+        const std::string suite = contents(scratch() / "in/suite.toml");
+        for (const char* other : {"--seed 8", "--seed 8", "--x bf16 --out bf16", "--inputs normal"})
+            CHECK(run("check make-inputs --op max --shape 20,70 -o in --save " + save + " " + other).code == 0);
+        write("in/suite.toml", suite + "rtol = 1e-3\n");
+        const Outcome edited = run("check make-inputs --op max --shape 20,70 -o in --save " + save);
+        CHECK(edited.code == 2);
+        CHECK(holds(edited.err, "in/suite.toml: this suite exists, and make-inputs did not write it in this form"));
+        CHECK(holds(edited.err, "--force to replace the file"));
+        CHECK(run("check make-inputs --op max --shape 20,70 --force -o in --save " + save).code == 0);
+        CHECK(contents(scratch() / "in/suite.toml") == suite);
+    }
+    make_max("--inputs normal,specials");
+    run_max("in", "out");
+    const std::string normal = contents(scratch() / "out/normal.npz");
+    const std::string again = "check make-inputs --op max --shape 20,70 --inputs specials,normal -o out";
+    for (const std::string& options : {std::string(), std::string(" --seed 9")}) {
+        const Outcome refused = run(again + options);
+        CAPTURE(refused.err);
+        CHECK(refused.code == 2);
+        CHECK(holds(refused.err, "out/specials.npz: this file exists and holds arrays that make-inputs did not write"));
+        CHECK(contents(scratch() / "out/normal.npz") == normal);
+        CHECK(!fs::exists(scratch() / "out/suite.toml"));
+    }
+    write("out/specials.npz", "no archive");
+    CHECK(run(again).code == 2);
+    CHECK(run(again + " --force").code == 0);
+    CHECK(contents(scratch() / "out/normal.npz") == contents(scratch() / "in/normal.npz"));
+    fs::remove_all(scratch());
+}
+
 TEST_CASE("a folder of inputs from make-inputs is one check, which needs no declaration", "[program][check]") {
     make_max("--canaries 1");
     run_max("in", "out");

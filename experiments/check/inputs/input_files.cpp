@@ -121,11 +121,16 @@ std::string recipe_text(const MadeInputs& inputs) {
     return json.dump();
 }
 
-std::string suite_text(const Declaration& declaration, const std::string& ending) {
+std::string suite_text(const Declaration& declaration, const std::string& ending,
+                       const std::vector<std::string>& inputs) {
     std::string text = fmt::format(
         "[suite]\nrelative_to = \"suite\"   # the files are in the folder of this suite\n\n"
-        "[[check]]\nop = \"{}\"\nfiles = \"*.{}\"\n",
+        "[[check]]\nop = \"{}\"\n"
+        "# All files of this folder are checked. A file that is named here must exist.\n"
+        "files = [\n    \"*.{}\",\n",
         declaration.operation->name, ending);
+    for (const std::string& input : inputs) text += fmt::format("    \"{}.{}\",\n", input, ending);
+    text += "]\n";
     for (const auto& [key, value] : declared_values(declaration))
         text += fmt::format("{} = {}\n", key->name, key->takes == DeclareKey::Takes::text ? json_ascii(value) : value);
     return text;

@@ -17,9 +17,10 @@ std::vector<files::StoredArray> stored_inputs(const MadeInputs& inputs);
 /// Returns the text that files store as `recipe`: JSON that describes how the inputs were generated.
 std::string recipe_text(const MadeInputs& inputs);
 
-/// Returns a suite with one check, which has this declaration. The check reads the files in the folder of the suite
-/// whose names end with `ending`.
-std::string suite_text(const Declaration& declaration, const std::string& ending);
+/// Returns a suite with one check, which has this declaration. The check reads all files in the folder of the suite
+/// whose names end with `ending`, and fails if the file of one of `inputs` is missing.
+std::string suite_text(const Declaration& declaration, const std::string& ending,
+                       const std::vector<std::string>& inputs);
 
 /// Returns an .npz archive. Formats that NumPy lacks are stored as unsigned codes (<u2, |u1), and `recipe` as |u1.
 std::string npz_of(const std::vector<files::StoredArray>& arrays, const std::string& recipe);

@@ -241,13 +241,8 @@ std::vector<Checked> run_suite(const Suite& suite, bool has_digests, ThreadPool&
     for (const SuiteCheck& check : suite.checks) {
         inputs.emplace_back();
         if (!check.declined.empty()) continue;
-        for (const std::string& file : matching_files(check.files))
+        for (const std::string& file : files_of(check))
             inputs.back().push_back({.files = {file}, .arrays = check.arrays});
-        if (inputs.back().empty())
-            throw Error({.what = fmt::format("no file matches '{}'", check.files),
-                         .where = check.files_where,
-                         .fix = "use a pattern relative to the folder that macheps runs in",
-                         .exit = Exit::usage});
     }
     std::vector<Checked> all;
     for (std::size_t i = 0; i < suite.checks.size(); ++i) {

@@ -82,7 +82,9 @@ class SuiteReader {
     void move_to_suite(SuiteCheck& check) const {
         const std::string folder = std::filesystem::path(file_).parent_path().string();
         if (folder.empty()) return;
-        if (!check.files.starts_with('/')) check.files = escaped(folder) + '/' + check.files;
+        for (FilePattern& files : check.files) {
+            if (!files.text.starts_with('/')) files.text = escaped(folder) + '/' + files.text;
+        }
         std::string& other_run = check.options.deterministic_with;
         if (!other_run.empty() && !other_run.starts_with('/')) other_run = folder + '/' + other_run;
     }
@@ -132,8 +134,7 @@ class SuiteReader {
         check.where = reader_.where(files::place_of(table));
         check.operation = printable(required_text(table, "op"));
         check.name = printable(table.contains("name") ? required_text(table, "name") : check.operation);
-        check.files = required_text(table, "files");
-        check.files_where = reader_.where(*table.get("files"), "files");
+        read_files(table, check);
         if (const toml::node* line = table.get("line"))
             check.line = static_cast<std::uint32_t>(reader_.integer(*line, "line", 1));
         if (const Operation* operation = operation_named(*table.get("op"), check.operation)) {
@@ -143,6 +144,22 @@ class SuiteReader {
             check.declined = no_check_of(check.operation);
         }
         return check;
+    }
+
+    /// Reads the patterns of the files: one, or a list.
+    void read_files(const toml::table& table, SuiteCheck& check) const {
+        const toml::node* node = table.get("files");
+        if (node == nullptr || !node->is_array()) {
+            std::string text = required_text(table, "files");  // throws if there is no such key
+            check.files.push_back({std::move(text), reader_.where(*node, "files")});
+            return;
+        }
+        for (const toml::node& one : *node->as_array())
+            check.files.push_back({reader_.text(one, "files"), reader_.where(one, "files")});
+        if (check.files.empty())
+            throw Error({.what = "the list of files is empty",
+                         .where = reader_.where(*node, "files"),
+                         .fix = "name the files, as in files = [\"a.npz\", \"more/*.npz\"]"});
     }
 
     /// Returns the operation with this name, or null for an operation of later_operations(), which cannot be checked
@@ -234,6 +251,16 @@ class PatternWalk {
 
 }  // namespace
 
+std::string FilePattern::name() const {
+    std::string name;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        if (std::string_view("*?[").find(text[i]) != std::string_view::npos) return {};
+        if (text[i] == '\\' && i + 1 < text.size()) ++i;  // the next character is meant literally
+        name += text[i];
+    }
+    return name;
+}
+
 Suite parse_suite(std::string_view text, const std::string& file) {
     try {
         return SuiteReader(files::split_toml_lines(text), file).suite();
@@ -256,6 +283,21 @@ std::vector<std::string> matching_files(const std::string& pattern) {
     PatternWalk(pattern).find("", pattern, files);
     std::sort(files.begin(), files.end());
     return files;
+}
+
+std::vector<std::string> files_of(const SuiteCheck& check) {
+    std::set<std::string> files;
+    for (const FilePattern& pattern : check.files) {
+        std::vector<std::string> matching = matching_files(pattern.text);
+        if (matching.empty() && !pattern.name().empty()) matching = {pattern.name()};
+        if (matching.empty())
+            throw Error({.what = fmt::format("no file matches '{}'", pattern.text),
+                         .where = pattern.where,
+                         .fix = "use a pattern relative to the folder that macheps runs in",
+                         .exit = Exit::usage});
+        files.insert(matching.begin(), matching.end());
+    }
+    return {files.begin(), files.end()};
 }
 
 }  // namespace macheps::check

@@ -14,12 +14,20 @@
 
 namespace macheps::check {
 
+/// A pattern of file names in a suite, or the name of one file.
+struct FilePattern {
+    std::string text;   ///< relative to the working folder
+    std::string where;  ///< place in the suite, for errors
+
+    /// Returns the name of the file if the pattern has no special characters, otherwise an empty text.
+    std::string name() const;
+};
+
 struct SuiteCheck {
     std::string name;       ///< name of the check; by default, of the operation
     std::string operation;  ///< as written in the suite
     std::string where;      ///< place of the check, for errors: `suite.toml:4:1`
-    std::string files{};    ///< a pattern, relative to the working folder
-    std::string files_where{};
+    std::vector<FilePattern> files{};
     std::map<std::string, std::string> arrays{};  ///< from a role to the array's name in the files
     std::uint32_t line = 0;                       ///< line of the kernel in Suite::source, or of the check in the suite
     Declaration declaration{};
@@ -46,6 +54,10 @@ Suite load_suite(const std::filesystem::path& file);
 /// in the pattern. Errors: throws Error (bad input) if a folder cannot be listed, and Error (usage) if the pattern
 /// requires a search of more than most_names_looked_at names.
 std::vector<std::string> matching_files(const std::string& pattern);
+/// Returns the files of a check, each once, sorted by the bytes of their paths. A file that is named without special
+/// characters belongs to the check even if it does not exist. Errors: as matching_files(), and throws Error (usage) if
+/// a pattern matches no file.
+std::vector<std::string> files_of(const SuiteCheck& check);
 inline constexpr std::size_t most_names_looked_at = 100000;
 
 }  // namespace macheps::check

@@ -5,6 +5,8 @@
 #include "experiments/cmd/check/keys.hpp"
 
 #include "core/host/publish.hpp"
+#include "core/host/read_file.hpp"
+#include "experiments/check/verdicts/run.hpp"
 #include "experiments/cmd/check/inputs_output.hpp"
 #include "experiments/cmd/frame/json.hpp"
 #include "experiments/cmd/frame/print.hpp"
@@ -18,6 +20,7 @@
 #include <filesystem>
 #include <memory>
 #include <system_error>
+#include <utility>
 
 namespace macheps::cmd::checks {
 
@@ -46,10 +49,11 @@ Which inputs are written:
 
 Files:
   A file has the arrays that the operation requires, those that are declared, and the recipe, from
-  which `macheps check` reads the declaration. The folder also gets a suite.toml. `out` is the
-  buffer for the result. Its last --canaries entries lie after the end of the output, and a check
-  with the same --canaries requires that they are unchanged. The same recipe gives the same bytes
-  on every machine.)";
+  which `macheps check` reads the declaration. The folder also gets a suite.toml, which names the
+  files, so that a missing file gives exit code 3. `out` is the buffer for the result. Its last
+  --canaries entries lie after the end of the output, and a check with the same --canaries requires
+  that they are unchanged. The same recipe gives the same bytes on every machine.
+  Files that hold outputs of a kernel, and an edited suite.toml, are only replaced with --force.)";
 
 constexpr const char* power_help =
     R"(Lists the wrong kernels that checks would catch on made inputs, before there is a kernel.
@@ -154,14 +158,40 @@ struct MakeArguments {
     PlanArguments plan;
     std::filesystem::path folder;
     std::string save = "npz";
-    bool lists = false, all = false;
+    bool lists = false, all = false, force = false;
 };
 
-void write_inputs(const check::MadeInputs& inputs, const std::filesystem::path& folder, const std::string& ending) {
+std::string bytes_of(const check::MadeInputs& inputs, const std::string& ending) {
     const std::vector<StoredArray> arrays = check::stored_inputs(inputs);
     const std::string recipe = check::recipe_text(inputs);
-    publish(folder / (inputs.name + "." + ending),
-            ending == "npz" ? check::npz_of(arrays, recipe) : check::safetensors_of(arrays, recipe));
+    return ending == "npz" ? check::npz_of(arrays, recipe) : check::safetensors_of(arrays, recipe);
+}
+
+/// Returns whether a suite is one that make-inputs writes, without changes.
+bool is_made_suite(const std::string& text) {
+    try {
+        const check::Suite suite = check::parse_suite(text, "suite.toml");
+        const check::SuiteCheck& only = suite.checks.front();
+        const std::string ending = std::filesystem::path(only.files.front().text).extension().string();
+        std::vector<std::string> inputs;
+        for (std::size_t i = 1; i < only.files.size(); ++i)
+            inputs.push_back(std::filesystem::path(only.files[i].text).stem().string());
+        return suite.checks.size() == 1 && !ending.empty() && only.declaration.operation != nullptr &&
+               check::suite_text(only.declaration, ending.substr(1), inputs) == text;
+    } catch (const Error&) {
+        return false;
+    }
+}
+
+/// Throws if a file exists and holds something that make-inputs did not write, such as the output of a kernel.
+void refuse_to_overwrite(const std::filesystem::path& file, const std::string& bytes) {
+    if (!is_there(file) || read_file(file) == bytes) return;
+    const bool is_suite = file.extension() == ".toml";
+    if (is_suite ? is_made_suite(read_file(file)) : check::is_made_file(file.string())) return;
+    throw usage_error(is_suite ? "this suite exists, and make-inputs did not write it in this form"
+                               : "this file exists and holds arrays that make-inputs did not write, such as the output "
+                                 "of a kernel",
+                      file.string(), "pass another folder, or --force to replace the file");
 }
 
 Exit make(const MakeArguments& a, const Command& verb) {
@@ -193,13 +223,20 @@ Exit make(const MakeArguments& a, const Command& verb) {
     std::error_code error;
     std::filesystem::create_directories(a.folder, error);
     if (error) throw_cannot_write(a.folder, error.value(), "create the folder");
+    std::vector<std::string> names;
+    std::vector<std::pair<std::filesystem::path, std::string>> files;
     for (const std::size_t i : chosen) {
-        write_inputs(all[i], a.folder, a.save);
-        print("{}\n", (a.folder / (all[i].name + "." + a.save)).string());
+        names.push_back(all[i].name);
+        files.emplace_back(a.folder / (all[i].name + "." + a.save), bytes_of(all[i], a.save));
     }
-    const std::filesystem::path suite = a.folder / "suite.toml";
-    publish(suite, check::suite_text(plan.request.declaration, a.save));
-    print("{}\n", suite.string());
+    files.emplace_back(a.folder / "suite.toml", check::suite_text(plan.request.declaration, a.save, names));
+    if (!a.force) {
+        for (const auto& [file, bytes] : files) refuse_to_overwrite(file, bytes);
+    }
+    for (const auto& [file, bytes] : files) {
+        publish(file, bytes);
+        print("{}\n", file.string());
+    }
     const std::string text = made_text(coverage) + next_text(all[chosen.front()], a.folder.string(), a.save);
     print_text(text);
     return Exit::ok;
@@ -214,6 +251,7 @@ void describe_make(Command& verb) {
     verb.option("-o,--output", a->folder, "Write the files to this folder. Required without --list")
         .takes(value_kind::folder);
     verb.option("--save", a->save, "Kind of the files").one_of({"npz", "safetensors"}).shows_default();
+    verb.flag("--force", a->force, "Replace files with outputs of a kernel, and an edited suite.toml");
     verb.flag("--all", a->all, "Write all possible inputs. Default: a least set, which reveals the same wrong kernels");
     verb.flag("--list", a->lists, "Print the recipes");
     verb.runs([a, &verb] { return make(*a, verb); });
