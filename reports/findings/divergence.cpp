@@ -2,6 +2,7 @@
 #include "reports/findings/divergence.hpp"
 
 #include "core/host/float_environment.hpp"
+#include "core/text/shown.hpp"
 #include "reports/findings/policy_fold.hpp"
 #include "reports/findings/spikes.hpp"
 #include "reports/logs/manifest_facts.hpp"
@@ -246,7 +247,12 @@ class RunsOfPolicy {
             if (machines != manifest.machines.end()) gpu_ = gpu_of_machines(machines->second);
             if (gpu_.empty()) gpu_ = options_.spare_gpu;
         }
-        if (run.matmul_formats) peak_.add(relative_peak(*run.matmul_formats, gpu_));
+        if (!run.matmul_formats) return;
+        peak_.add(relative_peak(*run.matmul_formats, gpu_));
+        const VendorGpu* gpu = find_vendor_gpu(gpu_);
+        const std::string operand = operand_without_unit(*run.matmul_formats, gpu_);
+        if (gpu != nullptr && !operand.empty())
+            policy_.no_peak = fmt::format("{} has no unit for {}", gpu->title, printable(operand));
     }
 
     void add_steps(const RunLog& run) {

@@ -70,6 +70,9 @@ struct PolicySummary {
     std::optional<double> token_weight{};     ///< absent if it is unknown or if the runs differ
     std::string beside_precision{};           ///< settings other than formats that differ from the fp32 runs, in words
     std::vector<std::string> not_emulated{};  ///< what the policy does not emulate of the config that it comes from
+    /// Why there is no relative_peak: "NVIDIA H100 SXM has no unit for e4m3fn/mx32"; empty if there is one, or if the
+    /// formats are unknown.
+    std::string no_peak{};
 };
 
 /// Returns the mean loss of fp32 over the steps that are compared with the policy. Returns the loss of the policy

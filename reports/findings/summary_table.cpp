@@ -181,7 +181,13 @@ std::string peak_words(const Summary& summary) {
         gpus += "; ";
     }
     if (policies_of.size() == 1) gpus.replace(gpus.size() - 2, 2, ": ");
-    return gpus + "the vendor's figures, not a measurement.";
+    std::string text = gpus + "the vendor's figures, not a measurement.";
+    for (const PolicySummary& policy : summary.policies) {
+        if (!policy.no_peak.empty())
+            text += fmt::format(" {} has no peak: {}, so software has to emulate it.", printable(policy.row.policy),
+                                policy.no_peak);
+    }
+    return text;
 }
 
 std::string gradient_underflow_words(const Summary& summary) {

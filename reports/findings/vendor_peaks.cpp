@@ -14,10 +14,10 @@ namespace macheps::reports {
 namespace {
 
 constexpr VendorGpu gpus[] = {
-    {"v100", "NVIDIA V100 SXM2", "sm70."}, {"t4", "NVIDIA T4", "sm75."},
-    {"a100", "NVIDIA A100 SXM", "sm80."},  {"l40s", "NVIDIA L40S", "sm89."},
-    {"h100", "NVIDIA H100 SXM", "sm90."},  {"h200", "NVIDIA H200 SXM", ""},
-    {"b200", "NVIDIA HGX B200", "sm100."}, {"mi300x", "AMD Instinct MI300X", "cdna3."},
+    {"v100", "NVIDIA V100 SXM2", "sm70."},       {"t4", "NVIDIA T4", "sm75."},
+    {"a100", "NVIDIA A100 SXM", "sm80."},        {"l40s", "NVIDIA L40S", "sm89."},
+    {"h100", "NVIDIA H100 SXM", "sm90."},        {"h200", "NVIDIA H200 SXM", ""},
+    {"b200", "NVIDIA HGX B200", "sm100.", true}, {"mi300x", "AMD Instinct MI300X", "cdna3."},
 };
 
 constexpr std::string_view volta = "NVIDIA V100 data sheet, SXM2: 5120 cores and 640 tensor cores at 1530 MHz",
@@ -49,6 +49,14 @@ std::optional<double> peak_of(std::string_view gpu, std::string_view kind) {
     const auto found = std::find_if(std::begin(peaks), std::end(peaks),
                                     [&](const VendorPeak& row) { return row.gpu == gpu && row.kind == kind; });
     return found == std::end(peaks) ? std::nullopt : std::optional(found->tflops);
+}
+
+/// Returns the peak speed of matmuls with an operand such as "e4m3fn" or, with block scales, "e4m3fn/mx32".
+std::optional<double> peak_of_operand(std::string_view gpu, std::string_view operand) {
+    const std::string_view format = take_until(operand, '/');
+    const VendorGpu* row = find_vendor_gpu(gpu);
+    if (!operand.empty() && (row == nullptr || !row->has_block_scales)) return std::nullopt;
+    return peak_of(gpu, operand_kind(format));
 }
 
 }  // namespace
@@ -96,12 +104,24 @@ std::optional<double> relative_peak(std::string_view matmul_formats, std::string
         const std::string_view a = take_until(pair, '*'), b = take_until(pair, ':');
         double count = 0;
         const auto [end, error] = std::from_chars(pair.data(), pair.data() + pair.size(), count);
-        const std::optional<double> peak_a = peak_of(gpu, operand_kind(a)), peak_b = peak_of(gpu, operand_kind(b));
+        const std::optional<double> peak_a = peak_of_operand(gpu, a), peak_b = peak_of_operand(gpu, b);
         if (error != std::errc{} || end != pair.data() + pair.size() || !peak_a || !peak_b) return std::nullopt;
         all += count;
         time += count * *unit / std::min(*peak_a, *peak_b);
     }
     return time > 0 ? std::optional(all / time) : std::nullopt;
+}
+
+std::string operand_without_unit(std::string_view matmul_formats, std::string_view gpu) {
+    while (!matmul_formats.empty()) {
+        std::string_view pair = take_until(matmul_formats, ';');
+        std::string_view operands = take_until(pair, ':');
+        while (!operands.empty()) {
+            const std::string_view operand = take_until(operands, '*');
+            if (!peak_of_operand(gpu, operand)) return std::string(operand);
+        }
+    }
+    return {};
 }
 
 }  // namespace macheps::reports

@@ -24,6 +24,7 @@ struct VendorGpu {
     std::string_view name;      ///< "h100"
     std::string_view title;     ///< "NVIDIA H100 SXM"
     std::string_view machines;  ///< beginning of the names of its matrix units: "sm90."; empty if another GPU has them
+    bool has_block_scales = false;  ///< its matrix units apply the scales of MX formats and of NVFP4
 };
 std::span<const VendorGpu> vendor_gpus();
 /// Returns the GPU with this name, or null.
@@ -44,7 +45,11 @@ std::string_view unit_kind(std::string_view gpu);
 
 /// Returns the peak speed of a set of matmuls on `gpu`, relative to the same matmuls in unit_kind(gpu).
 /// `matmul_formats` has the form of RunRow::matmul_formats. The speed of a matmul is the peak of its slower operand
-/// kind. Returns nothing if the text does not have this form, or if the vendor gives no figure for a kind.
+/// kind. Returns nothing if the text does not have this form, or if the GPU has no unit for an operand.
 std::optional<double> relative_peak(std::string_view matmul_formats, std::string_view gpu);
+
+/// Returns the first operand of these matmuls for which the GPU has no matrix unit: "e4m3fn" on an A100, "e4m3fn/mx32"
+/// on an H100. Empty if there is none.
+std::string operand_without_unit(std::string_view matmul_formats, std::string_view gpu);
 
 }  // namespace macheps::reports

@@ -50,7 +50,8 @@ constexpr ColumnWords run_words[] = {
      "as bytes_params"},
     {"parameters", "weights", "number of weights of the model; missing in rows of earlier versions", ""},
     {"matmul_formats", "multiply-adds",
-     "multiply-adds of one sample in a step, for each pair of operand formats: `bf16*bf16:98304;e4m3fn*e5m2:24576`",
+     "multiply-adds of one sample in a step, for each pair of operand formats: `bf16*bf16:98304;e4m3fn*e5m2:24576`. "
+     "`e4m3fn/mx32` is an operand with block scales, which the matrix unit applies",
      ""},
     {"low_linears", "layers", "linear layers whose operands have 8 bits or fewer; missing in rows of earlier versions",
      ""},

@@ -84,7 +84,8 @@ struct RunRow {
     std::int64_t bytes_params = 0, bytes_grads = 0, bytes_master = 0, bytes_optimizer = 0, bytes_activations = 0;
     std::optional<std::int64_t> parameters{};
     /// For each pair of operand formats of matmuls, the number of multiply-adds of one sample in a step:
-    /// `bf16*bf16:98304;e4m3fn*e5m2:24576`.
+    /// `bf16*bf16:98304;e4m3fn*e5m2:24576`. The granularity follows the format of an operand with block scales:
+    /// `e4m3fn/mx32`.
     std::optional<std::string> matmul_formats{};
     /// Number of linears whose operands have 8 bits or fewer, and number of linears for which the policy asks for 8
     /// bits or fewer. The difference is the number of linears that were left out.

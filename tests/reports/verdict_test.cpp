@@ -3,6 +3,7 @@
 // spikes, memory sizes and peak throughputs.
 #include "reports/findings/verdict.hpp"
 
+#include "emulation/machine/table.hpp"
 #include "reports/findings/spikes.hpp"
 #include "reports/findings/summary_table.hpp"
 #include "reports/logs/manifest_facts.hpp"
@@ -440,6 +441,55 @@ TEST_CASE("the relative peak follows from the time of all multiply-adds, each at
     const std::string table = summary_table(summarise(log));
     CHECK(table.find("on NVIDIA H100 SXM, dense, bf16 = 1x: the vendor's figures, not a measurement.") !=
           std::string::npos);
+}
+
+TEST_CASE("a policy has a peak only if the GPU's matrix units take its operands as they are", "[reports][peaks]") {
+    // The rows of the machines say what the units of a GPU do: they do not come from the data sheets.
+    for (const VendorGpu& gpu : vendor_gpus()) {
+        const std::string_view units = gpu.name == "h200" ? "sm90." : gpu.machines;
+        const auto any_unit = [&](const auto& accepts) {
+            return std::any_of(all_machines.begin(), all_machines.end(), [&](const Machine* machine) {
+                return machine->name.starts_with(units) && accepts(*machine);
+            });
+        };
+        struct Named {
+            Format format;
+            std::string name;
+        };
+        for (const Named& each :
+             {Named{fp16, "fp16"}, Named{bf16, "bf16"}, Named{tf32, "tf32"}, Named{e4m3fn, "e4m3fn"}}) {
+            const std::string pair = each.name + "*" + each.name + ":1";
+            // The fp8 format of CDNA3 is e4m3fnuz. Frameworks use it in place of e4m3fn.
+            const bool is_taken = any_unit([&](const Machine& machine) {
+                return machine.operands.contains(each.format) ||
+                       (each.format == e4m3fn && machine.operands.contains(e4m3fnuz));
+            });
+            CAPTURE(gpu.name, each.name);
+            CHECK(relative_peak(pair, gpu.name).has_value() == is_taken);
+            CHECK(operand_without_unit(pair, gpu.name).empty() == is_taken);
+        }
+        const bool has_block_scales = any_unit([](const Machine& machine) { return machine.has_scales(); });
+        CHECK(gpu.has_block_scales == has_block_scales);
+        for (const std::string operand :
+             {"e4m3fn/mx32", "e5m2/mx32_32x32", "e3m2fn/mx32", "e2m1fn/mx32", "e2m1fn/nvfp4"}) {
+            CAPTURE(gpu.name, operand);
+            const std::string all = "fp32*fp32:1;" + operand + "*" + operand + ":1";
+            CHECK(relative_peak(all, gpu.name).has_value() == has_block_scales);
+            CHECK(operand_without_unit(all, gpu.name) == (has_block_scales ? "" : operand));
+        }
+    }
+    CHECK(relative_peak("e4m3fn/mx32*e4m3fn/mx32:1", "b200").value() == 2);
+    CHECK(relative_peak("e2m1fn/nvfp4*e2m1fn/nvfp4:1", "b200").value() == 4);
+
+    Log log = log_of({0.001, -0.001, 0.0005});
+    for (RunLog& run : log.runs)
+        run.row.matmul_formats = run.policy == "low" ? "e4m3fn/mx32*e4m3fn/mx32:1" : "fp32*fp32:1";
+    CHECK_FALSE(low_of(log).row.relative_peak.has_value());
+    CHECK(peak_words(summarise(log))
+              .ends_with(
+                  " low has no peak: NVIDIA H100 SXM has no unit for e4m3fn/mx32, so software has to emulate it."));
+    CHECK(low_of(log, {.gpu = "b200"}).row.relative_peak.value() == 2);
+    CHECK(peak_words(summarise(log, {.gpu = "b200"})).ends_with("the vendor's figures, not a measurement."));
 }
 
 TEST_CASE("the settings are printed in one line, with a power of two as the token weight if possible",

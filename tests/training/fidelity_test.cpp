@@ -348,6 +348,10 @@ TEST_CASE("the multiply-adds of a step are counted by the formats of its matmuls
     // The forward pass multiplies e4m3 by e4m3, and both gradients multiply e5m2 by e4m3. Attention and head use bf16.
     CHECK(formats("fp8-tensorwise") ==
           fmt::format("e4m3fn*e4m3fn:{};e5m2*e4m3fn:{};bf16*bf16:{}", hidden / 3, hidden / 3 * 2, attention + head));
+    // Only scales of blocks that a matrix unit applies are part of the text.
+    CHECK(formats("te-mxfp8").find("e4m3fn/mx32*e4m3fn/mx32:") != std::string::npos);
+    CHECK(formats("te-nvfp4").find("e2m1fn/nvfp4") != std::string::npos);
+    CHECK(formats("dsv3").find('/') == std::string::npos);
 }
 
 }  // namespace fidelity_test

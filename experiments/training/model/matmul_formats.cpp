@@ -11,6 +11,19 @@
 
 namespace macheps::training {
 
+namespace {
+
+/// Returns the format of an operand. If only a matrix unit with block scales can read the operand as it is, the name of
+/// the granularity follows: `e4m3fn/mx32`.
+std::string operand_text(const policy::CastRule& cast) {
+    const Granularity& granularity = *cast.granularity;
+    const bool has_block_scales = granularity.kind == ScaleKind::e8m0 || granularity.kind == ScaleKind::nvfp4;
+    const std::string_view format = format_name(cast.format);
+    return has_block_scales ? fmt::format("{}/{}", format, granularity.name) : std::string(format);
+}
+
+}  // namespace
+
 std::string matmul_formats(const ModelConfig& model, const policy::SiteList& sites,
                            const policy::ResolvedPolicy& policy) {
     std::vector<std::pair<std::string, std::int64_t>> counts;
@@ -21,7 +34,7 @@ std::string matmul_formats(const ModelConfig& model, const policy::SiteList& sit
         const std::int64_t features = site.kind.has_weight ? site.in * site.out : model.context * model.width;
         for (const std::string_view matmul : site.kind.matmuls) {
             const auto format_of = [&](const char* operand) {
-                return format_name(policy.cast(fmt::format("{}:{}.{}", site.name, matmul, operand)).format);
+                return operand_text(policy.cast(fmt::format("{}:{}.{}", site.name, matmul, operand)));
             };
             const std::string pair = fmt::format("{}*{}", format_of("a"), format_of("b"));
             const auto known =
