@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 import textwrap
+from importlib.metadata import entry_points
 
 import macheps as me
 import numpy as np
@@ -183,6 +186,34 @@ def test_the_example_test_file_passes_for_right_kernels_and_fails_for_wrong_ones
     pytester.makepyfile(kernels=(folder / "kernels.py").read_text(encoding="utf-8"),
                         test_kernels=tests.replace("wrong=False", f"wrong={is_wrong}"))  # fmt: skip
     run_with_plugin(pytester, request).assert_outcomes(**{"failed" if is_wrong else "passed": count})
+
+
+def write_script(path, text):
+    path.write_text("#!/bin/sh\n" + text, encoding="utf-8")
+    path.chmod(0o755)
+
+
+@pytest.mark.parametrize("is_wrong", [False, True])
+def test_the_pytest_job_on_the_page_runs(tmp_path, is_wrong):
+    page = (SOURCE / "docs/check.md").read_text(encoding="utf-8")
+    job = page.partition("### A job with pytest")[2].partition("run: |\n")[2].partition("```")[0]
+    folder = SOURCE / "examples/check"
+    for name in ("bin", "ci", "tests"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "ci/macheps-0.1.0-cp310-abi3-manylinux_2_36_x86_64.whl").touch()
+    (tmp_path / "tests/kernels.py").write_text((folder / "kernels.py").read_text(encoding="utf-8"), encoding="utf-8")
+    tests = (folder / "test_kernels.py").read_text(encoding="utf-8").replace("wrong=False", f"wrong={is_wrong}")
+    (tmp_path / "tests/test_kernels.py").write_text(tests, encoding="utf-8")
+    # `python3 -m venv` is replaced, so that no package is installed. The `pip` that it makes only looks for the wheel.
+    write_script(tmp_path / "bin/python3", '[ "$1 $2" = "-m venv" ] && mkdir -p "$3/bin" && cp bin/pip bin/python "$3/bin"\n')
+    write_script(tmp_path / "bin/pip", '[ "$1" = install ] && [ -f "$2" ] && shift 2 && [ "$*" = "numpy ml_dtypes pytest" ]\n')
+    plugin = "" if "macheps" in {one.name for one in entry_points(group="pytest11")} else "-p pytest_macheps"
+    write_script(tmp_path / "bin/python", f"PYTEST_ADDOPTS='{plugin}' exec '{sys.executable}' \"$@\"\n")
+    environment = {**os.environ, "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
+    environment.pop("MACHEPS_WHEEL", None)
+    ran = subprocess.run(["sh", "-e", "-c", textwrap.dedent(job)], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert ran.returncode == (1 if is_wrong else 0), ran.stdout + ran.stderr
+    assert (tmp_path / "junit.xml").read_text(encoding="utf-8").count("<failure") == (3 if is_wrong else 0)
 
 
 X = RNG.standard_normal((8, 20), dtype=np.float32)
