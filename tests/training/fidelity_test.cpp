@@ -349,9 +349,16 @@ TEST_CASE("the multiply-adds of a step are counted by the formats of its matmuls
     CHECK(formats("fp8-tensorwise") ==
           fmt::format("e4m3fn*e4m3fn:{};e5m2*e4m3fn:{};bf16*bf16:{}", hidden / 3, hidden / 3 * 2, attention + head));
     // Only scales of blocks that a matrix unit applies are part of the text.
-    CHECK(formats("te-mxfp8").find("e4m3fn/mx32*e4m3fn/mx32:") != std::string::npos);
     CHECK(formats("te-nvfp4").find("e2m1fn/nvfp4") != std::string::npos);
     CHECK(formats("dsv3").find('/') == std::string::npos);
+    const auto hidden_on = [&](const std::string& machine) {
+        const std::string a_and_b = "a = \"e4m3fn/mx32\", b = \"e4m3fn/mx32\", machine = \"" + machine + "\"";
+        const std::string text = "name = \"mx\"\n[[rule]]\nsites = \"block.*.mlp.up\"\nforward = { " + a_and_b + " }\n";
+        return matmul_formats(model, sites, resolve(parse_policy(text, "mx.toml"), sites));
+    };
+    CHECK(hidden_on("sm100.tcgen05.mxfp8").find("e4m3fn/mx32*e4m3fn/mx32:") != std::string::npos);
+    CHECK(hidden_on("fp32.chain").find("e4m3fn/mx32*e4m3fn/mx32:") != std::string::npos);
+    CHECK(hidden_on("sm90.wgmma.fp8").find("e4m3fn*e4m3fn:") != std::string::npos);  // software applies the scales
 }
 
 }  // namespace fidelity_test

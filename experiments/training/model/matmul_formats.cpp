@@ -13,13 +13,15 @@ namespace macheps::training {
 
 namespace {
 
-/// Returns the format of an operand. If only a matrix unit with block scales can read the operand as it is, the name of
-/// the granularity follows: `e4m3fn/mx32`.
-std::string operand_text(const policy::CastRule& cast) {
+/// Returns the format of an operand. The name of the granularity follows if the operand has block scales and a matrix
+/// unit has to apply them: `e4m3fn/mx32`. A policy may name a unit without block scales, whose partial sums software
+/// then scales. Then the unit multiplies plain numbers of the format.
+std::string operand_text(const policy::CastRule& cast, const Machine& machine) {
     const Granularity& granularity = *cast.granularity;
     const bool has_block_scales = granularity.kind == ScaleKind::e8m0 || granularity.kind == ScaleKind::nvfp4;
+    const bool is_plain_unit = !machine.instruction.empty() && !machine.has_scales();
     const std::string_view format = format_name(cast.format);
-    return has_block_scales ? fmt::format("{}/{}", format, granularity.name) : std::string(format);
+    return has_block_scales && !is_plain_unit ? fmt::format("{}/{}", format, granularity.name) : std::string(format);
 }
 
 }  // namespace
@@ -33,8 +35,9 @@ std::string matmul_formats(const ModelConfig& model, const policy::SiteList& sit
         // pairs takes `width` multiply-adds.
         const std::int64_t features = site.kind.has_weight ? site.in * site.out : model.context * model.width;
         for (const std::string_view matmul : site.kind.matmuls) {
+            const Machine& machine = *policy.matmul(site.name, matmul).rule.machine;
             const auto format_of = [&](const char* operand) {
-                return operand_text(policy.cast(fmt::format("{}:{}.{}", site.name, matmul, operand)));
+                return operand_text(policy.cast(fmt::format("{}:{}.{}", site.name, matmul, operand)), machine);
             };
             const std::string pair = fmt::format("{}*{}", format_of("a"), format_of("b"));
             const auto known =
