@@ -6,7 +6,8 @@ set(macheps_portable_glibc 2.28)
 set(macheps_portable_stubs ${PROJECT_BINARY_DIR}/glibc-${macheps_portable_glibc})
 
 # fmt and toml++ are compiled into the program from their headers, because Debian has no static libraries of them. The
-# other libraries are linked statically. Arb is left out for the reason that THIRD_PARTY_NOTICES gives.
+# other libraries are linked statically. Arb is left out: Debian has no static library of it, and one under the LGPL must
+# be replaceable. `macheps eval` then names the program that has Arb.
 if(MACHEPS_PORTABLE)
     set(MACHEPS_ARB OFF)
     set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests the licence notices of third parties. Everything that CMake finds for the program, the libraries and the wheel
 // must have an entry in THIRD_PARTY_NOTICES. Also tests that Python tools are pinned by hashes.
+#include "scripts/gf2x.c"
 #include "tests/test.hpp"
 
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -91,6 +93,23 @@ TEST_CASE("Python tools are pinned by the hashes of their files", "[notices]") {
             CHECK(
                 (at->str().find("--require-hashes") != std::string::npos || at->str().find('`') != std::string::npos));
         }
+    }
+}
+
+TEST_CASE("the library that replaces gf2x in the wheel multiplies polynomials over GF(2)", "[notices]") {
+    constexpr unsigned long n = 3, m = 2, bits = 8 * sizeof(unsigned long);
+    const std::array<unsigned long, n> a{0x8000000000000001ul, 0x123456789abcdef0ul, 0xf00dul};
+    const std::array<unsigned long, m> b{0xfedcba9876543211ul, 0x8000000000000003ul};
+    std::array<unsigned long, n + m> c{~0ul, ~0ul, ~0ul, ~0ul, ~0ul};
+    CHECK(gf2x_mul(c.data(), a.data(), n, b.data(), m) == 0);
+    const auto coefficient = [&](const unsigned long* of, unsigned long i) { return of[i / bits] >> i % bits & 1; };
+    for (unsigned long k = 0; k < (n + m) * bits; ++k) {
+        unsigned long sum = 0;  // of a_i b_(k-i), modulo 2
+        for (unsigned long i = 0; i < n * bits && i <= k; ++i) {
+            if (k - i < m * bits) sum ^= coefficient(a.data(), i) & coefficient(b.data(), k - i);
+        }
+        CAPTURE(k);
+        CHECK(coefficient(c.data(), k) == sum);
     }
 }
 

@@ -4,6 +4,7 @@
 #include "tests/program/program.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <string>
 
 namespace eval_test {
@@ -13,10 +14,13 @@ using nlohmann::json;
 
 namespace {
 
-/// Returns whether this build has Arb. Without Arb, `eval` exits with code 4 and names the package to install.
+/// Returns whether this build has Arb. Without Arb, `eval` exits with code 4. The error names the program that has Arb
+/// and the package to install.
 bool has_arb() {
     const Outcome one = run("eval x -f e5m2 -q");
-    CHECK((one.code == 0 || (one.code == 4 && one.err.find("install FLINT") != std::string::npos)));
+    const bool names_both =
+        one.err.find("Python wheel") != std::string::npos && one.err.find("install FLINT") != std::string::npos;
+    CHECK((one.code == 0 || (one.code == 4 && names_both)));
     return one.code == 0;
 }
 
@@ -84,6 +88,23 @@ TEST_CASE("eval refuses invalid formulas, inputs and options", "[program][eval]"
     CAPTURE(refused.err);
     CHECK(refused.code == c.code);
     CHECK(refused.err.find(c.told) != std::string::npos);
+    fs::remove_all(scratch());
+}
+
+TEST_CASE("the program of the wheel runs eval, with the same rows", "[program][eval]") {
+    const char* wheel = std::getenv("MACHEPS_WHEEL");
+    if (wheel == nullptr) SKIP_TEST("MACHEPS_WHEEL does not name a wheel (scripts/nightly wheel)");
+    if (!has_arb()) SKIP_TEST("this build has no Arb");
+    fs::remove_all(scratch());
+    fs::create_directories(scratch());
+    const std::string options = " eval 'sqrt(x+1)-sqrt(x)' 'erf(x)' --x 0:inf -f e4m3fn,e5m2 --csv ",
+                      environment = (scratch() / "environment").string();
+    // The program loads only the libraries in the wheel. LD_BIND_NOW: every function of these libraries must exist.
+    const std::string commands = "python3 -m venv " + environment + " && " + environment + "/bin/pip install -q '" +
+                                 wheel + "' && LD_BIND_NOW=1 " + environment + "/bin/macheps" + options + ">'" +
+                                 (scratch() / "rows.csv").string() + "'";
+    CHECK(std::system(commands.c_str()) == 0);
+    CHECK(contents(scratch() / "rows.csv") == run(options).out);
     fs::remove_all(scratch());
 }
 

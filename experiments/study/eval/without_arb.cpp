@@ -10,8 +10,8 @@ bool has_enclosures() { return false; }
 void require_enclosures() {
     throw Error({.what = "this build does not include Arb, which computes the exact values of formulas",
                  .where = "macheps eval",
-                 .fix = "install FLINT (Debian 12: libflint-arb-dev; Ubuntu 24.04: libflint-dev), then configure and "
-                        "build macheps again",
+                 .fix = "use the program of a released Python wheel, which includes Arb; or install FLINT (Debian 12: "
+                        "libflint-arb-dev; Ubuntu 24.04: libflint-dev), then configure and build macheps again",
                  .exit = Exit::no_device});
 }
 
