@@ -441,6 +441,32 @@ TEST_CASE("the machines `chain` and `pairwise` give the sums of `recursive` and 
     CHECK(forward[0].value == 2.25 * std::ldexp(1.0, -40));
 }
 
+TEST_CASE("n equal terms are one number, rounded to the format once, and the exact sum is that of the rounded terms",
+          "[analysis][sum]") {
+    struct Case {
+        const char* data;
+        Format format;
+        double term, sum;
+        const char* why;
+    };
+    // The sums were added by hand: each partial sum is rounded to nearest even.
+    const Case c =
+        GENERATE(Case{"equal:0.1", fp64, 0.1, 0.1 + 0.1 + 0.1, "0.30000000000000004"},
+                 Case{"0.1", fp32, double{0.1f}, double{0.1f + 0.1f + 0.1f}, "the short form"},
+                 Case{"equal:0.1", e5m2, 0.09375, 0.25, "0.1875 and 0.28125, which is a tie of 0.25 and 0.3125"},
+                 Case{"1/3", e5m2, 0.3125, 1, "0.625 and 0.9375, which is a tie of 0.875 and 1"},
+                 Case{"-2", bf16, -2, -6, "exact"},
+                 Case{"equal:1.00390625000000000000001", bf16, 0x1.02p+0, 0x1.84p+1,
+                      "above a tie that a first rounding to fp64 would give"});
+    CAPTURE(c.data, c.why);
+    const std::vector<SumRow> rows = rows_of(grid_of(c.data, 3, {"recursive", "exact"}, {c.format}));
+    CHECK(sum_vectors(parse_sum_data(c.data), c.format, 0, 3, false).x == std::vector<double>(3, c.term));
+    CHECK(sum_vectors(parse_sum_data(c.data), c.format, 0, 3, true).y == std::vector<double>(3, c.term));
+    CHECK(rows[0].value == c.sum);
+    CHECK(rows[1].exact == Approx(3 * c.term));
+    CHECK(rows[0].data == (std::string(c.data).starts_with("equal:") ? c.data : std::string("equal:") + c.data));
+}
+
 TEST_CASE("invalid methods, data and formats of a sum are refused", "[analysis][sum]") {
     CHECK_THROWS_WITH(parse_sum_method("pairwize", false), Catch::Contains("did you mean pairwise"));
     CHECK_THROWS_WITH(parse_sum_method("blocked", false), Catch::Contains("the parameter is missing"));
@@ -449,6 +475,12 @@ TEST_CASE("invalid methods, data and formats of a sum are refused", "[analysis][
     CHECK_THROWS_WITH(parse_sum_method("dot2", false), Catch::Contains("adds products"));
     CHECK_THROWS_WITH(parse_sum_data("gaussian"), Catch::Contains("unknown data 'gaussian'"));
     CHECK_THROWS_WITH(parse_sum_data("cancel:-1"), Catch::Contains("from 0 to 200"));
+    for (const char* text : {"equal:", "equal:x", "equal:inf", "nan", "0.1.2"})
+        CHECK_THROWS_WITH(parse_sum_data(text), Catch::Contains("equal:VALUE with a finite number"));
+    CHECK_THROWS_WITH(rows_of(grid_of("70000", 4, {"exact"}, {fp16})),
+                      Catch::Contains("70000 is beyond the largest number of fp16"));
+    CHECK_THROWS_WITH(rows_of(grid_of("equal:480", 4, {"exact"}, {e4m3fn})),
+                      Catch::Contains("largest number of e4m3fn"));
     CHECK_THROWS_WITH(rows_of(grid_of("cancel", 4, {"exact"}, {fp32}, true)),
                       Catch::Contains("cancel needs a value of c"));
     CHECK_THROWS_WITH(rows_of(grid_of("cancel:4", 5, {"exact"}, {fp32}, true)), Catch::Contains("even n"));

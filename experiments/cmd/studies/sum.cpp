@@ -32,6 +32,7 @@ constexpr const char* help = R"(Measures the error of sums and dot products in a
 
 Examples:
   macheps sum                                 eight methods in fp32, fp16 and bf16, 1024 terms
+  macheps sum -d equal:0.1 -n 10 -f fp16,bf16,fp32,fp64    0.1, added ten times
   macheps sum --sweep n=2^4..2^16 -f bf16 --method recursive,pairwise,kahan,neumaier
   macheps sum -f fp16 -n 65536 --method recursive --round nearest_even,stochastic --trials 20
   macheps sum --dot -d cancel --sweep c=0..40 --method chain,dot2 -f fp32 -n 256 --seeds 1
@@ -59,6 +60,8 @@ Methods:
 
 Data:
   the distributions of `macheps gemm`
+  equal:VALUE            n times the number VALUE, such as 0.1 or 1/3; VALUE alone is short for this. VALUE is
+                         rounded to the format first, and the exact sum is that of the rounded terms
   harmonic               1/(i+1)
   cancel:C               a dot product of value 2.25 2^-C, n even
 

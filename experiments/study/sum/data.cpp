@@ -3,6 +3,7 @@
 
 #include "core/arithmetic.hpp"
 #include "core/error.hpp"
+#include "experiments/study/eval/exact_number.hpp"
 
 #include <fmt/format.h>
 
@@ -44,6 +45,19 @@ double harmonic_term(const Format& format, std::int64_t i) {
     return rounded_once(format, std::nextafter(quotient, rest > 0 ? 2.0 : 0.0));
 }
 
+/// Returns the number of `constant` data, rounded once from the number as typed.
+double constant_term(const SumData& data, const Format& format) {
+    return decode64(
+        format, ExactNumber::read(data.value).value().encode(format, Round::nearest_even, Overflow::nonsaturate, {}));
+}
+
+/// Parses the finite number of `equal:VALUE`. Returns nothing for other texts.
+std::optional<SumData> parse_constant(std::string_view text) {
+    const auto number = ExactNumber::read(text);
+    if (!number || !std::isfinite(number->near())) return std::nullopt;
+    return SumData{.kind = SumData::Kind::constant, .value = std::string(text), .name = fmt::format("equal:{}", text)};
+}
+
 void fill_cancel(SumVectors& out, const SumData& data, const Format& format, std::uint64_t seed, std::int64_t n) {
     const std::int64_t half = n / 2;
     out.x.assign(static_cast<std::size_t>(n), 0);
@@ -75,7 +89,9 @@ SumData with_c(SumData data, std::int64_t c) {
 SumData parse_sum_data(std::string_view text) {
     if (text == "harmonic") return {.kind = SumData::Kind::harmonic, .name = "harmonic"};
     if (text == "cancel") return {.kind = SumData::Kind::cancel, .name = "cancel"};
-    constexpr std::string_view cancel = "cancel:";
+    constexpr std::string_view cancel = "cancel:", equal = "equal:";
+    if (const auto constant = parse_constant(text.starts_with(equal) ? text.substr(equal.size()) : text))
+        return *constant;
     if (text.starts_with(cancel)) {
         std::int64_t c = -1;
         const char* end = text.data() + text.size();
@@ -88,8 +104,14 @@ SumData parse_sum_data(std::string_view text) {
     throw Error(
         {.what = fmt::format("unknown data '{}'", text),
          .where = "--data",
-         .fix = "use normal, uniform, positive, lognormal, equal, outliers, harmonic, or cancel:C with C from 0 to 200",
+         .fix =
+             "use normal, uniform, positive, lognormal, equal, outliers, harmonic, cancel:C with C from 0 to 200, or "
+             "equal:VALUE with a finite number, such as equal:0.1",
          .exit = Exit::usage});
+}
+
+bool overflows(const SumData& data, const Format& format) {
+    return data.kind == SumData::Kind::constant && !std::isfinite(constant_term(data, format));
 }
 
 SumVectors sum_vectors(const SumData& data, const Format& format, std::uint64_t seed, std::int64_t n, bool is_dot) {
@@ -97,6 +119,11 @@ SumVectors sum_vectors(const SumData& data, const Format& format, std::uint64_t 
     if (data.kind == SumData::Kind::cancel) {
         fill_cancel(out, data, format, seed, n);
         if (!is_dot) out.y.clear();
+        return out;
+    }
+    if (data.kind == SumData::Kind::constant) {
+        out.x.assign(static_cast<std::size_t>(n), constant_term(data, format));
+        if (is_dot) out.y = out.x;
         return out;
     }
     for (std::int64_t i = 0; i < n; ++i) {

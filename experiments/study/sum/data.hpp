@@ -14,17 +14,21 @@
 namespace macheps::study {
 
 struct SumData {
-    enum class Kind : std::uint8_t { drawn, harmonic, cancel };
+    enum class Kind : std::uint8_t { drawn, harmonic, cancel, constant };
     Kind kind = Kind::drawn;
     Distribution distribution = Distribution::positive;
     std::int64_t c = -1;  ///< for `cancel`: the exact result is 2.25 * 2^-c; negative: c is not set yet
+    std::string value{};  ///< for `constant`: the number that every term is before it is rounded, as typed
     std::string name{};   ///< name in rows: `cancel:16`
 };
 
-/// Parses the name of a distribution of `macheps gemm`, `harmonic`, `cancel` or `cancel:C`. Errors: throws Error
-/// (usage) for any other text.
+/// Parses the name of a distribution of `macheps gemm`, `harmonic`, `cancel`, `cancel:C`, `equal:VALUE`, or VALUE alone,
+/// which is short for `equal:VALUE`. Errors: throws Error (usage) for any other text.
 SumData parse_sum_data(std::string_view text);
 SumData with_c(SumData data, std::int64_t c);
+
+/// Returns whether a finite number of the data overflows in the format.
+bool overflows(const SumData& data, const Format& format);
 
 /// The vectors x and y. Their elements are numbers of the format, stored as doubles. y is empty unless a dot product is
 /// computed. The elements are rounded to nearest even, whatever the rounding mode of the sums. The data `cancel` are

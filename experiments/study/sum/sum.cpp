@@ -416,6 +416,11 @@ void require_possible(const SumGrid& grid) {
         }
     }
     for (const SumData& data : grid.data) {
+        for (const Format& format : grid.formats) {
+            if (!overflows(data, format)) continue;
+            throw sum_error(fmt::format("{} is beyond the largest number of {}", data.value, format_name(format)),
+                            "--data", "use a smaller number, or a format with a wider range");
+        }
         if (data.kind != SumData::Kind::cancel) continue;
         if (data.c < 0) throw sum_error("cancel needs a value of c", "--data", "use cancel:16, or --sweep c=0..40");
         for (const std::int64_t n : grid.sizes) {

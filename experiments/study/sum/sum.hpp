@@ -31,7 +31,7 @@ struct SumCost {
 SumCost cost_of(const SumGrid& grid);
 
 /// Checks the grid. Errors: throws Error (usage) for an unsupported format, for `cancel` without a value of c or with
-/// an odd n, and for a machine that accepts none of the formats.
+/// an odd n, for `equal:VALUE` that overflows in a format, and for a machine that accepts none of the formats.
 void require_possible(const SumGrid& grid);
 
 /// Runs the grid. Rows are in the order data, format, n, seed, method, rounding. They depend neither on `simd` nor on

@@ -50,8 +50,13 @@ FoldedTable::Cells sizes_of_rows(std::span<const Row> rows, Value Row::*field) {
 /// Returns the cells of a column of counts. Counts of zero are left empty.
 template <class Row, class Value>
 FoldedTable::Cells counts_of_rows(std::span<const Row> rows, Value Row::*field) {
-    return cells_of_rows(
-        rows, [field](const Row& row) { return row.*field > 0 ? fmt::format("{}", row.*field) : std::string(); });
+    return cells_of_rows(rows,
+                         [field](const Row& row) { return row.*field > 0 ? word_cell(row.*field) : std::string(); });
+}
+
+/// Returns a sum with the digits that distinguish all numbers of fp64, or of fp32 for rows of other formats.
+std::string sum_cell(const SumRow& row, double x) {
+    return row.format == "fp64" ? fmt::format("{}", x) : fmt::format("{:.9g}", x);
 }
 
 }  // namespace
@@ -67,8 +72,8 @@ FoldedTable table_of(std::span<const SumRow> rows) {
     table.add_words("format", words_of_rows(rows, &SumRow::format));
     table.add_words("method", words_of_rows(rows, &SumRow::method));
     table.add_words("round", words_of_rows(rows, &SumRow::round));
-    table.add_figures("sum", cells_of_rows(rows, [](const SumRow& row) { return fmt::format("{:.9g}", row.value); }));
-    table.add_figures("exact", cells_of_rows(rows, [](const SumRow& row) { return fmt::format("{:.9g}", row.exact); }));
+    table.add_figures("sum", cells_of_rows(rows, [](const SumRow& row) { return sum_cell(row, row.value); }));
+    table.add_figures("exact", cells_of_rows(rows, [](const SumRow& row) { return sum_cell(row, row.exact); }));
     table.add_figures("error", sizes_of_rows(rows, &SumRow::error_unit));
     if (has_trials) {
         table.add_figures("rms", sizes_of_rows(rows, &SumRow::rms_unit));
