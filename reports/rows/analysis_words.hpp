@@ -172,8 +172,17 @@ inline constexpr ColumnWords formula_words[] = {
     {"max_ulp", "ulp", "largest error over finite results and references", "abs(result - exact) / ulp(reference)"},
     {"not_correct", values, "inputs whose result differs from the reference", ""},
     {"overflow", values, "inputs whose result is Inf although the reference is finite", ""},
-    {"underflow", values, "inputs whose result is 0 although the reference is not", ""},
+    {"underflow", values,
+     "inputs whose result is 0 although the reference is not, because of an underflow: an operation whose exact result "
+     "is not 0 rounded it to 0",
+     ""},
     {"nan", values, "inputs whose result is NaN although the reference is a number", ""},
+    {"variables", "", "names of the inputs, separated by spaces, in the order of `worst_x`", ""},
+    {"digits_lost", values,
+     "inputs whose result is 0 although the reference is not, without an underflow. The usual cause is cancellation: a "
+     "sum absorbs a small term, and a subtraction then cancels every digit that is left, as in (1+x)-1. In older "
+     "files, `underflow` includes these inputs",
+     ""},
 };
 
 inline constexpr ColumnWords formula_point_words[] = {

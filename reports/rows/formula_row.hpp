@@ -18,7 +18,10 @@ struct FormulaRow {
     std::optional<double> mean_bits{}, max_bits{};
     std::string worst_x{};            ///< first input whose error is max_bits: its codes in hex, then its values
     std::optional<double> max_ulp{};  ///< largest error in ulps over finite results and references
+    /// Inputs whose result is 0 although the reference is not are counted in `underflow` or in `digits_lost`.
     std::uint64_t not_correct = 0, overflow = 0, underflow = 0, nan = 0;
+    std::optional<std::string> variables{};  ///< names of the inputs, in the order of worst_x
+    std::optional<std::uint64_t> digits_lost{};
 
     bool operator==(const FormulaRow&) const = default;
     static constexpr std::string_view file = "eval.csv";
@@ -31,7 +34,8 @@ struct FormulaRow {
                    column("mean_bits", &FormulaRow::mean_bits), column("max_bits", &FormulaRow::max_bits),
                    column("worst_x", &FormulaRow::worst_x), column("max_ulp", &FormulaRow::max_ulp),
                    column("not_correct", &FormulaRow::not_correct), column("overflow", &FormulaRow::overflow),
-                   column("underflow", &FormulaRow::underflow), column("nan", &FormulaRow::nan));
+                   column("underflow", &FormulaRow::underflow), column("nan", &FormulaRow::nan),
+                   column("variables", &FormulaRow::variables), column("digits_lost", &FormulaRow::digits_lost));
     }
 };
 

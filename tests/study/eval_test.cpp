@@ -249,6 +249,44 @@ TEST_CASE("references are correct over the default range of fp64, and rounded in
     }
 }
 
+TEST_CASE("a wrong zero is an underflow if its exact value is not zero, and otherwise a loss of all digits",
+          "[analysis][eval]") {
+    if (!has_enclosures()) SKIP_TEST("this build has no Arb");
+    enum Cause { none, digits_lost, underflow };
+    struct Case {
+        const char* formula;
+        double x;
+        Cause cause;
+        bool flushes;
+        const char* why;
+    };
+    const Case c =
+        GENERATE(Case{"(1+x)-1", 0x1p-12, digits_lost, false, "1 absorbs x, and the subtraction cancels"},
+                 Case{"sqrt(x+1)-sqrt(x)", 0x1p15, digits_lost, false, "two roots round to the same number"},
+                 Case{"(x+1)-x", 4096, digits_lost, false, "x absorbs 1"},
+                 Case{"fma(1,x+1,-x)", 4096, digits_lost, false, "fma cancels"},
+                 Case{"log(1+x)", 0x1p-12, digits_lost, false, "log(1) is exact"},
+                 Case{"((x*x+1)-1)*4096", 0x1p-13, digits_lost, false, "x*x underflows, but 1 would have absorbed it"},
+                 Case{"x*x*4096", 0x1p-13, underflow, false, "the square is below the smallest number"},
+                 Case{"x*x/x", 0x1p-13, underflow, false, "the quotient is an exact zero, of a zero"},
+                 Case{"(x/4096)*4096", 0x1p-13, underflow, false, "the quotient is below the smallest number"},
+                 Case{"fma(x,x,0)*4096", 0x1p-13, underflow, false, "fma is below the smallest number"},
+                 Case{"exp(-x)*4096", 20, underflow, false, "a function is below the smallest number"},
+                 Case{"x*1e-9*60000", 1, underflow, false, "a constant is below the smallest number"},
+                 Case{"(x-0x1.004p-14)*4096", 0x1p-14, none, false, "not flushed: the difference is subnormal"},
+                 Case{"(x-0x1.004p-14)*4096", 0x1p-14, underflow, true, "flushed: the difference is not zero"});
+    CAPTURE(c.formula, c.why);
+    const FormulaRow row = rows_of({.expressions = {parse_infix(c.formula)},
+                                    .formats = {fp16},
+                                    .flushes = c.flushes,
+                                    .ranges = {{"x", c.x, c.x}}})
+                               .front();
+    CHECK(row.inputs == 1);
+    CHECK(row.underflow == (c.cause == underflow ? 1 : 0));
+    CHECK(row.digits_lost == (c.cause == digits_lost ? 1 : 0));
+    CHECK(row.variables == "x");
+}
+
 TEST_CASE("if a range has few numbers, a formula is evaluated exactly once at each of them", "[analysis][eval]") {
     if (!has_enclosures()) SKIP_TEST("this build has no Arb");
     const auto inputs = [](const char* text, const Format& format, std::vector<InputRange> ranges) {

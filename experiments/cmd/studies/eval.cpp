@@ -91,6 +91,11 @@ Bits of error:
   log2(1 + number of format values between the result and the reference); the width of the format
   for a NaN.
 
+Wrong zeros:
+  The column underflow counts results of 0 whose last zero has an exact value other than 0, as in
+  x*x. The column digits_lost (in tables: all digits lost) counts the other ones: a cancellation
+  left nothing, as in (1+x)-1.
+
 Output:
   On a terminal, and with --table, a table of the main columns is printed. Otherwise, and
   with --csv, all columns are printed. The CSV has a row for each formula and format;

@@ -10,6 +10,7 @@
 #include "experiments/study/rounder.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -23,7 +24,8 @@ struct Point {
     std::vector<double> inputs{};
     double result = 0;
     std::optional<FormulaReference> reference{};
-    bool is_taken = false;  ///< the precondition holds
+    bool is_taken = false;         ///< the precondition holds
+    bool has_underflowed = false;  ///< see FormatSystem
     double bits = 0;
     std::optional<double> ulps{};
 };
@@ -188,6 +190,7 @@ void evaluate(const EvalGrid& grid, const Expression& expression, const Format& 
     if (expression.own.format || expression.own.round) system.enter(expression.own);
     try {
         point.result = Walk(system, expression).value(point.inputs);
+        point.has_underflowed = system.has_underflowed();
         if (!system.is_unresolved())
             point.reference = reference_value(expression, f, reference_mode(grid, expression), point.inputs);
     } catch (const EndlessLoop&) {  // steps may be too small to change a sum; other inputs may have a result
@@ -261,7 +264,9 @@ reports::FormulaRow formula_row(const EvalGrid& grid, const Expression& expressi
                             .name = expression.name,
                             .format = std::string(format_name(f)),
                             .round = std::string(name_of(expression.own.round.value_or(grid.round))),
-                            .functions = grid.functions == Functions::correct ? "correct" : "macheps"};
+                            .functions = grid.functions == Functions::correct ? "correct" : "macheps",
+                            .variables = fmt::format("{}", fmt::join(expression.inputs, " ")),
+                            .digits_lost = 0};
     double bits = 0;
     for (const Point& point : points) {
         if (!point.is_taken) continue;
@@ -284,7 +289,7 @@ reports::FormulaRow formula_row(const EvalGrid& grid, const Expression& expressi
         const double rounded = point.reference->rounded;
         row.nan += point.result != point.result;
         row.overflow += std::isinf(point.result) && std::isfinite(rounded);
-        row.underflow += point.result == 0 && rounded != 0;
+        if (point.result == 0 && rounded != 0) ++(point.has_underflowed ? row.underflow : *row.digits_lost);
     }
     if (row.inputs > 0) row.mean_bits = bits / static_cast<double>(row.inputs);
     return row;

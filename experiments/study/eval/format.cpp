@@ -16,16 +16,37 @@ namespace {
 
 std::uint64_t code_of(const Format& f, double x) { return encode64(f, x, Round::nearest_even, Overflow::nonsaturate); }
 
+/// Returns whether an exact value is known to be zero. `compute` returns this value, rounded to fp64 in the given mode.
+template <class Compute>
+bool is_known_zero(const Compute& compute) {
+    return compute(Round::up) == 0.0 && compute(Round::down) == 0.0;
+}
+
 }  // namespace
 
 double FormatSystem::flushed(double x) const {
     return flushes_ && std::fabs(x) < Format::power_of_two(format_.emin()) ? std::copysign(0.0, x) : x;
 }
 
+/// Flushes the rounded result of an operation, and records the cause of a zero (see has_underflowed).
+double FormatSystem::finished(double rounded, bool is_exact_zero, const std::vector<double>& operands) {
+    const double result = flushed(rounded);
+    if (result != 0) return result;
+    if (!is_exact_zero) {
+        has_underflowed_ = true;
+    } else if (std::none_of(operands.begin(), operands.end(), [](double x) { return x == 0; })) {
+        has_underflowed_ = false;
+    }
+    return result;
+}
+
 double FormatSystem::literal(const Node& node) {
     // Constants use no random words. They are rounded to nearest unless a context sets a mode.
     const RandomBits random{0x80000000u, 32};
-    return flushed(known(enclosed_literal(node, format_, literal_mode_, random)));
+    const double value = flushed(known(enclosed_literal(node, format_, literal_mode_, random)));
+    if (value == 0 && !is_known_zero([&](Round mode) { return enclosed_literal(node, fp64, mode, random); }))
+        has_underflowed_ = true;
+    return value;
 }
 
 double FormatSystem::known(std::optional<double> value) {
@@ -66,19 +87,21 @@ double FormatSystem::apply(Op op, const std::vector<double>& x) {
     const auto run = [&](Operation operation) {
         const auto done_in = [&](const Format& format, Round mode, RandomBits random) {
             const auto code = [&](std::size_t i) { return i < x.size() ? code_of(format, x[i]) : 0; };
-            return decode64(
-                format,
-                macheps::op(operation, format, code(0), code(1), code(2), mode, Overflow::nonsaturate, random).bits);
+            return macheps::op(operation, format, code(0), code(1), code(2), mode, Overflow::nonsaturate, random);
         };
         const bool has_others =
             is_mixed_ && format_.precision <= 51 && std::any_of(x.begin(), x.end(), [&](double each) {
                 return std::isfinite(each) && decode64(format_, code_of(format_, each)) != each;
             });
-        if (!has_others) return done_in(format_, mode_, next());
+        if (!has_others) {
+            const Rounded done = done_in(format_, mode_, next());
+            const double rounded = decode64(format_, done.bits);
+            return finished(rounded, rounded == 0 && !done.flags.inexact, x);
+        }
         // The result is rounded to odd in fp64 and then rounded to the format. Because fp64 has at least two more bits
         // than the format, this equals a single rounding of the exact result.
-        return decode64(format_,
-                        encode64(format_, done_in(fp64, Round::to_odd, {}), mode_, Overflow::nonsaturate, next()));
+        const double odd = decode64(fp64, done_in(fp64, Round::to_odd, {}).bits);
+        return finished(decode64(format_, encode64(format_, odd, mode_, Overflow::nonsaturate, next())), odd == 0, x);
     };
     // Used for operations whose result is one of their operands, possibly with another sign. The result is rounded only
     // if the operand may have another format.
@@ -92,17 +115,17 @@ double FormatSystem::apply(Op op, const std::vector<double>& x) {
     const double a = x[0];
     switch (op) {
         case Op::add:
-            return flushed(run(Operation::add));
+            return run(Operation::add);
         case Op::sub:
-            return flushed(run(Operation::sub));
+            return run(Operation::sub);
         case Op::mul:
-            return flushed(run(Operation::mul));
+            return run(Operation::mul);
         case Op::div:
-            return flushed(run(Operation::div));
+            return run(Operation::div);
         case Op::fma:
-            return flushed(run(Operation::fma));
+            return run(Operation::fma);
         case Op::sqrt:
-            return flushed(run(Operation::sqrt));
+            return run(Operation::sqrt);
         case Op::neg:
             return coded(-a);
         case Op::fabs:
@@ -112,7 +135,7 @@ double FormatSystem::apply(Op op, const std::vector<double>& x) {
         case Op::fmax:
             return exact(a != a || a < x[1] ? x[1] : a);
         case Op::fdim:
-            return a != a || x[1] != x[1] ? a + x[1] : a > x[1] ? flushed(run(Operation::sub)) : 0;
+            return a != a || x[1] != x[1] ? a + x[1] : a > x[1] ? run(Operation::sub) : 0;
         case Op::copysign:
             return coded(std::copysign(a, x[1]));
         case Op::floor:
@@ -126,13 +149,21 @@ double FormatSystem::apply(Op op, const std::vector<double>& x) {
         case Op::nearbyint:
             return coded(std::nearbyint(a));
         default:
-            return flushed(functions_ == Functions::correct ? known(enclosed_call(op, x, format_, mode_, next()))
-                                                            : own(op, a));
+            return function(op, x);
     }
 }
 
+double FormatSystem::function(Op op, const std::vector<double>& x) {
+    const double value =
+        functions_ == Functions::correct ? known(enclosed_call(op, x, format_, mode_, next())) : own(op, x[0]);
+    const auto is_exact_zero = [&] {
+        return is_known_zero([&](Round mode) { return enclosed_call(op, x, fp64, mode, {}); });
+    };
+    return finished(value, flushed(value) == 0 && is_exact_zero(), x);
+}
+
 double FormatSystem::cast(double x) {
-    return flushed(decode64(format_, encode64(format_, x, mode_, Overflow::nonsaturate, next())));
+    return finished(decode64(format_, encode64(format_, x, mode_, Overflow::nonsaturate, next())), x == 0, {x});
 }
 
 void FormatSystem::enter(const RoundingContext& context) {

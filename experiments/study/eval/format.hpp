@@ -31,12 +31,17 @@ class FormatSystem {
     void leave();
     /// Returns whether the correctly rounded value of some function or literal is unknown. There is then no result.
     bool is_unresolved() const { return is_unresolved_; }
+    /// Returns whether the last zero that was made of numbers other than zero is an underflow: its exact value is not
+    /// zero. Otherwise this zero is exact, as that of 1 - 1, or there was none.
+    bool has_underflowed() const { return has_underflowed_; }
 
   private:
     double known(std::optional<double> value);
     double own(Op op, double x);
     RandomBits next() { return {mode_ == Round::stochastic ? random_bits(key_, element_++) : 0, 32}; }
     double flushed(double x) const;
+    double finished(double rounded, bool is_exact_zero, const std::vector<double>& operands);
+    double function(Op op, const std::vector<double>& x);
 
     struct Surroundings {
         Format format{};
@@ -51,7 +56,7 @@ class FormatSystem {
     bool flushes_;
     RngKey key_;
     std::uint64_t element_ = 0;
-    bool is_unresolved_ = false;
+    bool is_unresolved_ = false, has_underflowed_ = false;
 };
 
 /// Returns whether `--functions macheps` has the operation.

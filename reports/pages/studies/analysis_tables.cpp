@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
+#include <sstream>
 #include <tuple>
 #include <type_traits>
 
@@ -24,7 +26,8 @@ template <class Value>
 std::string word_cell(const Value& value) {
     if constexpr (std::is_same_v<Value, std::optional<std::string>>) {
         return value.value_or("");
-    } else if constexpr (std::is_same_v<Value, std::optional<std::int64_t>>) {
+    } else if constexpr (std::is_same_v<Value, std::optional<std::int64_t>> ||
+                         std::is_same_v<Value, std::optional<std::uint64_t>>) {
         return value ? fmt::format("{}", *value) : std::string();
     } else {
         return fmt::format("{}", value);
@@ -151,6 +154,29 @@ FoldedTable table_of(std::span<const SolveStepRow> rows) {
     return table;
 }
 
+namespace {
+
+std::vector<std::string> words_of(const std::string& text) {
+    std::istringstream in(text);
+    return {std::istream_iterator<std::string>(in), {}};
+}
+
+/// Returns worst_x with the names of the variables, such as "x = 1, y = -2 (0x3c00, 0xc000)". Older files lack the
+/// names; there, worst_x is returned unchanged.
+std::string labelled_input(const FormulaRow& row) {
+    const std::vector<std::string> names = words_of(row.variables.value_or("")), words = words_of(row.worst_x);
+    if (names.empty() || words.size() != 2 * names.size()) return row.worst_x;
+    std::string values, codes;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+        const char* comma = i == 0 ? "" : ", ";
+        values += fmt::format("{}{} = {}", comma, names[i], words[names.size() + i]);
+        codes += fmt::format("{}0x{}", comma, words[i]);
+    }
+    return fmt::format("{} ({})", values, codes);
+}
+
+}  // namespace
+
 FoldedTable table_of(std::span<const FormulaRow> rows) {
     FoldedTable table;
     table.add_words("formula", cells_of_rows(rows, [](const FormulaRow& row) {
@@ -166,13 +192,20 @@ FoldedTable table_of(std::span<const FormulaRow> rows) {
     table.add_figures("not correct", words_of_rows(rows, &FormulaRow::not_correct));
     table.add_figures("overflow", counts_of_rows(rows, &FormulaRow::overflow));
     table.add_figures("underflow", counts_of_rows(rows, &FormulaRow::underflow));
+    table.add_figures("all digits lost", counts_of_rows(rows, &FormulaRow::digits_lost));
     table.add_figures("nan", counts_of_rows(rows, &FormulaRow::nan));
     table.add_figures("skipped", counts_of_rows(rows, &FormulaRow::skipped));
     table.add_figures("unresolved", counts_of_rows(rows, &FormulaRow::unresolved));
-    table.add_words("worst at", words_of_rows(rows, &FormulaRow::worst_x));
-    table.explain(
+    table.add_words("largest error at", cells_of_rows(rows, labelled_input));
+    const bool loses_digits =
+        std::any_of(rows.begin(), rows.end(), [](const FormulaRow& row) { return row.digits_lost > 0; });
+    table.explain(fmt::format(
         "bits: log2(1 + d), where d is the distance between result and exact value in numbers of the format; not "
-        "correct: inputs with d > 0.");
+        "correct: inputs with d > 0; max ulp: largest error of finite results, in units in the last place (ulp) of the "
+        "exact value; largest error at: the first input with max bits, and its code in the format.{}",
+        loses_digits ? " All digits lost: inputs whose result is 0 although the exact value is not, without an "
+                       "underflow, usually by cancellation."
+                     : ""));
     return table;
 }
 
