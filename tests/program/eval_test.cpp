@@ -91,6 +91,25 @@ TEST_CASE("eval refuses invalid formulas, inputs and options", "[program][eval]"
     fs::remove_all(scratch());
 }
 
+TEST_CASE("tables of eval name the variables of the largest error and the loss of all digits", "[program][eval]") {
+    if (!has_arb()) SKIP_TEST("this build has no Arb");
+    fs::remove_all(scratch());
+    const Outcome table = run("eval '(1+x)-y' --x 0x1p-13 --y 1 -f fp16 -q --table");
+    CHECK(table.out.find("x = 0.0001220703125, y = 1 (0x0800, 0x3c00)") != std::string::npos);
+    CHECK(table.out.find("all digits lost") != std::string::npos);
+    CHECK(table.out.find("in units in the last place (ulp) of the exact value") != std::string::npos);
+    CHECK(run("eval x*x --x 1 -f fp16 -q --table").out.find("digits lost") == std::string::npos);
+    // Files of older versions lack the columns `variables` and `digits_lost`.
+    write("old.csv",
+          "expression,name,format,round,functions,inputs,skipped,unresolved,mean_bits,max_bits,worst_x,max_ulp,"
+          "not_correct,overflow,underflow,nan\n(1+x)-1,,fp16,nearest_even,correct,1,0,0,11,11,0800 0.5,1024,1,0,1,0\n");
+    const Outcome old = run("report old.csv");
+    CAPTURE(old.err);
+    CHECK(old.code == 0);
+    CHECK(old.out.find(" 0800 0.5\n") != std::string::npos);
+    fs::remove_all(scratch());
+}
+
 TEST_CASE("the program of the wheel runs eval, with the same rows", "[program][eval]") {
     const char* wheel = std::getenv("MACHEPS_WHEEL");
     if (wheel == nullptr) SKIP_TEST("MACHEPS_WHEEL does not name a wheel (scripts/nightly wheel)");
