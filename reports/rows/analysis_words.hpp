@@ -104,8 +104,7 @@ inline constexpr ColumnWords sum_words[] = {
     {"round", "", "rounding of every operation; `machine` if the machine defines the rounding", ""},
     {"data", "",
      "distribution of the terms. With `cancel:C`, the exact dot product is 2.25 2^-C. With `equal:VALUE`, every term "
-     "is "
-     "VALUE, rounded to the format",
+     "is VALUE, rounded to the format",
      ""},
     {"seed", "", "seed of the data and of stochastic rounding", ""},
     {"trials", "", "number of sums of the same data; the sums differ only under stochastic rounding", ""},

@@ -110,7 +110,7 @@ SumData parse_sum_data(std::string_view text) {
          .exit = Exit::usage});
 }
 
-bool overflows(const SumData& data, const Format& format) {
+bool is_beyond(const SumData& data, const Format& format) {
     return data.kind == SumData::Kind::constant && !std::isfinite(constant_term(data, format));
 }
 

@@ -27,8 +27,8 @@ struct SumData {
 SumData parse_sum_data(std::string_view text);
 SumData with_c(SumData data, std::int64_t c);
 
-/// Returns whether a finite number of the data overflows in the format.
-bool overflows(const SumData& data, const Format& format);
+/// Returns whether VALUE of `equal:VALUE` is beyond the largest number of the format.
+bool is_beyond(const SumData& data, const Format& format);
 
 /// The vectors x and y. Their elements are numbers of the format, stored as doubles. y is empty unless a dot product is
 /// computed. The elements are rounded to nearest even, whatever the rounding mode of the sums. The data `cancel` are

@@ -417,7 +417,7 @@ void require_possible(const SumGrid& grid) {
     }
     for (const SumData& data : grid.data) {
         for (const Format& format : grid.formats) {
-            if (!overflows(data, format)) continue;
+            if (!is_beyond(data, format)) continue;
             throw sum_error(fmt::format("{} is beyond the largest number of {}", data.value, format_name(format)),
                             "--data", "use a smaller number, or a format with a wider range");
         }

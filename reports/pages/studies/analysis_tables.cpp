@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/pages/studies/analysis_tables.hpp"
 
+#include "core/text/split.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <optional>
-#include <sstream>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 
@@ -156,15 +157,11 @@ FoldedTable table_of(std::span<const SolveStepRow> rows) {
 
 namespace {
 
-std::vector<std::string> words_of(const std::string& text) {
-    std::istringstream in(text);
-    return {std::istream_iterator<std::string>(in), {}};
-}
-
 /// Returns worst_x with the names of the variables, such as "x = 1, y = -2 (0x3c00, 0xc000)". Older files lack the
 /// names; there, worst_x is returned unchanged.
 std::string labelled_input(const FormulaRow& row) {
-    const std::vector<std::string> names = words_of(row.variables.value_or("")), words = words_of(row.worst_x);
+    const std::string variables = row.variables.value_or("");
+    const std::vector<std::string_view> names = listed_names(variables), words = listed_names(row.worst_x);
     if (names.empty() || words.size() != 2 * names.size()) return row.worst_x;
     std::string values, codes;
     for (std::size_t i = 0; i < names.size(); ++i) {
