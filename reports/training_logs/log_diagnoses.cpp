@@ -50,6 +50,19 @@ const LogDiagnosis table[] = {
     {"loss-zero-filtered", Needs::loss, likely,
      "the loss of two or more rows is exactly 0, and their gradient norm is not finite or missing (Transformers)",
      "set logging_nan_inf_filter to false, then look for the first step whose loss is NaN", find_zero_loss},
+    {"zero-loss", Needs::loss, certain,
+     "the loss of the last 5 or more rows is exactly 0, their gradient norm is finite (or missing, if the program does "
+     "not hide NaN losses), and the loss before them is not below 0.01",
+     "count the labels of each row of data that are not masked, and print the loss of one batch with all its digits",
+     find_zero_loss_with_norm},
+    {"zero-gradient", Needs::norm, certain, "the gradient norm of the last 5 or more rows is exactly 0",
+     "check that parameters are trained, that labels are not all masked, and that the loss is scaled in fp16",
+     find_zero_gradient},
+    {"zero-rate", Needs::rate, certain, "the learning rate is 0 in all rows, of which there are 5 or more",
+     "set the learning rate, and check that the schedule has not ended and that steps are not skipped", find_zero_rate},
+    {"nan-in-eval", Needs::eval, certain,
+     "an evaluation loss is not finite, although the losses and gradient norms of training are finite up to it",
+     "count the labels of each row of the evaluation data that are not masked, and evaluate in fp32", find_nan_in_eval},
     {"no-learning", Needs::loss, certain,
      "in 20 or more rows, the range of the loss is less than 1 % of its mean, and it does not fall by more than three "
      "standard errors of its slope",
@@ -85,6 +98,10 @@ const LogDiagnosis table[] = {
     {"norm-is-a-code", Needs::norm, possible,
      "a gradient norm is exactly 1 after other norms, more often than norms within 0.005 of 1",
      "print the norm before clipping; in DeepSpeed 0.16.6 to 0.19.6, treat 1.0 as not finite", find_norm_is_a_code},
+    {"constant-norm", Needs::norm, likely,
+     "in 20 or more rows, which are all rows, the gradient norm is within 0.1 % of one usual limit of clipping (0.1, "
+     "0.25, 0.3, 0.5, 1, 2, 5 or 10)",
+     "print the norm before clipping", find_constant_norm},
     {"norm-carries-the-scale", Needs::norm_and_scale, likely,
      "norm / loss scale stays within a factor of 4 while the scale changes by a factor of 64 or more; or the median "
      "norm is above 1e4 while the loss is scaled and does not fall (possible)",
@@ -130,6 +147,8 @@ struct NeedRow {
 const NeedRow need_rows[] = {
     {Needs::loss, {"loss"}},
     {Needs::norm, {"grad_norm"}},
+    {Needs::rate, {"lr"}},
+    {Needs::eval, {"eval_loss"}},
     {Needs::loss_and_norm, {"loss", "grad_norm"}},
     {Needs::loss_and_epoch, {"loss", "epoch"}},
     {Needs::scale, {"loss_scale"}},

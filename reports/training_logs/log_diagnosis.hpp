@@ -43,7 +43,9 @@ struct LogRules {
     static constexpr double code_width = 0.005;  ///< norms this close to 1 show how often 1.0 is a coincidence
     static constexpr std::size_t min_distinct_norms = 10;
     static constexpr int rounded_bits = 8;
-    static constexpr double epoch_drop = 0.05;  ///< minimum drop of the loss at the end of an epoch, relative
+    static constexpr double learned_loss = 0.01;    ///< a loss that falls to 0 from below this value was learned
+    static constexpr double constant_range = 1e-3;  ///< maximum distance of a clipped norm from the limit, relative
+    static constexpr double epoch_drop = 0.05;      ///< minimum drop of the loss at the end of an epoch, relative
 };
 
 enum class Certainty : std::uint8_t {
@@ -70,6 +72,8 @@ struct LogView {
 enum class Needs : std::uint8_t {
     loss,
     norm,
+    rate,
+    eval,
     loss_and_norm,
     loss_and_epoch,
     scale,

@@ -54,4 +54,11 @@ std::optional<LogSighting> find_norm_carries_the_scale(const LogView& view);
 std::optional<LogSighting> find_norm_jump_at_growth(const LogView& view);
 std::optional<LogSighting> find_rounded_norm(const LogView& view);
 
+// Quantities that are 0 or constant, and the evaluation
+std::optional<LogSighting> find_zero_gradient(const LogView& view);
+std::optional<LogSighting> find_zero_loss_with_norm(const LogView& view);
+std::optional<LogSighting> find_zero_rate(const LogView& view);
+std::optional<LogSighting> find_nan_in_eval(const LogView& view);
+std::optional<LogSighting> find_constant_norm(const LogView& view);
+
 }  // namespace macheps::reports

@@ -401,6 +401,50 @@ struct Case {
 
 double falling(const TrainingRow& row) { return 2 + 8 * std::exp(-double(row.step) / 30) + 0.02 * noise(row.step); }
 
+/// Adds logs in which a quantity is 0 or constant, and logs with evaluations. Form 0 may show 0 for a NaN loss.
+void add_zero_cases(std::vector<Case>& all) {
+    const double nan = std::nan("");
+    const auto row_with = [&](const char* why, std::set<std::string> verdicts, int count, std::size_t form,
+                              const std::function<void(TrainingRow&)>& change) {
+        all.push_back({why,
+                       made(
+                           count, [&](TrainingRow& row) { row.loss = falling(row), change(row); }, form),
+                       std::move(verdicts)});
+    };
+    row_with("a norm that is always 0", {"zero-gradient certain"}, 5, 3, [](TrainingRow& row) { row.grad_norm = 0; });
+    row_with("four norms of 0", {}, 4, 3, [](TrainingRow& row) { row.grad_norm = 0; });
+    row_with("a norm that becomes 0", {"zero-gradient certain"}, 40, 3,
+             [](TrainingRow& row) { row.grad_norm = row.step < 36 ? 1.3 + 0.1 * noise(row.step) : 0; });
+    row_with("norms of 0 before others", {}, 40, 3,
+             [](TrainingRow& row) { row.grad_norm = row.step < 36 ? 0 : 1.3 + 0.1 * noise(row.step); });
+    row_with("a loss that is always 0, with a norm", {"zero-loss certain"}, 19, 0,
+             [](TrainingRow& row) { row.loss = 0, row.grad_norm = 0.5 + 0.1 * noise(row.step); });
+    row_with("a loss and a norm that are always 0", {"zero-loss certain", "zero-gradient certain"}, 19, 0,
+             [](TrainingRow& row) { row.loss = 0, row.grad_norm = 0; });
+    row_with("a loss that is always 0, in a program that shows NaN", {"zero-loss certain"}, 19, 3,
+             [](TrainingRow& row) { row.loss = 0; });
+    row_with("a loss that is always 0, in a program that may hide NaN", {"loss-zero-filtered likely"}, 19, 0,
+             [](TrainingRow& row) { row.loss = 0; });
+    row_with("a loss that falls to 0", {}, 40, 0, [](TrainingRow& row) {
+        row.loss = row.step < 30 ? std::exp(-0.3 * double(row.step)) : 0, row.grad_norm = 1e-3 * row.step;
+    });
+    row_with("a rate that is always 0", {"zero-rate certain"}, 5, 3, [](TrainingRow& row) { row.lr = 0; });
+    row_with("a rate that ends at 0", {}, 40, 3, [](TrainingRow& row) { row.lr = row.step < 30 ? 1e-4 : 0; });
+    row_with("a NaN evaluation", {"nan-in-eval certain"}, 40, 3, [&](TrainingRow& row) {
+        if (row.step % 10 == 0) row.eval_loss = row.step > 20 ? nan : 2.5;
+    });
+    row_with("a NaN evaluation after a NaN gradient", {"nan-in-gradient certain", "finite-loss-nan-gradient certain"},
+             40, 3, [&](TrainingRow& row) {
+                 row.grad_norm = row.step < 15 ? 1.3 + 0.1 * noise(row.step) : nan;
+                 if (row.step == 20) row.eval_loss = nan;
+             });
+    row_with("a constant norm", {"constant-norm likely"}, 20, 3, [](TrainingRow& row) { row.grad_norm = 0.3; });
+    row_with("a constant norm of 19 rows", {}, 19, 3, [](TrainingRow& row) { row.grad_norm = 0.3; });
+    row_with("a norm just below a limit of clipping", {"constant-norm likely"}, 20, 3,
+             [](TrainingRow& row) { row.grad_norm = 0.9999; });
+    row_with("a constant norm that is not a usual limit", {}, 40, 3, [](TrainingRow& row) { row.grad_norm = 1.4; });
+}
+
 std::vector<Case> cases() {
     const auto with_norm = [](int count, const std::function<double(std::int64_t)>& norm) {
         return made(count, [&](TrainingRow& row) { row.loss = falling(row), row.grad_norm = norm(row.step); });
@@ -470,7 +514,7 @@ std::vector<Case> cases() {
                            row.grad_norm = 1.3 + 0.1 * noise(row.step);
                        },
                        0),
-                   {}});
+                   {"zero-loss certain"}});
     all.push_back({"a flat loss", flat(4.2), {"no-learning certain"}});
     all.push_back({"a flat loss of 19 rows", flat(4.2, 19), {}});
     all.push_back(
@@ -617,6 +661,7 @@ std::vector<Case> cases() {
                    {}});
     all.push_back({"drops where epochs begin", epochs(true), {"epoch-steps likely"}});
     all.push_back({"a steady fall over epochs", epochs(false), {}});
+    add_zero_cases(all);
     return all;
 }
 
@@ -630,7 +675,7 @@ TEST_CASE("each diagnosis of a training log is made in a log with the problem, a
         CHECK(verdicts_of(one.log, one.options) == one.verdicts);
         seen.insert(one.verdicts.begin(), one.verdicts.end());
     }
-    CHECK(seen.size() >= 18);
+    CHECK(seen.size() >= 23);
 }
 
 TEST_CASE(

@@ -25,6 +25,7 @@ struct SymptomCause {
     std::string_view rules{};
     std::string_view diagnoses{};  ///< ids of the diagnoses of a run that report this cause
     std::string_view faults{};     ///< ids of the rows of history/history.hpp
+    std::string_view checks{};     ///< ids of checks (checks.hpp) that show whether this is the cause, the best first
 
     constexpr bool empty() const { return text.empty(); }
 };
