@@ -128,12 +128,96 @@ TEST_CASE("diagnose: an output directory is read through its newest state", "[pr
     write("out/checkpoint-120/trainer_state.json", nan_state());
     const Outcome outcome = run("diagnose out --json");
     CHECK(outcome.code == 0);
-    CHECK(contains(outcome.err, "out/checkpoint-120/trainer_state.json"));
+    CHECK(json::parse(outcome.out)["read"] == json({"out/checkpoint-120/trainer_state.json (log)"}));
     fs::create_directories(scratch() / "empty");
     const Outcome empty = run("diagnose empty");
     CHECK(empty.code == 3);
     CHECK(contains(empty.err, "trainer_state.json"));
     CHECK(run("diagnose no-such-file").code == 3);
+}
+
+TEST_CASE("diagnose: an output directory says in which formats it was trained, and what was not read",
+          "[program][diagnose]") {
+    fs::remove_all(scratch() / "t5");
+    fs::create_directories(scratch() / "t5/checkpoint-120");
+    fs::create_directories(scratch() / "t5/checkpoint-130");  // it was not saved completely
+    write("t5/checkpoint-120/trainer_state.json", nan_state());
+    write("t5/checkpoint-120/config.json",
+          R"({"model_type": "t5", "torch_dtype": "bfloat16", "vocab_size": 32128, "architectures": ["T5"]})");
+    write("t5/checkpoint-120/training_args.bin", "PK");
+    write("t5/README.md",
+          "# out\n\nThe following hyperparameters were used during training:\n- learning_rate: 0.0003\n- seed: 42\n"
+          "- mixed_precision_training: Native AMP\n\n### Framework versions\n\n- Transformers 4.46.3\n"
+          "- Pytorch 2.4.0+cu121\n");
+    write("t5/all_results.json", "{\n    \"epoch\": 1.2,\n    \"eval_loss\": NaN\n}\n");
+    write("t5/train.log", "no rows\n");
+    const Outcome page = run("diagnose t5");
+    CAPTURE(page.out);
+    CHECK(page.code == 0);
+    CHECK(contains(page.out, "  settings of t5/README.md [transformers/bf16-checkpoint-in-fp16]\n"));
+    CHECK(contains(page.out, "check (lines for Transformers Trainer):\n"));
+    CHECK(contains(page.out, "       TrainingArguments(debug=\"underflow_overflow\")\n"));
+    CHECK(contains(page.out, "t5/checkpoint-120/config.json (model t5; weights bf16; vocabulary 32128)\n"));
+    CHECK(contains(page.out, "transformers 4.46.3, torch 2.4.0+cu121; settings learning_rate=0.0003, fp16=true"));
+    CHECK(contains(page.out, "t5/all_results.json (not finite: \"eval_loss\")"));
+    CHECK(contains(page.out, "t5/checkpoint-120/training_args.bin: a pickle, which can run code"));
+    CHECK(contains(page.out, "t5/train.log: another log is read"));
+    // The files can be named one by one.
+    const Outcome files =
+        run("diagnose t5/checkpoint-120/trainer_state.json t5/checkpoint-120/config.json t5/README.md");
+    CHECK(contains(files.out, "bf16-checkpoint-in-fp16"));
+    CHECK(contains(run("diagnose t5/checkpoint-120/training_args.bin").out, "a pickle"));
+    // What the user says wins.
+    CHECK_FALSE(contains(run("diagnose t5 --checkpoint-dtype fp32").out, "bf16-checkpoint-in-fp16"));
+    write("bf16.yaml", "bf16: true\noutput_dir: out\n");
+    CHECK_FALSE(contains(run("diagnose t5 bf16.yaml").out, "bf16-checkpoint-in-fp16"));
+    // Settings that no importer knows are listed, and do not end the diagnosis.
+    write("t5/training_args.yaml", "colour: red\n");
+    const Outcome unknown = run("diagnose t5");
+    CHECK(unknown.code == 0);
+    CHECK(contains(unknown.out, "not read:\n"));
+    CHECK(contains(unknown.out, "  t5/training_args.yaml"));
+    fs::remove(scratch() / "t5/training_args.yaml");
+    // A file that is not valid is listed, and the others are read.
+    write("t5/checkpoint-120/config.json", "{");
+    const Outcome broken = run("diagnose t5");
+    CHECK(broken.code == 0);
+    CHECK(contains(broken.out, "not read:\n"));
+    CHECK(contains(broken.out, "  t5/checkpoint-120/config.json: "));
+}
+
+TEST_CASE("diagnose: a folder without a known name is read through what was printed", "[program][diagnose]") {
+    fs::remove_all(scratch() / "job");
+    fs::create_directories(scratch() / "job");
+    write("job/slurm-17.out", overflow_log());
+    const json found = json::parse(run("diagnose job --json").out);
+    CHECK(found["observations"][0]["diagnosis"] == "overflow-cascade");
+    CHECK(found["read"] == json({"job/slurm-17.out (log)"}));
+}
+
+TEST_CASE("diagnose: gradients, losses and rates of 0 are explained with what distinguishes their causes",
+          "[program][diagnose]") {
+    struct Row {
+        const char *diagnosis, *values, *cause, *line;
+    };
+    const Row row =
+        GENERATE(Row{"zero-gradient", R"("loss": 2.12, "grad_norm": 0.0, "learning_rate": 1e-4)",
+                     "all parameters are frozen", "print(sum(p.requires_grad for p in trainer.model.parameters()))"},
+                 Row{"zero-loss", R"("loss": 0.0, "grad_norm": 0.0, "learning_rate": 1e-4)", "all labels are masked",
+                     "loader = trainer.get_train_dataloader()"},
+                 Row{"zero-rate", R"("loss": 2.12, "grad_norm": 1.5, "learning_rate": 0.0)", "a learning rate of 0",
+                     "print(trainer.lr_scheduler.get_last_lr(), trainer.args.max_steps, trainer.args.warmup_steps)"},
+                 Row{"nan-in-eval", R"("loss": 2.12, "grad_norm": 1.5, "learning_rate": 1e-4, "eval_loss": NaN)",
+                     "no label that is not masked", "loader = trainer.get_eval_dataloader()"});
+    CAPTURE(row.diagnosis);
+    std::string rows;
+    for (int step = 1; step <= 8; ++step)
+        rows += fmt::format("{}{{{}, \"step\": {}}}", rows.empty() ? "" : ", ", row.values, step);
+    write("trainer_state.json", fmt::format("{{\"log_history\": [{}]}}", rows));
+    const json found = json::parse(run("diagnose trainer_state.json --json").out);
+    CHECK(found["observations"][0]["diagnosis"] == row.diagnosis);
+    CHECK(contains(found["causes"][0]["text"], row.cause));
+    CHECK(found["causes"][0]["checks"][0]["lines"][0] == row.line);
 }
 
 TEST_CASE("diagnose: a run directory of train is explained, with a policy that shows the problem",

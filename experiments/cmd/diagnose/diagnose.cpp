@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // `macheps diagnose`: names the most likely cause of a training that became NaN, stalled or diverged, what to check, and
 // what to write into the config.
+#include "core/host/read_file.hpp"
 #include "core/text/quote.hpp"
 #include "core/text/shown.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/diagnose/suspects.hpp"
-#include "experiments/cmd/frame/eprint.hpp"
 #include "experiments/cmd/frame/json.hpp"
 #include "experiments/cmd/frame/print.hpp"
 #include "experiments/cmd/policy/import.hpp"
@@ -18,6 +18,7 @@
 #include <array>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace macheps::cmd::causes {
@@ -39,21 +40,26 @@ Examples:
 
 constexpr const char* notes = R"(Files:
   Configs are read as by `macheps policy import`, logs as by `macheps report`: trainer_state.json,
-  trainer_log.jsonl, what DeepSpeed, Megatron-LM, nanoGPT and others print, and CSV files. In an
-  output directory, trainer_state.json (also of the last checkpoint), trainer_log.jsonl,
-  logging.jsonl or metrics.csv is read. requirements*.txt and *.lock name the versions of packages.
-  KEY=VALUE overrides a key of the config.
+  trainer_log.jsonl, what DeepSpeed, Megatron-LM, nanoGPT and others print, and CSV files.
+  requirements*.txt and *.lock name the versions of packages. KEY=VALUE overrides a key of the
+  config. In an output directory and in its last checkpoint, these files are read: a log, config.json
+  (format of the weights, vocabulary), adapter_config.json, ds_config.json, training_args.yaml,
+  requirements.txt, README.md (the model card of a Trainer) and all_results.json. The end of the page
+  lists them.
 
 Causes:
   The causes of what the logs show come from `macheps why`: those that the config or another finding
   shows are first, and those that the config excludes are left out. `certain`, `likely` or
   `possible` says how certain it is that this is the cause. Without a log, the problems of the config
   are listed; they are `certain` if the release has a fault, or refuses the config. Settings were
-  tried: the config was imported with them, and the finding was gone.
+  tried: the config was imported with them, and the finding was gone. Checks are lines of code for
+  Transformers, DeepSpeed, Lightning or torch, if the log or the config belongs to one of them. `model`,
+  `trainer`, `loader`, `batch` and `optimizer` are yours.
 
 JSON:
   {"observations": [{"diagnosis", "certainty", "place", "sentence", "remedy"}], "causes": [{"text",
-  "certainty", "evidence", "checks": [...], "settings": [...], "instead"}], "patch", "picture"}
+  "certainty", "evidence", "checks": [{"text", "lines": [...]}], "settings": [...], "instead"}],
+  "patch", "picture", "read": [...], "unread": [...]}
 
 Exit codes:
   0  a cause was found
@@ -77,15 +83,19 @@ constexpr std::array demonstrations{
     Demonstration{"", "fp16-noscale", "fp16 without loss scaling", "amp-fp16,amp-bf16"},  // all other diagnoses
 };
 
+/// Diagnoses that no policy of a small training shows.
+constexpr std::string_view without_picture = "zero-loss zero-gradient zero-rate nan-in-eval constant-norm";
+
 /// A command that draws a picture, and a description of the picture.
 struct Picture {
     std::string words, command;
 };
 
 /// Returns the picture that fits the files. A config of one file is trained next to bf16 autocast and fp32; faults of its
-/// release are accepted, because they are not emulated. Without a config and a run, the picture is an example.
+/// release are accepted, because they are not emulated. Without a config and a run, the picture is an example. The command is
+/// empty if no example fits.
 Picture picture_for(const Evidence& evidence) {
-    if (evidence.configs.size() == 1) {
+    if (evidence.configs.size() == 1 && is_there(evidence.configs.front())) {
         std::vector<std::string> faults;
         for (const Finding& one : evidence.config->findings) {
             if (!one.fault.empty() && severity(one) == FindingSeverity::error) faults.push_back(one.fault);
@@ -98,6 +108,8 @@ Picture picture_for(const Evidence& evidence) {
     if (!evidence.runs.empty())
         return {"this run", fmt::format("macheps report {} --png picture.png", shell_word(evidence.runs.front()))};
     const std::string id = evidence.observations.empty() ? "" : evidence.observations.front().diagnosis;
+    const std::vector<std::string> others = macheps::words_of(without_picture);
+    if (std::find(others.begin(), others.end(), id) != others.end()) return {};
     const auto row = std::find_if(demonstrations.begin(), demonstrations.end(), [&](const Demonstration& one) {
         const std::vector<std::string> ids = macheps::words_of(one.diagnoses);
         return ids.empty() || std::find(ids.begin(), ids.end(), id) != ids.end();
@@ -111,6 +123,28 @@ std::string settings_text(const Suspect& suspect) {
     if (suspect.settings.empty()) return suspect.instead.empty() ? "" : format_shown("try:\n  {}\n", suspect.instead);
     std::string text = "write:\n";
     for (const Setting& setting : suspect.settings) text += format_shown("  {}\n", setting.text());
+    return text;
+}
+
+/// Returns the checks of a cause. The title names the program for which their lines are written.
+std::string checks_text(const Suspect& suspect, const configs::CheckStack* stack) {
+    const bool has_lines = std::any_of(suspect.checks.begin(), suspect.checks.end(),
+                                       [](const Check& check) { return !check.lines.empty(); });
+    std::string text = has_lines ? fmt::format("check (lines for {}):\n", stack->title) : "check:\n";
+    for (std::size_t i = 0; i < suspect.checks.size(); ++i) {
+        text += format_shown("  {}. {}\n", i + 1, suspect.checks[i].text);
+        for (const std::string& line : suspect.checks[i].lines) text += format_shown("       {}\n", line);
+    }
+    return text;
+}
+
+/// Returns the lists of the files of folders that were read, and of those that were not.
+std::string files_text(const Evidence& evidence) {
+    std::string text;
+    for (const auto& [title, names] : {std::pair("read", &evidence.read), std::pair("not read", &evidence.unread)}) {
+        if (!names->empty()) text += fmt::format("\n{}:\n", title);
+        for (const std::string& name : *names) text += format_shown("  {}\n", name);
+    }
     return text;
 }
 
@@ -146,8 +180,7 @@ std::string report_text(const Evidence& evidence, const std::vector<Suspect>& su
     text += format_shown("{} ({}): {}\n", has_symptom ? "most likely cause" : "gravest problem of the config",
                          reports::word_of(first.certainty), first.text);
     if (!first.evidence.empty()) text += format_shown("  {}\n", first.evidence);
-    text += "check:\n";
-    for (std::size_t i = 0; i < first.checks.size(); ++i) text += format_shown("  {}. {}\n", i + 1, first.checks[i]);
+    text += checks_text(first, evidence.stack);
     text += settings_text(first);
     if (suspects.size() > 1) text += has_symptom ? "other possible causes:\n" : "other problems:\n";
     const std::size_t others = all ? suspects.size() : 4;
@@ -160,7 +193,8 @@ std::string report_text(const Evidence& evidence, const std::vector<Suspect>& su
     }
     text += patch_text(evidence.remedies);
     const Picture picture = picture_for(evidence);
-    return text + "\n" + format_shown("picture of {}:\n  {}\n", picture.words, picture.command);
+    if (!picture.command.empty()) text += "\n" + format_shown("picture of {}:\n  {}\n", picture.words, picture.command);
+    return text + files_text(evidence);
 }
 
 Json report_json(const Evidence& evidence, const std::vector<Suspect>& suspects) {
@@ -173,18 +207,21 @@ Json report_json(const Evidence& evidence, const std::vector<Suspect>& suspects)
                                 {"remedy", one.remedy}});
     }
     for (const Suspect& one : suspects) {
-        Json settings = Json::array();
+        Json settings = Json::array(), checks = settings;
+        for (const Check& check : one.checks) checks.push_back({{"text", check.text}, {"lines", check.lines}});
         for (const Setting& setting : one.settings) settings.push_back(setting.text());
         causes.push_back({{"text", one.text},
                           {"certainty", reports::word_of(one.certainty)},
                           {"evidence", one.evidence},
-                          {"checks", one.checks},
+                          {"checks", checks},
                           {"settings", settings},
                           {"instead", one.instead}});
     }
     return {{"observations", observations},
             {"causes", causes},
             {"patch", evidence.remedies.patch},
+            {"read", evidence.read},
+            {"unread", evidence.unread},
             {"picture", suspects.empty() ? std::string() : picture_for(evidence).command}};
 }
 
@@ -194,7 +231,6 @@ Exit diagnose(const Arguments& given, const Command& verb) {
     report::add_columns(a.columns, a.options.log);
     const Evidence evidence = read_evidence(a.files, a.options);
     const std::vector<Suspect> suspects = find_suspects(evidence);
-    for (const std::string& note : evidence.notes) eprint("note: {}\n", note);
     if (a.json) {
         print_json(report_json(evidence, suspects));
     } else if (suspects.empty()) {
@@ -202,6 +238,7 @@ Exit diagnose(const Arguments& given, const Command& verb) {
         print_text(evidence.logs.empty() && evidence.runs.empty()
                        ? "pass the log of the training, too: it shows what happened\n"
                        : "`macheps report` shows what was looked for; `macheps why \"MESSAGE\"` explains a message\n");
+        print_text(files_text(evidence));
     } else {
         print_text(report_text(evidence, suspects, a.all));
     }

@@ -2,16 +2,19 @@
 #include "experiments/cmd/diagnose/evidence.hpp"
 #include "core/error.hpp"
 #include "core/host/read_file.hpp"
+#include "experiments/cmd/diagnose/run_folder.hpp"
+#include "experiments/configs/framework.hpp"
 #include "reports/findings/diagnosis.hpp"
 #include "reports/logs/run_log.hpp"
+#include "reports/training_logs/line_forms.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
-#include <charconv>
+#include <cmath>
 #include <system_error>
+#include <utility>
 
 namespace macheps::cmd::causes {
 
@@ -21,11 +24,26 @@ namespace fs = std::filesystem;
 using reports::Certainty;
 
 /// Diagnoses after which a training is lost, the gravest first. All others follow in the order of their tables.
-constexpr std::array<std::string_view, 16> fatal_diagnoses{
-    "nan-in-loss",         "loss-zero-filtered",       "nan-in-gradient",        "nonfinite-update",
-    "division-by-zero",    "scale-at-floor",           "scale-collapse",         "no-learning",
-    "scale-without-bound", "plateau-at-ln-vocabulary", "gradient-underflow",     "stagnation",
-    "no-master",           "frozen-moments",           "divergence-after-spike", "jump-after-first-step"};
+constexpr std::array<std::string_view, 20> fatal_diagnoses{"nan-in-loss",
+                                                           "loss-zero-filtered",
+                                                           "nan-in-gradient",
+                                                           "nonfinite-update",
+                                                           "division-by-zero",
+                                                           "scale-at-floor",
+                                                           "scale-collapse",
+                                                           "zero-rate",
+                                                           "zero-loss",
+                                                           "zero-gradient",
+                                                           "nan-in-eval",
+                                                           "no-learning",
+                                                           "scale-without-bound",
+                                                           "plateau-at-ln-vocabulary",
+                                                           "gradient-underflow",
+                                                           "stagnation",
+                                                           "no-master",
+                                                           "frozen-moments",
+                                                           "divergence-after-spike",
+                                                           "jump-after-first-step"};
 
 std::size_t gravity(const Observation& one) {
     return static_cast<std::size_t>(std::find(fatal_diagnoses.begin(), fatal_diagnoses.end(), one.diagnosis) -
@@ -42,34 +60,6 @@ bool is_run_directory(const fs::path& path) {
     return fs::exists(path / "manifest.json", error) || fs::exists(path / "runs.csv", error);
 }
 
-/// Returns the number at the end of a name such as "checkpoint-500", or -1.
-std::int64_t checkpoint_number(const std::string& name) {
-    constexpr std::string_view prefix = "checkpoint-";
-    std::int64_t number = -1;
-    if (name.starts_with(prefix)) std::from_chars(name.data() + prefix.size(), name.data() + name.size(), number);
-    return number;
-}
-
-/// Returns the log in an output directory of a trainer: in the directory, else in its last checkpoint.
-std::optional<fs::path> log_in(const fs::path& folder) {
-    constexpr std::array<const char*, 4> names{"trainer_state.json", "trainer_log.jsonl", "logging.jsonl",
-                                               "metrics.csv"};
-    std::error_code error;
-    for (const char* name : names) {
-        if (fs::is_regular_file(folder / name, error)) return folder / name;
-    }
-    std::optional<fs::path> last;
-    std::int64_t highest = -1;
-    for (const std::string& name : names_in(folder)) {
-        const fs::path state = folder / name / names.front();
-        const std::int64_t number = checkpoint_number(name);
-        if (number <= highest || !fs::is_regular_file(state, error)) continue;
-        highest = number;
-        last = state;
-    }
-    return last;
-}
-
 /// Returns whether a file with the ending of a config is one. A JSON file may be a log, such as trainer_state.json.
 bool is_config(const std::string& path) {
     if (!configs::is_config_name(path)) return false;
@@ -84,7 +74,64 @@ bool is_requirements_file(const fs::path& path) {
     return path.extension() == ".lock" || (name.starts_with("requirements") && path.extension() == ".txt");
 }
 
-void sort_into_kinds(const std::string& path, Evidence& evidence) {
+/// Adds what was read in an output directory.
+void take_run(RunFolder run, Evidence& evidence, std::vector<RunFolder>& folders) {
+    if (run.log) evidence.logs.push_back(run.log->string());
+    evidence.read.insert(evidence.read.end(), run.read.begin(), run.read.end());
+    evidence.unread.insert(evidence.unread.end(), run.unread.begin(), run.unread.end());
+    folders.push_back(std::move(run));
+}
+
+/// Reads an output directory. Throws Error (bad input) for a folder without a log and without settings.
+void take_folder(const std::string& path, Evidence& evidence, std::vector<RunFolder>& folders) {
+    RunFolder run = read_run_folder(path);
+    if (!run.log && run.configs.empty() && run.settings.empty()) {
+        throw Error({.what = "this folder contains no log that is recognised by its name or by its content",
+                     .where = path,
+                     .fix = "pass the log itself: trainer_state.json, trainer_log.jsonl, metrics.csv, or what the "
+                            "training printed",
+                     .exit = Exit::bad_input});
+    }
+    take_run(std::move(run), evidence, folders);
+}
+
+/// Uses the settings of an output directory as the config. Settings that cannot be imported are listed as not read.
+void take_settings(const RunFolder& run, Evidence& evidence) {
+    // DeepSpeed's file and the settings of a Trainer are configs of two frameworks, which no third file joins.
+    const bool is_card = run.configs.empty();
+    const std::vector<std::string>& settings = is_card ? run.settings : run.configs;
+    if (settings.empty()) return;
+    configs::ImportOptions import = evidence.import;
+    if (is_card && import.framework.empty()) import.framework = "transformers";
+    try {
+        configs::import_config(settings, import);
+    } catch (const Error& problem) {
+        evidence.unread.emplace_back(problem.what());
+        return;
+    }
+    evidence.configs = settings;
+    evidence.import = std::move(import);
+    if (is_card) evidence.card = run.card;
+}
+
+/// Uses the contents of output directories for everything that the user did not give: versions, the vocabulary, the
+/// format of the weights, and settings.
+void complete_from(const std::vector<RunFolder>& folders, Evidence& evidence, reports::TrainingLogOptions& log) {
+    for (const RunFolder& run : folders) {
+        for (const auto& [package, version] : run.requirements.versions)
+            evidence.import.requirements.versions.emplace(package, version);
+        if (!log.vocabulary) log.vocabulary = run.vocabulary;
+        if (evidence.import.checkpoint_is_default && !run.weights_dtype.empty()) {
+            evidence.import.checkpoint_dtype = run.weights_dtype;
+            evidence.import.checkpoint_is_default = false;
+        }
+    }
+    for (const RunFolder& run : folders) {
+        if (evidence.configs.empty()) take_settings(run, evidence);
+    }
+}
+
+void sort_into_kinds(const std::string& path, Evidence& evidence, std::vector<RunFolder>& folders) {
     std::error_code error;
     if (is_requirements_file(path)) {
         evidence.import.requirements = configs::read_requirements(path);
@@ -95,32 +142,47 @@ void sort_into_kinds(const std::string& path, Evidence& evidence) {
             evidence.runs.push_back(path);
             return;
         }
-        const std::optional<fs::path> log = log_in(path);
-        if (!log) {
-            throw Error({.what = "this folder contains no log that is recognised by its name",
-                         .where = path,
-                         .fix = "pass the log itself: trainer_state.json, trainer_log.jsonl, metrics.csv, or what the "
-                                "training printed",
-                         .exit = Exit::bad_input});
-        }
-        evidence.notes.push_back(fmt::format("{}: reading {}", path, log->string()));
-        evidence.logs.push_back(log->string());
+        take_folder(path, evidence, folders);
         return;
+    }
+    if (fs::is_regular_file(path, error)) {
+        if (std::optional<RunFolder> run = read_run_file(path)) {
+            take_run(*std::move(run), evidence, folders);
+            return;
+        }
     }
     // The words KEY=VALUE are overrides of the config.
     const bool is_override = !fs::exists(path, error) && path.find('=') != std::string::npos;
     (is_override || is_config(path) ? evidence.configs : evidence.logs).push_back(path);
 }
 
-void observe_log(const std::string& path, const EvidenceOptions& options, std::vector<Observation>& observations) {
+/// Returns a tenth of the highest learning rate, or nothing if no row has a rate above 0.
+std::optional<double> lower_rate_of(const reports::TrainingLog& log) {
+    double highest = 0;
+    for (const reports::TrainingRow& row : log.rows) {
+        if (row.lr && std::isfinite(*row.lr)) highest = std::max(highest, *row.lr);
+    }
+    return highest > 0 ? std::optional(highest / 10) : std::nullopt;
+}
+
+/// Keeps the program of a log or a config. The earliest in the table is kept: a Trainer runs DeepSpeed, which runs torch.
+void see_stack(const configs::CheckStack* stack, Evidence& evidence) {
+    if (stack != nullptr && (evidence.stack == nullptr || stack < evidence.stack)) evidence.stack = stack;
+}
+
+void observe_log(const std::string& path, const EvidenceOptions& options, Evidence& evidence) {
     const reports::TrainingLog log = reports::read_training_log(path, options.log);
+    if (const std::optional<double> rate = lower_rate_of(log)) evidence.lower_rate = *rate;
+    // Every program can export a CSV file; only Lightning calls its own one metrics.csv.
+    const bool is_export = path.ends_with(".csv") && fs::path(path).filename() != "metrics.csv";
+    if (!is_export) see_stack(configs::stack_of_log(log.form->name), evidence);
     for (const reports::LogFinding& finding : reports::diagnose_log(log, options.log).findings) {
         const std::string place = reports::finding_place(log, finding);
-        observations.push_back({.diagnosis = std::string(finding.diagnosis->id),
-                                .certainty = finding.seen.certainty,
-                                .place = place.empty() ? path : fmt::format("{}, {}", path, place),
-                                .sentence = finding.seen.sentence,
-                                .remedy = std::string(finding.remedy())});
+        evidence.observations.push_back({.diagnosis = std::string(finding.diagnosis->id),
+                                         .certainty = finding.seen.certainty,
+                                         .place = place.empty() ? path : fmt::format("{}, {}", path, place),
+                                         .sentence = finding.seen.sentence,
+                                         .remedy = std::string(finding.remedy())});
     }
 }
 
@@ -141,14 +203,18 @@ void observe_run(const std::string& path, std::vector<Observation>& observations
 
 }  // namespace
 
-Evidence read_evidence(const std::vector<std::string>& paths, const EvidenceOptions& options) {
-    Evidence evidence{.import = options.import};
-    for (const std::string& path : paths) sort_into_kinds(path, evidence);
-    for (const std::string& path : evidence.logs) observe_log(path, options, evidence.observations);
+Evidence read_evidence(const std::vector<std::string>& paths, const EvidenceOptions& given) {
+    Evidence evidence{.import = given.import};
+    EvidenceOptions options = given;
+    std::vector<RunFolder> folders;
+    for (const std::string& path : paths) sort_into_kinds(path, evidence, folders);
+    complete_from(folders, evidence, options.log);
+    for (const std::string& path : evidence.logs) observe_log(path, options, evidence);
     for (const std::string& path : evidence.runs) observe_run(path, evidence.observations);
     std::stable_sort(evidence.observations.begin(), evidence.observations.end(), is_graver);
     if (!evidence.configs.empty()) {
         evidence.config = configs::import_config(evidence.configs, evidence.import);
+        see_stack(configs::stack_of_framework(evidence.config->framework->name), evidence);
         evidence.remedies = configs::find_remedies(evidence.configs, evidence.import);
     }
     return evidence;

@@ -28,11 +28,31 @@ bool has_word(std::string_view list, std::string_view word) {
     return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-/// Adds a check unless the list is full or has it.
-void add_check(std::vector<std::string>& checks, std::string_view check) {
-    const bool is_known = std::find(checks.begin(), checks.end(), check) != checks.end();
-    if (!check.empty() && checks.size() < max_checks && !is_known) checks.emplace_back(check);
-}
+/// Collects the checks of one cause, the best first.
+class Checks {
+  public:
+    explicit Checks(const Evidence& evidence) : evidence_(evidence) {}
+
+    /// Adds a check unless the list is full or has it.
+    void add(configs::Check check) {
+        const bool is_known = std::any_of(checks_.begin(), checks_.end(),
+                                          [&](const configs::Check& one) { return one.text == check.text; });
+        if (!check.text.empty() && checks_.size() < max_checks && !is_known) checks_.push_back(std::move(check));
+    }
+    void add(std::string_view words) { add(configs::Check{.text = std::string(words)}); }
+    /// Adds the lines of a check for the program that trained. Returns false if there are none.
+    bool add_lines(std::string_view id) {
+        if (evidence_.stack == nullptr) return false;
+        std::optional<configs::Check> check = configs::find_check(id, *evidence_.stack, evidence_.lower_rate);
+        if (check) add(*std::move(check));
+        return check.has_value();
+    }
+    std::vector<configs::Check> take() && { return std::move(checks_); }
+
+  private:
+    const Evidence& evidence_;
+    std::vector<configs::Check> checks_{};
+};
 
 const configs::Remedy* remedy_for(const Finding& finding, const configs::Remedies& all) {
     const auto found = std::find_if(all.remedies.begin(), all.remedies.end(), [&](const configs::Remedy& one) {
@@ -49,8 +69,9 @@ void take_advice(const Finding& finding, const configs::Remedies& all, Suspect& 
         suspect.instead = finding.instead;
 }
 
-std::string place_of(const Finding& finding) {
-    const std::string place = to_string(finding.place);
+std::string place_of(const Finding& finding, const Evidence& evidence) {
+    const bool is_of_card = !evidence.card.empty() && finding.place.file.starts_with("argument");
+    const std::string place = is_of_card ? "settings of " + evidence.card : to_string(finding.place);
     return fmt::format("{}{}[{}]", place, place.empty() ? "" : " ", finding.rule);
 }
 
@@ -66,31 +87,52 @@ std::vector<const SymptomRow*> entries_of(std::string_view diagnosis) {
     return entries;
 }
 
-/// Returns the first entry with a cause that a finding reports, or null.
-const SymptomRow* entry_of(const Finding& finding) {
+/// An entry, and one of its causes.
+struct Entry {
+    const SymptomRow* row = nullptr;
+    const SymptomCause* cause = nullptr;
+};
+
+/// Returns the first entry with a cause that a finding reports, or nothing.
+Entry entry_of(const Finding& finding) {
     for (const SymptomRow* row : configs::symptom_rows()) {
         for (const SymptomCause& cause : row->causes()) {
             const std::vector<std::string> rules = macheps::words_of(cause.rules);
             const bool has_rule = std::any_of(rules.begin(), rules.end(), [&](const std::string& rule) {
                 return configs::is_rule(finding.rule, rule);
             });
-            if (has_rule || (!finding.fault.empty() && has_word(cause.faults, finding.fault))) return row;
+            if (has_rule || (!finding.fault.empty() && has_word(cause.faults, finding.fault))) return {row, &cause};
         }
     }
-    return nullptr;
+    return {};
 }
 
-/// Returns checks: those that are given, those of an entry, the remedy of a diagnosis, and checks that always apply.
-std::vector<std::string> checks_with(std::vector<std::string> checks, const SymptomRow* entry,
-                                     std::string_view remedy) {
-    if (entry != nullptr) {
-        for (const std::string_view each : entry->remedies()) add_check(checks, each);
+/// A check that always applies: the id of its lines, and its words for programs without lines.
+struct UsualCheck {
+    std::string_view id, words;
+};
+constexpr UsualCheck usual_checks[] = {
+    {"run-fp32", "train the same steps in fp32: if they go wrong too, precision is not the cause"},
+    {"lower-rate", "train with the learning rate divided by ten: rounding errors stay, a divergence does not"},
+    {"", "import the config with --requirements: faults of releases need the versions that you run"}};
+
+/// Returns checks: the given words, the lines of the cause, the remedies of the entry, the remedy of a diagnosis, and
+/// checks that always apply.
+std::vector<configs::Check> checks_with(const Evidence& evidence, std::string_view words, const Entry& entry,
+                                        std::string_view remedy) {
+    Checks checks(evidence);
+    checks.add(words);
+    if (entry.cause != nullptr) {
+        for (const std::string& id : macheps::words_of(entry.cause->checks)) checks.add_lines(id);
     }
-    add_check(checks, remedy);
-    add_check(checks, "train the same steps in fp32: if they go wrong too, precision is not the cause");
-    add_check(checks, "train with the learning rate divided by ten: rounding errors stay, a divergence does not");
-    add_check(checks, "import the config with --requirements: faults of releases need the versions that you run");
-    return checks;
+    if (entry.row != nullptr) {
+        for (const std::string_view each : entry.row->remedies()) checks.add(each);
+    }
+    checks.add(remedy);
+    for (const UsualCheck& usual : usual_checks) {
+        if (!checks.add_lines(usual.id)) checks.add(usual.words);
+    }
+    return std::move(checks).take();
 }
 
 /// Returns the finding of the config that reports a cause, or null.
@@ -130,14 +172,15 @@ class Suspicion {
             const configs::JudgedCause judged =
                 config_ == nullptr ? configs::JudgedCause{.cause = &cause} : config_->judge(cause);
             if (judged.verdict == CauseVerdict::excluded || needs_other_format(cause, evidence_)) continue;
-            Suspect suspect{.text = std::string(cause.text), .checks = checks_with({}, &entry, seen.remedy)};
+            Suspect suspect{.text = std::string(cause.text),
+                            .checks = checks_with(evidence_, {}, {&entry, &cause}, seen.remedy)};
             const Finding* finding =
                 judged.verdict == CauseVerdict::applies ? finding_of(cause, *evidence_.config) : nullptr;
             const Observation* other = observation_of(cause, seen, evidence_);
             if (finding != nullptr) {
                 if (!reported_.insert(finding).second) continue;
                 suspect.text = fmt::format("{}: {}", cause.text, finding->message);
-                suspect.evidence = place_of(*finding);
+                suspect.evidence = place_of(*finding, evidence_);
                 take_advice(*finding, evidence_.remedies, suspect);
             } else if (other != nullptr) {
                 suspect.evidence = fmt::format("{} [{}]", other->place, other->diagnosis);
@@ -156,8 +199,9 @@ class Suspicion {
         if (!evidence_.config) return std::move(shown_);
         for (const Finding& finding : evidence_.config->findings) {
             if (!configs::is_grave(finding) || reported_.contains(&finding)) continue;
-            Suspect suspect{
-                .text = finding.message, .evidence = place_of(finding), .checks = checks_with({}, nullptr, {})};
+            Suspect suspect{.text = finding.message,
+                            .evidence = place_of(finding, evidence_),
+                            .checks = checks_with(evidence_, {}, entry_of(finding), {})};
             take_advice(finding, evidence_.remedies, suspect);
             shown_.push_back(std::move(suspect));
         }
@@ -186,7 +230,7 @@ std::vector<Suspect> suspects_of(const Evidence& evidence, const configs::CauseJ
     std::vector<Suspect> suspects = std::move(suspicion).suspects();
     if (suspects.empty()) {
         suspects.push_back({.text = "unknown: no entry explains these findings, or the config excludes their causes",
-                            .checks = checks_with({}, nullptr, evidence.observations.front().remedy)});
+                            .checks = checks_with(evidence, {}, {}, evidence.observations.front().remedy)});
     }
     return suspects;
 }
@@ -196,10 +240,11 @@ std::vector<Suspect> suspects_of_config(const Evidence& evidence) {
     std::vector<Suspect> suspects;
     for (const Finding& finding : evidence.config->findings) {
         if (!configs::is_grave(finding)) continue;
-        Suspect suspect{.text = finding.message,
-                        .evidence = place_of(finding),
-                        .checks = checks_with({"pass the log of the training, too: it shows whether this happens"},
-                                              entry_of(finding), {})};
+        Suspect suspect{
+            .text = finding.message,
+            .evidence = place_of(finding, evidence),
+            .checks = checks_with(evidence, "pass the log of the training, too: it shows whether this happens",
+                                  entry_of(finding), {})};
         // A release has its fault, and a framework refuses the config, in every training.
         if (severity(finding) == configs::FindingSeverity::error) suspect.certainty = Certainty::certain;
         take_advice(finding, evidence.remedies, suspect);

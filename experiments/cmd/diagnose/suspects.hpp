@@ -14,7 +14,7 @@ struct Suspect {
     /// How certain it is that this is the cause, not that it is present. A cause that only a config shows is `possible`.
     reports::Certainty certainty = reports::Certainty::possible;
     std::string evidence{};                    ///< where the files show it; empty if no file decides it
-    std::vector<std::string> checks;           ///< what shows whether this is the cause, at most three
+    std::vector<configs::Check> checks;        ///< what shows whether this is the cause, at most three
     std::vector<configs::Setting> settings{};  ///< settings of the config that end it
     std::string instead{};                     ///< advice in words; used if `settings` is empty
 };
