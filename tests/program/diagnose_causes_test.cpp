@@ -82,6 +82,9 @@ TEST_CASE("diagnose: a cause that the config has comes before the usual causes o
     CHECK(cause["settings"] == json({"fp16.initial_scale_power=16"}));
     CHECK(alone["causes"][0]["certainty"] == "possible");
     CHECK(alone["causes"][0]["settings"].empty());
+    // All other causes are those of a scale that falls, and not those of a loss that does not fall.
+    CHECK(contains(both["causes"][1]["text"], "the gradients are NaN at every scale"));
+    CHECK(both["causes"][0]["checks"][0]["lines"] == json({"print(engine.skipped_steps)"}));
 }
 
 TEST_CASE("diagnose: the gravest finding of a log is explained, and each cause has three checks",

@@ -8,7 +8,9 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <set>
+#include <tuple>
 #include <utility>
 
 namespace macheps::cmd::causes {
@@ -75,15 +77,27 @@ std::string place_of(const Finding& finding, const Evidence& evidence) {
     return fmt::format("{}{}[{}]", place, place.empty() ? "" : " ", finding.rule);
 }
 
+/// Returns the rank of an entry for a diagnosis, the best first: 0 if its most frequent cause reports the diagnosis, 1 if
+/// one of the next two causes does, 2 if a later one does. Returns nothing if no cause reports it.
+std::optional<int> rank_of(const SymptomRow& row, std::string_view diagnosis) {
+    const auto causes = row.causes();
+    const auto found = std::find_if(causes.begin(), causes.end(),
+                                    [&](const SymptomCause& cause) { return has_word(cause.diagnoses, diagnosis); });
+    if (found == causes.end()) return {};
+    const auto index = found - causes.begin();
+    return index == 0 ? 0 : index <= 2 ? 1 : 2;
+}
+
 /// Returns the entries with a cause that an observed diagnosis reports. Entries in the words of users come before entries
-/// about printed messages.
+/// about printed messages. Among them, the best rank is first, and then the entry with most causes.
 std::vector<const SymptomRow*> entries_of(std::string_view diagnosis) {
     std::vector<const SymptomRow*> entries = configs::symptom_rows();
-    std::erase_if(entries, [&](const SymptomRow* row) {
-        return std::none_of(row->causes().begin(), row->causes().end(),
-                            [&](const SymptomCause& cause) { return has_word(cause.diagnoses, diagnosis); });
-    });
-    std::stable_partition(entries.begin(), entries.end(), [](const SymptomRow* row) { return row->source.empty(); });
+    std::erase_if(entries, [&](const SymptomRow* row) { return !rank_of(*row, diagnosis); });
+    const auto key = [&](const SymptomRow* row) {
+        return std::tuple(!row->source.empty(), *rank_of(*row, diagnosis), -std::ssize(row->causes()));
+    };
+    std::stable_sort(entries.begin(), entries.end(),
+                     [&](const SymptomRow* a, const SymptomRow* b) { return key(a) < key(b); });
     return entries;
 }
 

@@ -154,7 +154,8 @@ constexpr SymptomRow word_symptom_rows[] = {
                      .rules = "deepspeed/initial-scale-trap megatron/long-overflow-cascade "
                               "*/large-initial-scale",
                      .diagnoses = "overflow-cascade first-steps-skipped skipped-steps",
-                     .faults = "ds-initial-2-32"},
+                     .faults = "ds-initial-2-32",
+                     .checks = "skipped run-fp32 first-nan"},
                     {.text = "the gradients are NaN at every scale",
                      .diagnoses = "scale-at-floor nan-in-loss",
                      .checks = "first-nan masked-labels finite-weights"},
