@@ -165,8 +165,9 @@ std::optional<double> lower_rate_of(const reports::TrainingLog& log) {
     return highest > 0 ? std::optional(highest / 10) : std::nullopt;
 }
 
-/// Keeps the program of a log or a config. The earliest in the table is kept: a Trainer runs DeepSpeed, which runs torch.
-void see_stack(const configs::CheckStack* stack, Evidence& evidence) {
+/// Chooses the program whose lines the checks have. If several are found, the earliest in the table is chosen, because
+/// a Trainer runs DeepSpeed, which runs torch.
+void choose_stack(const configs::CheckStack* stack, Evidence& evidence) {
     if (stack != nullptr && (evidence.stack == nullptr || stack < evidence.stack)) evidence.stack = stack;
 }
 
@@ -175,7 +176,7 @@ void observe_log(const std::string& path, const EvidenceOptions& options, Eviden
     if (const std::optional<double> rate = lower_rate_of(log)) evidence.lower_rate = *rate;
     // Every program can export a CSV file; only Lightning calls its own one metrics.csv.
     const bool is_export = path.ends_with(".csv") && fs::path(path).filename() != "metrics.csv";
-    if (!is_export) see_stack(configs::stack_of_log(log.form->name), evidence);
+    if (!is_export) choose_stack(configs::stack_of_log(log.form->name), evidence);
     for (const reports::LogFinding& finding : reports::diagnose_log(log, options.log).findings) {
         const std::string place = reports::finding_place(log, finding);
         evidence.observations.push_back({.diagnosis = std::string(finding.diagnosis->id),
@@ -214,7 +215,7 @@ Evidence read_evidence(const std::vector<std::string>& paths, const EvidenceOpti
     std::stable_sort(evidence.observations.begin(), evidence.observations.end(), is_graver);
     if (!evidence.configs.empty()) {
         evidence.config = configs::import_config(evidence.configs, evidence.import);
-        see_stack(configs::stack_of_framework(evidence.config->framework->name), evidence);
+        choose_stack(configs::stack_of_framework(evidence.config->framework->name), evidence);
         evidence.remedies = configs::find_remedies(evidence.configs, evidence.import);
     }
     return evidence;

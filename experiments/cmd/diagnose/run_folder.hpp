@@ -27,8 +27,8 @@ struct RunFolder {
 /// with the ending .log or .out that has the form of a training log. Nothing is unpickled. A file that is not valid is
 /// listed in `unread`.
 RunFolder read_run_folder(const std::filesystem::path& folder);
-/// Reads one file that lies in an output directory in addition to the log and the config: config.json of a model, README.md,
-/// training_args.bin. Returns nothing for other files.
+/// Reads one file of an output directory that is neither a log nor a config, such as the config.json of a model, a
+/// model card or training_args.bin. Returns nothing for other files.
 std::optional<RunFolder> read_run_file(const std::filesystem::path& path);
 
 }  // namespace macheps::cmd::causes

@@ -10,7 +10,7 @@
 
 namespace macheps::configs {
 
-/// The lines of a check for which no program has lines of its own, and which make no sense for the program.
+/// Marks a check that makes no sense for a program.
 inline constexpr std::string_view no_lines = "-";
 
 /// A check. Empty lines of a program mean that the lines for torch apply.
