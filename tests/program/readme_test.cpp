@@ -98,6 +98,13 @@ TEST_CASE("every command of README.md runs in a clone", "[readme]") {
     fs::remove_all(scratch());
 }
 
+TEST_CASE("the first example of README.md prints the lines below it", "[readme]") {
+    const std::string page = contents(fs::path(MACHEPS_SOURCE_DIR) / "README.md");
+    const auto examples = all_matches(page, "```\n\\$ macheps ([^\n]*)\n([^`]*)```\n");
+    REQUIRE(examples.size() == 1);
+    CHECK(run(examples[0][1] + " --table -q").out.starts_with(examples[0][2]));
+}
+
 TEST_CASE("every command quoted in a sentence of README.md runs", "[readme]") {
     make_clone();
     const std::string page = readme();
