@@ -43,13 +43,35 @@ MACHEPS_HD constexpr T min_of(T a, T b) {
     return b < a ? b : a;
 }
 
-/// Returns a b + c with one rounding (IEEE 754 fusedMultiplyAdd). On a CPU without FMA, the C library computes the same
-/// result in software.
+/// Returns a b + c with one rounding, for normal and subnormal results, as IEEE 754's fusedMultiplyAdd does. The host
+/// needs no fma instruction.
+inline float fma_by_doubles(float a, float b, float c) {
+    const double product = static_cast<double>(a) * b;  // exact: it has at most 48 bits
+    const double sum = product + c;
+    constexpr double min_normal = 0x1p-126;
+    constexpr std::uint64_t below_float = (std::uint64_t{1} << 29) - 1, midpoint = std::uint64_t{1} << 28;
+    // `sum` is rounded to the 53 bits of a double. Rounding it again, to a float, can only give a wrong result if `sum` is
+    // halfway between two floats, or if floats of its size are subnormal and have fewer bits.
+    std::uint64_t bits = bit_cast<std::uint64_t>(sum);
+    const bool is_safe = (bits & below_float) != midpoint && (sum >= min_normal || sum <= -min_normal);
+    if (is_safe || sum == 0 || sum != sum) return static_cast<float>(sum);
+    // The exact sum is sum + lost (TwoSum). If something was lost and the last bit of `sum` is 0, `sum` moves to its
+    // neighbour in the direction of `lost`. This is rounding to odd, after which the second rounding is correct.
+    const double addend = sum - product;
+    const double lost = (product - (sum - addend)) + (c - addend);
+    if (lost != 0 && (bits & 1) == 0) bits = (lost > 0) == (sum > 0) ? bits + 1 : bits - 1;
+    return static_cast<float>(bit_cast<double>(bits));
+}
+
+/// Returns a b + c with one rounding (IEEE 754 fusedMultiplyAdd). On a CPU without FMA, glibc computes the same result
+/// in software. Other C libraries may not: musl's fmaf rounds some subnormal results twice.
 MACHEPS_HD inline float fma(float a, float b, float c) {
 #if defined(__CUDA_ARCH__)
     return __fmaf_rn(a, b, c);
-#else
+#elif defined(__GLIBC__) || defined(__FMA__) || defined(__aarch64__)
     return __builtin_fmaf(a, b, c);
+#else
+    return fma_by_doubles(a, b, c);
 #endif
 }
 MACHEPS_HD inline double fma(double a, double b, double c) {
