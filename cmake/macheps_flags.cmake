@@ -17,6 +17,9 @@ target_link_libraries(macheps_own_flags INTERFACE macheps_flags)
 target_compile_options(macheps_own_flags INTERFACE
     $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra>
     $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${MACHEPS_WERROR}>>:-Werror>)
+if(MACHEPS_SIMD STREQUAL "none")
+    target_compile_definitions(macheps_own_flags INTERFACE MACHEPS_NO_VECTORS)
+endif()
 # -g1: line tables are enough for a sanitizer report, and full debug information for the vector kernels takes GCC
 # minutes. -O1: with sanitizers, GCC 12 takes a minute for the largest kernel, and five minutes at -O2.
 if(MACHEPS_SANITIZE)

@@ -4,7 +4,9 @@
 #include "core/error.hpp"
 #include "core/host/float_environment.hpp"
 
+#if defined(__linux__)
 #include <sched.h>
+#endif
 
 #include <algorithm>
 #include <new>
@@ -33,10 +35,16 @@ void pause() {
 }  // namespace
 
 int available_threads() {
+#if defined(__EMSCRIPTEN__)
+    return 1;  // the program for the browser is built without threads
+#else
+#if defined(__linux__)
     cpu_set_t set;
     CPU_ZERO(&set);
     if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
+#endif
     return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));  // more cores than fit into a cpu_set_t
+#endif
 }
 
 ThreadPool::ThreadPool(int threads) {

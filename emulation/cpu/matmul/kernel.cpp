@@ -431,9 +431,7 @@ void define_block(const Matmul& args, const Caster&, const MatmulBlock& block, T
 
 }  // namespace
 
-MatmulBlockKernel matmul_block_kernel(Simd level) {
-    return choose(level, define_block, N_AVX2::multiply_block, N_AVX3::multiply_block);
-}
+MatmulBlockKernel matmul_block_kernel(Simd level) { return MACHEPS_CHOOSE_TARGET(level, define_block, multiply_block); }
 
 }  // namespace macheps
 #endif

@@ -164,8 +164,9 @@ constexpr std::array<AdamKernelPointer, sizeof...(Kernel)> table_of(elementwise:
 
 AdamKernelPointer kernel_for(Simd simd, const CastPlan& arithmetic, std::size_t place) {
     static constexpr auto scalar = table_of(adam::Kernels{});
-    if (simd == Simd::scalar || line_rounding(arithmetic) == LineRounding::other) return scalar[place];
-    return choose(simd, nullptr, N_AVX2::adam_kernel, N_AVX3::adam_kernel)(place);
+    const auto scalar_kernel = [](std::size_t at) { return scalar[at]; };
+    if (line_rounding(arithmetic) == LineRounding::other) return scalar_kernel(place);
+    return MACHEPS_CHOOSE_TARGET(simd, scalar_kernel, adam_kernel)(place);
 }
 
 }  // namespace

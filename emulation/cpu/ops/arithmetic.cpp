@@ -340,12 +340,12 @@ void arithmetic_array(Simd simd, ThreadPool& pool, Operation operation, const Ca
                                                       : Through::odd;
     ArithmeticKernel fused = nullptr, unrounded = nullptr;
     if (vector) {
-#ifndef MACHEPS_ONLY_AVX2
+#if MACHEPS_HAS_VECTORS && !defined(MACHEPS_ONLY_AVX2)
         const auto none = [](Operation, const CastPlan&, Through) -> ArithmeticKernel { return nullptr; };
         fused = choose(simd, none, none, N_AVX3::fused_arithmetic)(operation, plan, through);
 #endif
-        unrounded =
-            choose(simd, nullptr, N_AVX2::unrounded_arithmetic, N_AVX3::unrounded_arithmetic)(operation, through);
+        const auto no_kernel = [](Operation, Through) -> ArithmeticKernel { return nullptr; };
+        unrounded = MACHEPS_CHOOSE_TARGET(simd, no_kernel, unrounded_arithmetic)(operation, through);
     }
     const auto from = [](const float* x, std::int64_t i) { return x == nullptr ? x : x + i; };
     pool.run((n + block - 1) / block, [&](std::int64_t task) {

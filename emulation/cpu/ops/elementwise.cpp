@@ -123,7 +123,7 @@ const ElementwiseKernels& scalar_table() {
 }  // namespace
 
 const ElementwiseKernels& elementwise_kernels(Simd level) {
-    return choose(level, scalar_table, N_AVX2::elementwise_table, N_AVX3::elementwise_table)();
+    return MACHEPS_CHOOSE_TARGET(level, scalar_table, elementwise_table)();
 }
 
 }  // namespace macheps

@@ -177,7 +177,7 @@ UpdateSums scalar_sgd(const SgdStep& step, float* p, const float* g, float* m, s
 const OptimizerKernels& optimizer_kernels(Simd level) {
     static constexpr OptimizerKernels scalar{scalar_adamw, scalar_sgd};
     const auto table = []() -> const OptimizerKernels& { return scalar; };
-    return choose(level, table, N_AVX2::optimizer_table, N_AVX3::optimizer_table)();
+    return MACHEPS_CHOOSE_TARGET(level, table, optimizer_table)();
 }
 
 }  // namespace macheps

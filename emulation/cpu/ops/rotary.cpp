@@ -38,9 +38,7 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace macheps {
 
-RotateKernel rotate_kernel(Simd level) {
-    return choose(level, definition::rotate_row, N_AVX2::rotate_row, N_AVX3::rotate_row);
-}
+RotateKernel rotate_kernel(Simd level) { return MACHEPS_CHOOSE_TARGET(level, definition::rotate_row, rotate_row); }
 
 }  // namespace macheps
 #endif

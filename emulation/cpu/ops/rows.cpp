@@ -211,9 +211,7 @@ const RowKernels& scalar_table() {
 
 }  // namespace
 
-const RowKernels& row_kernels(Simd level) {
-    return choose(level, scalar_table, N_AVX2::row_table, N_AVX3::row_table)();
-}
+const RowKernels& row_kernels(Simd level) { return MACHEPS_CHOOSE_TARGET(level, scalar_table, row_table)(); }
 
 }  // namespace macheps
 #endif

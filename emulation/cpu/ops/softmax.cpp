@@ -183,7 +183,7 @@ const SoftmaxKernels& scalar_table() {
 }  // namespace
 
 const SoftmaxKernels& softmax_kernels(Simd level) {
-    return choose(level, scalar_table, N_AVX2::softmax_table, N_AVX3::softmax_table)();
+    return MACHEPS_CHOOSE_TARGET(level, scalar_table, softmax_table)();
 }
 
 }  // namespace macheps

@@ -240,9 +240,7 @@ const StatsKernels& scalar_table() {
     return table;
 }
 
-const StatsKernels& kernels(Simd simd) {
-    return choose(simd, scalar_table, N_AVX2::stats_table, N_AVX3::stats_table)();
-}
+const StatsKernels& kernels(Simd simd) { return MACHEPS_CHOOSE_TARGET(simd, scalar_table, stats_table)(); }
 
 constexpr std::int64_t chunks_per_task = 64;
 constexpr std::int64_t block = chunk * chunks_per_task;  ///< elements per task

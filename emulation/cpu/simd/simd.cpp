@@ -93,10 +93,10 @@ const std::vector<Simd>& available_simd() {
     // machine.
     static const std::vector<Simd> levels = [] {
         std::vector<Simd> found{Simd::scalar};
-#ifndef MACHEPS_ONLY_AVX512
+#if MACHEPS_HAS_VECTORS && !defined(MACHEPS_ONLY_AVX512)
         if (has_avx2()) found.push_back(Simd::avx2);
 #endif
-#ifndef MACHEPS_ONLY_AVX2
+#if MACHEPS_HAS_VECTORS && !defined(MACHEPS_ONLY_AVX2)
         if (has_avx512()) found.push_back(Simd::avx512);
 #endif
         return found;

@@ -5,6 +5,13 @@
 #include <type_traits>
 #include <vector>
 
+/// 1 if the kernels for AVX2 and AVX-512 are compiled.
+#if defined(__x86_64__) && !defined(MACHEPS_NO_VECTORS)
+#define MACHEPS_HAS_VECTORS 1
+#else
+#define MACHEPS_HAS_VECTORS 0
+#endif
+
 namespace macheps {
 
 enum class Simd { scalar, avx2, avx512 };
@@ -25,8 +32,8 @@ enum class Extension { avx512_bf16, avx512_fp16 };
 bool has_extension(Extension extension);
 
 /// Returns the function for `level`. Only through choose() may ordinary code call code that is compiled for a SIMD
-/// target. The arguments are functions rather than the results of calls, so that no code of a target runs before the
-/// choice. `scalar` may be null if no caller passes Simd::scalar.
+/// target. The macro MACHEPS_CHOOSE_TARGET (targets.hpp) calls it where the kernels are compiled. The arguments are functions rather than the results of calls, so that no code of a target runs before the
+/// choice.
 template <class Result, class... Args>
 auto choose(Simd level, std::type_identity_t<Result (*)(Args...)> scalar,
             std::type_identity_t<Result (*)(Args...)> avx2, Result (*avx512)(Args...)) {

@@ -18,14 +18,26 @@
 //     }
 //     HWY_AFTER_NAMESPACE();
 //     #if HWY_ONCE
-//     namespace macheps { ... return choose(level, scalar_table, N_AVX2::table, N_AVX3::table)(); ... }
+//     namespace macheps { ... return MACHEPS_CHOOSE_TARGET(level, scalar_table, table)(); ... }
 //     #endif
 // Code outside a target may name a function of a target only as an argument of choose() (simd.hpp). A direct call could
 // run instructions that the CPU lacks, even if the function only fills a table. The test `dispatch` enforces this rule.
 // A build for one machine (MACHEPS_SIMD=native) has only one of the two targets. The namespace of the other target is
-// then an alias. It is never chosen, because available_simd() does not list its instruction set.
+// then an alias. It is never chosen, because available_simd() does not list its instruction set. A build without vectors
+// (MACHEPS_SIMD=none, and every processor other than x86-64) has neither target.
+#include "emulation/cpu/simd/simd.hpp"
+
+#undef MACHEPS_CHOOSE_TARGET
+#if MACHEPS_HAS_VECTORS
+#define MACHEPS_CHOOSE_TARGET(level, scalar, function) choose(level, scalar, N_AVX2::function, N_AVX3::function)
+#else
+#define MACHEPS_CHOOSE_TARGET(level, scalar, function) (static_cast<void>(level), scalar)
+#endif
+
 #ifndef HWY_DISABLED_TARGETS
-#if defined(MACHEPS_ONLY_AVX512)
+#if !MACHEPS_HAS_VECTORS
+#define HWY_DISABLED_TARGETS (~HWY_BASELINE_TARGETS)
+#elif defined(MACHEPS_ONLY_AVX512)
 #define HWY_DISABLED_TARGETS (~(HWY_AVX3 | HWY_BASELINE_TARGETS))
 #define N_AVX2 N_AVX3
 #elif defined(MACHEPS_ONLY_AVX2)

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Uses the same Highway targets as the CPU engine: AVX2 and AVX-512. Other CPUs run plain loops.
-#ifndef HWY_DISABLED_TARGETS
-#define HWY_DISABLED_TARGETS (~(HWY_AVX2 | HWY_AVX3 | HWY_BASELINE_TARGETS))
-#endif
+#include "emulation/cpu/simd/targets.hpp"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "experiments/check/truth/multiply.cpp"
 #include <hwy/foreach_target.h>
@@ -66,14 +64,12 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace macheps::check {
 
-#if HWY_ARCH_X86
 namespace N_AVX2 {
 void multiply_panel(const double* a, std::int64_t rows, std::int64_t k, const double* b, double* out);
 }
 namespace N_AVX3 {
 void multiply_panel(const double* a, std::int64_t rows, std::int64_t k, const double* b, double* out);
 }
-#endif
 
 namespace {
 
@@ -88,13 +84,7 @@ void multiply_plainly(const double* a, std::int64_t rows, std::int64_t k, const 
     }
 }
 
-PanelProduct panel_product(Simd simd) {
-#if HWY_ARCH_X86
-    return choose(simd, multiply_plainly, N_AVX2::multiply_panel, N_AVX3::multiply_panel);
-#else
-    return multiply_plainly;
-#endif
-}
+PanelProduct panel_product(Simd simd) { return MACHEPS_CHOOSE_TARGET(simd, multiply_plainly, multiply_panel); }
 
 }  // namespace
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compiles only for the Highway targets that the CPU engine uses (AVX2 and AVX-512). Other CPUs run plain loops.
-#ifndef HWY_DISABLED_TARGETS
-#define HWY_DISABLED_TARGETS (~(HWY_AVX2 | HWY_AVX3 | HWY_BASELINE_TARGETS))
-#endif
+#include "emulation/cpu/simd/targets.hpp"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "experiments/check/truth/wide_steps.cpp"
 #include <hwy/foreach_target.h>
@@ -164,14 +162,12 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace macheps::check {
 
-#if HWY_ARCH_X86
 namespace N_AVX2 {
 const WideSteps& steps();
 }
 namespace N_AVX3 {
 const WideSteps& steps();
 }
-#endif
 
 namespace {
 
@@ -217,12 +213,8 @@ constexpr WideSteps plain{
 }  // namespace
 
 const WideSteps& wide_steps(Simd simd) {
-#if HWY_ARCH_X86
-    return choose(
-        simd, []() -> const WideSteps& { return plain; }, N_AVX2::steps, N_AVX3::steps)();
-#else
-    return plain;
-#endif
+    return MACHEPS_CHOOSE_TARGET(
+        simd, []() -> const WideSteps& { return plain; }, steps)();
 }
 
 }  // namespace macheps::check

@@ -430,17 +430,17 @@ bool runs_as_fp32_chain(const Matmul& args) {
 }
 
 bool has_machine_kernel(Simd level, const Machine& machine) {
-    return choose(
-        level, [](const Machine&) { return false; }, N_AVX2::has_step_kernels, N_AVX3::has_step_kernels)(machine);
+    return MACHEPS_CHOOSE_TARGET(
+        level, [](const Machine&) { return false; }, has_step_kernels)(machine);
 }
 
 MatmulBlockKernel machine_block_kernel(Simd level) {
-    return choose(level, matmul_block_kernel(Simd::scalar), N_AVX2::machine_block, N_AVX3::machine_block);
+    return MACHEPS_CHOOSE_TARGET(level, matmul_block_kernel(Simd::scalar), machine_block);
 }
 
 void machine_chain(Simd level, const Matmul& args, float* c) {
-    const auto chain = choose(
-        level, [](const Matmul&, float*) { return false; }, N_AVX2::vector_chain, N_AVX3::vector_chain);
+    const auto chain = MACHEPS_CHOOSE_TARGET(
+        level, [](const Matmul&, float*) { return false; }, vector_chain);
     if (chain(args, c)) return;
     for (std::int64_t i = 0; i < args.m; ++i) {
         for (std::int64_t j = 0; j < args.n; ++j) {

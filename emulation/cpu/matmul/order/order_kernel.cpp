@@ -350,12 +350,12 @@ bool runs_as_order(Simd level, const Matmul& args) {
         return false;
     }
     // Fused steps have no kernel here: machine_block_kernel() computes them.
-    return choose(
-        level, [](const Matmul&) { return false; }, N_AVX2::has_order_kernel, N_AVX3::has_order_kernel)(args);
+    return MACHEPS_CHOOSE_TARGET(
+        level, [](const Matmul&) { return false; }, has_order_kernel)(args);
 }
 
 MatmulBlockKernel order_block_kernel(Simd level) {
-    return choose(level, matmul_block_kernel(Simd::scalar), N_AVX2::order_block, N_AVX3::order_block);
+    return MACHEPS_CHOOSE_TARGET(level, matmul_block_kernel(Simd::scalar), order_block);
 }
 
 }  // namespace macheps

@@ -332,9 +332,13 @@ constexpr std::int64_t block = 1 << 16;
 /// at most 32 MiB. The limit is needed because the system may report the sum of a socket's caches, and one core can use
 /// only a part of them.
 std::int64_t third_level_cache_bytes() {
-    static const long bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
     constexpr long limit = 32 << 20;
+#if defined(_SC_LEVEL3_CACHE_SIZE)
+    static const long bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
     return bytes > 0 ? std::min(bytes, limit) : limit;
+#else
+    return limit;
+#endif
 }
 
 }  // namespace
@@ -347,7 +351,8 @@ Caster::Caster(Simd simd, const Cast& cast) : plan_(cast), plain_(scalar_kernel)
     }
     if (cast.round == Round::stochastic && !cast.can_draw()) detail::refuse_to_truncate();
     if (plan_.path == CastPlan::Path::scalar || simd == Simd::scalar) return;
-    const CastKernels kernels = choose(simd, nullptr, N_AVX2::cast_kernels, N_AVX3::cast_kernels)(plan_);
+    const auto never_called = [](const CastPlan&) -> CastKernels { return {}; };
+    const CastKernels kernels = MACHEPS_CHOOSE_TARGET(simd, never_called, cast_kernels)(plan_);
     plain_ = kernels.plain;
     if (kernels.tallied != nullptr) tallied_ = kernels.tallied;
 }

@@ -186,7 +186,7 @@ namespace N_AVX3 {
 const CodeKernels* code_kernels_of_target();
 }
 
-#ifdef MACHEPS_ONLY_AVX2
+#if !MACHEPS_HAS_VECTORS || defined(MACHEPS_ONLY_AVX2)
 const CodeKernels* code_kernels(Simd) { return nullptr; }
 #else
 const CodeKernels* code_kernels(Simd simd) {

@@ -109,7 +109,8 @@ bool goes_by_draws(Simd simd, const Cast& cast, std::int64_t first_element) {
 
 void round_by_draws(Simd simd, const Cast& cast, const double* x, float* out, std::int64_t n,
                     std::uint64_t first_element) {
-    choose(simd, nullptr, N_AVX2::round_array_by_draws, N_AVX3::round_array_by_draws)(cast, x, out, n, first_element);
+    const auto never_called = [](const Cast&, const double*, float*, std::int64_t, std::uint64_t) {};
+    MACHEPS_CHOOSE_TARGET(simd, never_called, round_array_by_draws)(cast, x, out, n, first_element);
 }
 
 }  // namespace macheps

@@ -64,7 +64,7 @@ void round_to_odd(Simd simd, const double* x, float* out, std::int64_t n) {
     const auto scalar = [](const double* from, float* to, std::int64_t count) {
         for (std::int64_t i = 0; i < count; ++i) to[i] = round_to_odd(from[i]);
     };
-    choose(simd, scalar, N_AVX2::round_array_to_odd, N_AVX3::round_array_to_odd)(x, out, n);
+    MACHEPS_CHOOSE_TARGET(simd, scalar, round_array_to_odd)(x, out, n);
 }
 
 }  // namespace macheps

@@ -179,7 +179,7 @@ const ScalingKernels& definitions() {
 }  // namespace
 
 const ScalingKernels& scaling_kernels(Simd simd) {
-    return choose(simd, definitions, N_AVX2::kernels_of_scaling, N_AVX3::kernels_of_scaling)();
+    return MACHEPS_CHOOSE_TARGET(simd, definitions, kernels_of_scaling)();
 }
 
 }  // namespace macheps

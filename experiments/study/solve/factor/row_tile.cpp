@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Updates of a RowTile, compiled only for the Highway targets that the CPU engine has. Processors without these targets
 // use update_row.
-#ifndef HWY_DISABLED_TARGETS
-#define HWY_DISABLED_TARGETS (~(HWY_AVX2 | HWY_AVX3 | HWY_BASELINE_TARGETS))
-#endif
+#include "emulation/cpu/simd/targets.hpp"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "experiments/study/solve/factor/row_tile.cpp"
 #include <hwy/foreach_target.h>
@@ -152,7 +150,6 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace macheps::study {
 
-#if HWY_ARCH_X86
 namespace N_AVX2 {
 void half_tile(const RowTile<float>& tile);
 void prefix_tile(const RowTile<float>& tile, int cut);
@@ -164,21 +161,22 @@ void prefix_tile(const RowTile<float>& tile, int cut);
 void float_tile(const RowTile<float>& tile, const Rounder<float>::Constants& format);
 }  // namespace N_AVX3
 
+// Callers do not pass Simd::scalar, so the empty functions are never called.
 void update_half_tile(Simd simd, const RowTile<float>& tile) {
-    choose(simd, nullptr, N_AVX2::half_tile, N_AVX3::half_tile)(tile);
+    MACHEPS_CHOOSE_TARGET(
+        simd, [](const RowTile<float>&) {}, half_tile)
+    (tile);
 }
 void update_prefix_tile(Simd simd, const RowTile<float>& tile, int cut) {
-    choose(simd, nullptr, N_AVX2::prefix_tile, N_AVX3::prefix_tile)(tile, cut);
+    MACHEPS_CHOOSE_TARGET(
+        simd, [](const RowTile<float>&, int) {}, prefix_tile)
+    (tile, cut);
 }
 void update_float_tile(Simd simd, const RowTile<float>& tile, const Rounder<float>::Constants& format) {
-    choose(simd, nullptr, N_AVX2::float_tile, N_AVX3::float_tile)(tile, format);
+    MACHEPS_CHOOSE_TARGET(
+        simd, [](const RowTile<float>&, const Rounder<float>::Constants&) {}, float_tile)
+    (tile, format);
 }
-#else
-// Other architectures have only Simd::scalar, which does not use these functions.
-void update_half_tile(Simd, const RowTile<float>&) {}
-void update_prefix_tile(Simd, const RowTile<float>&, int) {}
-void update_float_tile(Simd, const RowTile<float>&, const Rounder<float>::Constants&) {}
-#endif
 
 }  // namespace macheps::study
 #endif
