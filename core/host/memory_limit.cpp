@@ -2,6 +2,7 @@
 #include "core/host/memory_limit.hpp"
 
 #include "core/field_error.hpp"
+#include "core/text/float_chars.hpp"
 
 #include <fmt/format.h>
 
@@ -90,7 +91,8 @@ std::uint64_t reading_budget() { return static_cast<std::uint64_t>(memory_limit(
 
 std::optional<std::int64_t> parse_bytes(std::string_view text) {
     double number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
+    const auto [end, error] =
+        number_from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
     if (error != std::errc{}) return std::nullopt;
     text.remove_prefix(static_cast<std::size_t>(end - text.data()));
     constexpr std::string_view units = "KMGTP";

@@ -3,6 +3,7 @@
 
 #include "core/codec.hpp"
 #include "core/host/float_environment.hpp"
+#include "core/text/float_chars.hpp"
 #include "core/text/nearest_name.hpp"
 
 #include <fmt/format.h>
@@ -21,7 +22,7 @@ template <class T>
 std::string decimal_of(T x) {
     if (std::isnan(x)) return "nan";  // the sign of a NaN differs between machines
     char text[64];
-    const auto end = std::to_chars(text, text + sizeof text, x).ptr;
+    const auto end = number_to_chars(text, text + sizeof text, x).ptr;
     return {text, end};
 }
 
@@ -29,7 +30,7 @@ std::string decimal_of(T x) {
 double from_digits(std::uint64_t digits, int exponent) {
     const std::string text = fmt::format("{}e{}", digits, exponent);
     double value = 0;
-    std::from_chars(text.data(), text.data() + text.size(), value);
+    number_from_chars(text.data(), text.data() + text.size(), value);
     return value;
 }
 
@@ -72,13 +73,13 @@ std::string shortest_decimal(Format f, std::uint64_t container) {
 
 std::string hex_float(double x) {
     if (!std::isfinite(x)) return decimal(x);
-    // The significand is scaled to [1, 2), because to_chars would leave subnormals unnormalised.
-    const int exponent = x == 0 ? 0 : std::ilogb(x);
-    char text[64];
-    const char* end =
-        std::to_chars(text, text + sizeof text, std::ldexp(std::fabs(x), -exponent), std::chars_format::hex).ptr;
-    const std::string_view digits(text, static_cast<std::size_t>(end - text));
-    const std::string_view significand = digits.substr(0, digits.find('p'));
+    if (x == 0) return std::signbit(x) ? "-0x0p+0" : "0x0p+0";
+    // The significand is scaled to [1, 2). Its 52 fraction bits are 13 hexadecimal digits.
+    const int exponent = std::ilogb(x);
+    const std::uint64_t bits = bit_cast<std::uint64_t>(std::ldexp(std::fabs(x), -exponent));
+    std::string significand = fmt::format("1.{:013x}", bits & ((std::uint64_t{1} << 52) - 1));
+    significand.erase(significand.find_last_not_of('0') + 1);
+    if (significand.back() == '.') significand.pop_back();
     return fmt::format("{}0x{}p{:+}", std::signbit(x) ? "-" : "", significand, exponent);
 }
 
@@ -103,7 +104,7 @@ std::optional<double> parse_number(std::string_view text) {
     }
     double value = 0;
     const auto format = hexadecimal ? std::chars_format::hex : std::chars_format::general;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, format);
+    const auto [end, error] = number_from_chars(text.data(), text.data() + text.size(), value, format);
     if (end != text.data() + text.size() || error == std::errc::invalid_argument) return std::nullopt;
     if (error == std::errc::result_out_of_range) {  // from_chars leaves the value unset; strtod gives infinity or zero
         value = std::strtod(((hexadecimal ? "0x" : "") + std::string(text)).c_str(), nullptr);

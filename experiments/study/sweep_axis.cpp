@@ -3,6 +3,7 @@
 
 #include "core/field_error.hpp"
 #include "core/format.hpp"
+#include "core/text/float_chars.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -28,7 +29,7 @@ double number(std::string_view word, const SweepText& text) {
     const bool is_power = word.substr(0, 2) == "2^";
     const std::string_view digits = is_power ? word.substr(2) : word;
     double value = 0;
-    const auto [last, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    const auto [last, error] = number_from_chars(digits.data(), digits.data() + digits.size(), value);
     if (error != std::errc{} || last != digits.data() + digits.size() || digits.empty() || !std::isfinite(value)) {
         throw bad(text, fmt::format("'{}' is not a number", word));
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/findings/sweep_summary.hpp"
 
+#include "core/text/float_chars.hpp"
 #include "core/text/shown.hpp"
 #include "reports/findings/summary_table.hpp"
 #include "reports/findings/verdict.hpp"
@@ -74,7 +75,7 @@ std::optional<double> axis_number(const std::string& value) {
     const bool is_power = value.starts_with("2^");
     double number = 0;
     const char* const first = value.data() + (is_power ? 2 : 0);
-    const auto [end, error] = std::from_chars(first, value.data() + value.size(), number);
+    const auto [end, error] = number_from_chars(first, value.data() + value.size(), number);
     if (error != std::errc{} || end != value.data() + value.size() || !std::isfinite(number)) return std::nullopt;
     return is_power ? std::exp2(number) : number;
 }

@@ -3,6 +3,7 @@
 
 #include "core/codec.hpp"
 #include "core/format_table.hpp"
+#include "core/text/float_chars.hpp"
 #include "core/text/split.hpp"
 
 #include <algorithm>
@@ -103,7 +104,7 @@ std::optional<double> relative_peak(std::string_view matmul_formats, std::string
         std::string_view pair = take_until(matmul_formats, ';');
         const std::string_view a = take_until(pair, '*'), b = take_until(pair, ':');
         double count = 0;
-        const auto [end, error] = std::from_chars(pair.data(), pair.data() + pair.size(), count);
+        const auto [end, error] = number_from_chars(pair.data(), pair.data() + pair.size(), count);
         const std::optional<double> peak_a = peak_of_operand(gpu, a), peak_b = peak_of_operand(gpu, b);
         if (error != std::errc{} || end != pair.data() + pair.size() || !peak_a || !peak_b) return std::nullopt;
         all += count;

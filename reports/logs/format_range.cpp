@@ -3,6 +3,7 @@
 
 #include "core/codec.hpp"
 #include "core/format_table.hpp"
+#include "core/text/float_chars.hpp"
 
 #include <fmt/format.h>
 
@@ -19,7 +20,7 @@ constexpr std::string_view scaled_word = "scaled";
 
 std::optional<double> number(std::string_view text) {
     double value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    const auto [end, error] = number_from_chars(text.data(), text.data() + text.size(), value);
     return error == std::errc{} && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/paper/latex_text.hpp"
 
+#include "core/text/float_chars.hpp"
+
 #include <algorithm>
 #include <charconv>
 #include <iterator>
@@ -83,7 +85,7 @@ std::string latex_text(std::string_view text) {
 std::string siunitx_number(std::string_view text) {
     const std::string_view digits = text.starts_with('+') ? text.substr(1) : text;
     double value = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    const auto [end, error] = number_from_chars(digits.data(), digits.data() + digits.size(), value);
     const bool is_number = error == std::errc{} && end == digits.data() + digits.size() &&
                            digits.find_first_not_of("+-.0123456789e") == std::string_view::npos;
     if (!is_number) return {};

@@ -5,6 +5,7 @@
 #include "core/host/float_environment.hpp"
 #include "core/host/publish.hpp"
 #include "core/host/read_file.hpp"
+#include "core/text/float_chars.hpp"
 #include "core/text/print.hpp"
 #include "core/text/shown.hpp"
 
@@ -38,7 +39,7 @@ constexpr std::array<std::string_view, 4> exponent_kinds{"number", "zero", "inf"
 template <class Number>
 void append_number(std::string& line, Number value) {
     char text[40];
-    const auto end = std::to_chars(text, text + sizeof text, value).ptr;
+    const auto end = number_to_chars(text, text + sizeof text, value).ptr;
     line.append(text, end);
 }
 
@@ -55,7 +56,7 @@ void append_float(std::string& line, Number value) {
 template <class Number>
 bool parse_number(std::string_view text, Number& value) {
     const DefaultFloatModes modes;  // from_chars multiplies, so its result depends on the rounding mode
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    const auto [end, error] = number_from_chars(text.data(), text.data() + text.size(), value);
     return error == std::errc{} && end == text.data() + text.size() && !text.empty();
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/cmd/policy/memory.hpp"
 #include "core/error.hpp"
+#include "core/text/float_chars.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -53,7 +54,7 @@ double parameters_of(const std::string& text) {
     static constexpr std::pair<char, double> multiples[] = {{'K', 1e3}, {'M', 1e6}, {'B', 1e9}, {'T', 1e12}};
     double value = 0, unit = 1;
     const char* const end = text.data() + text.size();
-    const auto [rest, problem] = std::from_chars(text.data(), end, value);
+    const auto [rest, problem] = number_from_chars(text.data(), end, value);
     if (problem == std::errc() && rest + 1 == end) {
         for (const auto& [letter, multiple] : multiples) {
             if (std::toupper(static_cast<unsigned char>(*rest)) == letter) unit = multiple;

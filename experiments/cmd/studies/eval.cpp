@@ -3,6 +3,7 @@
 #include "experiments/study/eval/eval.hpp"
 #include "core/format_table.hpp"
 #include "core/host/read_file.hpp"
+#include "core/text/float_chars.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/frame/device.hpp"
 #include "experiments/cmd/frame/eprint.hpp"
@@ -128,8 +129,8 @@ double range_end(const std::string& text, const std::string& where) {
     const bool is_hex = digits.starts_with("0x") || digits.starts_with("0X");
     if (is_hex) digits.remove_prefix(2);
     double x = 0;
-    const auto [last, error] = std::from_chars(digits.data(), digits.data() + digits.size(), x,
-                                               is_hex ? std::chars_format::hex : std::chars_format::general);
+    const auto [last, error] = number_from_chars(digits.data(), digits.data() + digits.size(), x,
+                                                 is_hex ? std::chars_format::hex : std::chars_format::general);
     if (error != std::errc{} || last != digits.data() + digits.size() || digits.starts_with("-") || !std::isfinite(x)) {
         throw usage_error(fmt::format("'{}' is not a valid number", text), where,
                           "use a number such as 304, -2.5 or 0x1p-3, or a range such as -20:20 or 0:inf");

@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "core/format.hpp"
+#include "core/text/float_chars.hpp"
 
 #include <fmt/format.h>
 
@@ -18,7 +19,7 @@ double parse_weight(const std::string& text, const char* where) {
     const bool is_power = text.starts_with("2^");
     const char *first = text.data() + (is_power ? 2 : 0), *last = text.data() + text.size();
     double value = 0;
-    const auto [end, error] = std::from_chars(first, last, value);
+    const auto [end, error] = number_from_chars(first, last, value);
     if (error != std::errc{} || end != last ||
         (is_power && (value < -1000 || value > 1000 || value != static_cast<int>(value)))) {
         throw Error({.what = fmt::format("'{}' is not a valid number", text),

@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "core/format_table.hpp"
+#include "core/text/float_chars.hpp"
 
 #include <charconv>
 #include <string_view>
@@ -15,7 +16,7 @@ namespace {
 template <class Number>
 std::optional<Number> whole(std::string_view text) {
     Number number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    const auto [end, error] = number_from_chars(text.data(), text.data() + text.size(), number);
     if (text.empty() || error != std::errc{} || end != text.data() + text.size()) return {};
     return number;
 }

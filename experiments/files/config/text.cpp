@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/files/config/text.hpp"
 #include "core/error.hpp"
+#include "core/text/float_chars.hpp"
 
 #include <fmt/format.h>
 
@@ -100,7 +101,7 @@ std::optional<double> number_of(std::string_view text) {
         for (const char c : rest) value = value * 16 + (c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10);
         return is_negative ? -value : value;
     }
-    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), value);
+    const auto [end, error] = number_from_chars(rest.data(), rest.data() + rest.size(), value);
     if (end != rest.data() + rest.size()) return {};
     if (error == std::errc::result_out_of_range) {
         // from_chars does not report whether the number is too large or too small for a double. It is too small if its

@@ -3,6 +3,7 @@
 #include "experiments/policy/scaler/scaler.hpp"
 
 #include "core/error.hpp"
+#include "core/text/float_chars.hpp"
 
 #include <fmt/format.h>
 
@@ -28,7 +29,7 @@ constexpr std::int64_t version_step = 1000;
 template <class Number>
 std::optional<Number> number_in(std::string_view text) {
     Number value{};
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    const auto [end, error] = number_from_chars(text.data(), text.data() + text.size(), value);
     if (error != std::errc{} || end != text.data() + text.size()) return {};
     return value;
 }

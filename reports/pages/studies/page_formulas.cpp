@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/error.hpp"
 #include "core/format_table.hpp"
+#include "core/text/float_chars.hpp"
 #include "core/ulp.hpp"
 #include "reports/pages/measured_page.hpp"
 #include "reports/pages/studies/analysis_tables.hpp"
@@ -48,7 +49,7 @@ std::optional<Format> format_of_points(const std::string& name) {
 
 std::optional<double> value_of_point(const std::string& text) {
     double x = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), x);
+    const auto [end, error] = number_from_chars(text.data(), text.data() + text.size(), x);
     return error == std::errc{} && end == text.data() + text.size() ? std::optional(x) : std::nullopt;
 }
 
