@@ -10,7 +10,13 @@ namespace macheps::configs {
 
 struct FrameworkVersion {
     std::array<int, 3> numbers{};
-    auto operator<=>(const FrameworkVersion&) const = default;
+    bool operator==(const FrameworkVersion&) const = default;
+    std::strong_ordering operator<=>(const FrameworkVersion& other) const {
+        for (std::size_t i = 0; i < numbers.size(); ++i) {
+            if (const auto order = numbers[i] <=> other.numbers[i]; order != 0) return order;
+        }
+        return std::strong_ordering::equal;
+    }
 };
 
 /// Parses a text such as "0.19.6", "5" or "4.41.0.dev0". Letters after the numbers are ignored. Throws Error (exit 2)

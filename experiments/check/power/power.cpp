@@ -13,7 +13,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <set>
 
@@ -149,7 +148,7 @@ void add_rounding(Trial& t, const MachineOutputs* bits) {
             if (mode == Round::nearest_away && !nearest.is_tie(x) && nearest.round(x, y)) return y;
             // For stochastic rounding, the top bit of a hash of x decides instead of random bits, so that the result is
             // the same on every machine.
-            const bool is_up = (std::bit_cast<std::uint64_t>(x) * 0x9e3779b97f4a7c15u) >> 63 != 0;
+            const bool is_up = (bit_cast<std::uint64_t>(x) * 0x9e3779b97f4a7c15u) >> 63 != 0;
             return to(x, mode != Round::stochastic ? mode : is_up ? Round::up : Round::down);
         });
     }

@@ -67,16 +67,14 @@ struct ProductOperands {
 /// Returns the largest power of two that divides x, which must be an fp32 number or a product of two fp32 numbers.
 /// Returns infinity for zeros, infinities and NaN.
 inline double unit_of(double x) {
-    const auto bits = std::bit_cast<std::uint64_t>(x);
+    const auto bits = bit_cast<std::uint64_t>(x);
     const auto field = static_cast<int>(bits >> 52 & 0x7ff);
     if (field == 0 || field == 0x7ff) return std::numeric_limits<double>::infinity();
     const int zeros = std::countr_zero(bits | std::uint64_t{1} << 52);
-    return std::bit_cast<double>(static_cast<std::uint64_t>(field - 52 + zeros) << 52);
+    return bit_cast<double>(static_cast<std::uint64_t>(field - 52 + zeros) << 52);
 }
 
 /// Returns the largest power of two that is at most |x|: 2^floor(log2 |x|). Returns 0 for zeros and subnormal numbers.
-inline double power_below(double x) {
-    return std::bit_cast<double>(std::bit_cast<std::uint64_t>(x) & 0x7ff0000000000000u);
-}
+inline double power_below(double x) { return bit_cast<double>(bit_cast<std::uint64_t>(x) & 0x7ff0000000000000u); }
 
 }  // namespace macheps::check

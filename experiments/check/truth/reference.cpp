@@ -76,7 +76,7 @@ Running running_of(const Wides& x) {
 void put_off(const Node& node, const Wides& x, Wides& out) {
     for (std::size_t i = 0; i < out.size(); ++i) {
         const double at = x[x.size() == 1 ? 0 : i].high, z = out[i].high;
-        const bool is_up = std::popcount(std::bit_cast<std::uint64_t>(at)) % 2 == 0;
+        const bool is_up = std::popcount(bit_cast<std::uint64_t>(at)) % 2 == 0;
         double error = (node.off.ulps + node.off.per_argument * std::fabs(at)) * 0x1p-23 * std::fabs(z);
         // For a sigmoid, the table gives the error of e^-x. The relative error of 1 / (1 + e^-x) is smaller by the
         // factor e^-x / (1 + e^-x) = 1 - z.

@@ -5,7 +5,6 @@
 #include "core/codec.hpp"
 #include "core/ulp.hpp"
 
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -23,7 +22,7 @@ class HalfUlp {
     /// Returns half an ulp at |x|. Beyond the largest finite number, returns half an ulp of the top binade. Returns
     /// infinity for infinities, and NaN for NaN.
     double operator()(double x) const {
-        const auto field = static_cast<int>(std::bit_cast<std::uint64_t>(x) >> 52 & 0x7ff);
+        const auto field = static_cast<int>(bit_cast<std::uint64_t>(x) >> 52 & 0x7ff);
         if (field == 0x7ff) return std::isnan(x) ? x : std::numeric_limits<double>::infinity();
         // Zeros and subnormal fp64 numbers get the exponent -1022, the smallest of fp64. It is below the smallest
         // exponent of every other format, so that `least_` replaces it.
@@ -51,9 +50,8 @@ class NearestNormal {
     /// Sets y to x, rounded to the format. Returns false if the codec must round x instead.
     bool round(double x, double& y) const {
         if (most_ == 0) return false;
-        const auto bits = std::bit_cast<std::uint64_t>(x), half = std::uint64_t{1} << (drop_ - 1),
-                   odd = (bits >> drop_) & 1;
-        y = std::bit_cast<double>((bits + (half - 1) + odd) & ~((half << 1) - 1));
+        const auto bits = bit_cast<std::uint64_t>(x), half = std::uint64_t{1} << (drop_ - 1), odd = (bits >> drop_) & 1;
+        y = bit_cast<double>((bits + (half - 1) + odd) & ~((half << 1) - 1));
         return is_normal(y);
     }
     /// Returns true if y is certainly a normal number. Precondition: y is a number of the format.
@@ -61,11 +59,11 @@ class NearestNormal {
     /// Returns true if x may be the midpoint of two normal numbers.
     bool is_tie(double x) const {
         const auto half = std::uint64_t{1} << (drop_ - 1);
-        return (std::bit_cast<std::uint64_t>(x) & ((half << 1) - 1)) == half;
+        return (bit_cast<std::uint64_t>(x) & ((half << 1) - 1)) == half;
     }
     /// Returns the difference of the codes of two normal numbers of the format that have the same sign.
     std::uint64_t distance(double x, double y) const {
-        const std::uint64_t a = std::bit_cast<std::uint64_t>(x) >> drop_, b = std::bit_cast<std::uint64_t>(y) >> drop_;
+        const std::uint64_t a = bit_cast<std::uint64_t>(x) >> drop_, b = bit_cast<std::uint64_t>(y) >> drop_;
         return a < b ? b - a : a - b;
     }
 

@@ -3,7 +3,7 @@
 #pragma once
 #include "core/error.hpp"
 
-#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -12,7 +12,7 @@ namespace macheps::cmd::machine {
 struct EvalOptions {
     std::string path;                  ///< `-`: stdin
     std::vector<std::string> engines;  ///< names from instruction_engines(); each engine computes every line
-    std::size_t shown = 10;            ///< mismatches printed in full
+    std::uint64_t shown = 10;          ///< mismatches printed in full
     bool json = false;
 };
 

@@ -20,6 +20,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <utility>
 
 namespace macheps::cmd::policies {
@@ -102,7 +103,8 @@ Exit import_one(const ImportArguments& a, const ImportOptions& options) {
         // stdout contains only the policy. Errors must still be seen, so they go to stderr.
         const auto last = std::find_if(result.findings.begin(), result.findings.end(),
                                        [](const Finding& one) { return severity(one) != FindingSeverity::error; });
-        eprint_text(finding_lines({result.findings.begin(), last}));
+        const auto count = static_cast<std::size_t>(last - result.findings.begin());
+        eprint_text(finding_lines(std::span(result.findings).first(count)));
     } else if (a.json) {
         print_json(import_json(result));
     } else if (a.sarif) {

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -205,13 +204,10 @@ bool has_ends(std::string_view text, std::size_t first, std::size_t end) {
 }
 
 bool occurs(const Prepared& wanted, std::string_view text) {
-    const std::boyer_moore_horspool_searcher search(wanted.plain.begin(), wanted.plain.end());
-    for (auto from = text.begin();;) {
-        const auto [first, end] = search(from, text.end());
-        if (first == text.end()) return false;
-        if (has_ends(text, std::size_t(first - text.begin()), std::size_t(end - text.begin()))) return true;
-        from = first + 1;
+    for (std::size_t at = text.find(wanted.plain); at != text.npos; at = text.find(wanted.plain, at + 1)) {
+        if (has_ends(text, at, at + wanted.plain.size())) return true;
     }
+    return false;
 }
 
 // --- consecutive words are equal

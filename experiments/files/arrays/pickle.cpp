@@ -2,11 +2,11 @@
 #include "experiments/files/arrays/pickle.hpp"
 
 #include "core/error.hpp"
+#include "core/hd.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <unordered_map>
 #include <utility>
 
@@ -61,7 +61,7 @@ class PickleReader {
         const std::string_view big_endian = take(8);
         std::uint64_t bits = 0;
         for (const char byte : big_endian) bits = bits << 8 | static_cast<unsigned char>(byte);
-        put({.kind = Kind::real, .real = std::bit_cast<double>(bits)});
+        put({.kind = Kind::real, .real = bit_cast<double>(bits)});
     }
     void text() {
         const std::uint64_t size = number(4);

@@ -213,7 +213,7 @@ Safetensors Safetensors::read(const std::filesystem::path& path) {
     std::vector<std::byte> memory;
     memory.reserve(file.bytes);
     read_blocks(file, path, reading_budget(), [&](std::string_view block) {
-        const auto bytes = std::as_bytes(std::span(block));
+        const auto bytes = std::as_bytes(std::span(block.data(), block.size()));
         memory.insert(memory.end(), bytes.begin(), bytes.end());
     });
     Safetensors out = parse(memory, path.string());

@@ -7,7 +7,7 @@
 namespace macheps::files {
 
 std::optional<std::size_t> array_bytes(const std::vector<std::int64_t>& shape, std::size_t width) {
-    constexpr std::size_t most = std::size_t{1} << 60;
+    constexpr std::uint64_t most = std::uint64_t{1} << 60;
     std::size_t bytes = width;
     bool is_empty = false;
     for (const std::int64_t size : shape) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/study/product/exact_product.hpp"
 
+#include "core/hd.hpp"
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -8,7 +10,7 @@
 namespace macheps::study {
 
 ExactAccumulator::Parts ExactAccumulator::split(float x) {
-    const auto bits = std::bit_cast<std::uint32_t>(x);
+    const auto bits = bit_cast<std::uint32_t>(x);
     const auto field = static_cast<std::int32_t>((bits >> 23) & 0xff),
                fraction = static_cast<std::int32_t>(bits & 0x7fffff);
     const std::int32_t significand = field == 0 ? fraction : fraction | 0x800000;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A square matrix of fp64 numbers, row-major, and its norms.
 #pragma once
-#include <bit>
+#include "core/hd.hpp"
+
 #include <cmath>
 #include <cstdint>
 #include <span>
@@ -47,7 +48,7 @@ inline bool all_finite(std::span<const double> x) {
     // finite numbers, it does not.
     constexpr std::uint64_t exponent = 0x7ff0000000000000, one = 0x0010000000000000;
     std::uint64_t carried = 0;
-    for (const double each : x) carried |= (std::bit_cast<std::uint64_t>(each) & exponent) + one;
+    for (const double each : x) carried |= (bit_cast<std::uint64_t>(each) & exponent) + one;
     return carried >> 63 == 0;
 }
 

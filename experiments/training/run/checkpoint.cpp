@@ -87,7 +87,7 @@ Checkpoint parse_checkpoint(std::string_view bytes, const std::string& where) {
     if (recorded != reports::checksum_of(before))
         throw damaged(where, "the checkpoint is damaged: its checksum is wrong");
 
-    const auto file = files::Safetensors::parse(std::as_bytes(std::span(bytes)), where);
+    const auto file = files::Safetensors::parse(std::as_bytes(std::span(bytes.data(), bytes.size())), where);
     const std::int64_t version = parse_version(file.metadata_at(version_key));
     if (version != format_version) {
         throw damaged(where, fmt::format("the checkpoint has version {}, but this program reads version {}",

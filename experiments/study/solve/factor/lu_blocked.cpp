@@ -99,8 +99,7 @@ void update_on_machine(const Trailing<Real>& x, const LuPlan& plan, Backend& eng
     };
     if constexpr (std::is_same_v<Real, float>) {
         if (plan.operands == plan.format) {  // u and C can be used in place
-            const auto minus_l =
-                std::make_unique_for_overwrite<float[]>(static_cast<std::size_t>(x.rows() * x.terms()));
+            const std::unique_ptr<float[]> minus_l(new float[static_cast<std::size_t>(x.rows() * x.terms())]);
             for (std::int64_t i = 0; i < x.rows(); ++i) {
                 for (std::int64_t k = 0; k < x.terms(); ++k)
                     minus_l[static_cast<std::size_t>(i * x.terms() + k)] = -x.l(i, k);
