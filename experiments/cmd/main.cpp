@@ -4,14 +4,17 @@
 #include "experiments/cmd/about/help_text.hpp"
 #include "experiments/cmd/command.hpp"
 #include "experiments/cmd/frame/eprint.hpp"
+#include "experiments/cmd/frame/json.hpp"
 #include "experiments/cmd/frame/option_names.hpp"
 #include "experiments/cmd/frame/print.hpp"
 #include "experiments/cmd/frame/process.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <string>
+#include <string_view>
 #include <system_error>
 
 namespace macheps::cmd {
@@ -35,7 +38,8 @@ Examples:
 
 constexpr const char* notes =
     R"(Data goes to stdout, progress to stderr. With --json, a verb prints one JSON document: numbers in the shortest
-decimals that read back the same, NaN and infinities as strings.
+decimals that read back the same, NaN and infinities as strings. An error is printed on stderr, and also as
+{"error": {"what", "where", "fix"}} on stdout.
 Exit codes: 0 ok, 1 a check failed, 2 usage, 3 bad input or out of memory, 4 no such device, 5 cannot write,
 70 a defect of macheps, 75 stopped and resumable.
 `macheps help VERB` explains a verb.
@@ -53,14 +57,22 @@ int cannot_write() {
     return static_cast<int>(Exit::cannot_write);
 }
 
+/// Prints an Error as JSON on stdout, for programs that asked for JSON.
+void print_json_error(const Error& error) {
+    const Error::Parts& parts = error.parts();
+    print_json(Json{{"error", {{"what", parts.what}, {"where", parts.where}, {"fix", parts.fix}}}});
+    std::fflush(stdout);
+}
+
 /// Runs the chosen verb. Reports an Error in one line that uses the names of the verb's options, and returns its exit
 /// code.
-int run(const CommandLine& line) {
+int run(const CommandLine& line, bool wants_json) {
     try {
         const Exit code = line.run();
         return is_written() ? static_cast<int>(code) : cannot_write();
     } catch (const Error& error) {
         eprint("macheps: {}\n", shown(in_options(*line.verb(), error), longest_error));
+        if (wants_json) print_json_error(error);
         return static_cast<int>(error.exit());
     } catch (const std::system_error&) {
         if (std::ferror(stdout) != 0) return cannot_write();  // fmt::print throws in this case
@@ -83,12 +95,17 @@ int main(int argc, char** argv) {
     using namespace macheps;
     using namespace macheps::cmd;
     settle_process();
+    const bool wants_json = std::find(argv, argv + argc, std::string_view("--json")) != argv + argc;
     try {
         const CommandLine line(program, {argv, argv + argc});
-        if (line.verb() != nullptr) return run(line);
+        if (line.verb() != nullptr) return run(line, wants_json);
         const std::string text = line.help() != nullptr ? help_text(*line.help()) : line.version() + "\n";
         print_text(text);
         return is_written() ? static_cast<int>(Exit::ok) : cannot_write();
+    } catch (const Error& error) {
+        const int code = explain_current_exception();
+        if (wants_json) print_json_error(error);
+        return code;
     } catch (...) {
         return explain_current_exception();
     }

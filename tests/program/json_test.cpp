@@ -60,6 +60,33 @@ TEST_CASE("--json prints one document with the promised keys", "[program]") {
     fs::remove_all(scratch());
 }
 
+TEST_CASE("with --json, an error is also printed as JSON on stdout, with its parts", "[program]") {
+    struct Case {
+        const char *arguments, *what, *where;
+        int code;
+        const char* why;
+    };
+    for (const Case& c : std::initializer_list<Case>{
+             {"show 12monkeys --json", "'12monkeys' is not a valid number", "show", 2, "an error of the verb"},
+             {"show 1 --format fp17 --json", "unknown format 'fp17'", "--format", 2, "an option"},
+             {"policy import none.json --json", "", "none.json", 3, "a file that does not exist"},
+             {"scaler nothing --json", "", "", 2, "a word that the parser of the command line refuses"},
+             {"show --no-such-option=1 --json", "", "", 2, "an unknown option"},
+             {"gemm --machine sm99 --json", "", "", 2, "an unknown machine"}}) {
+        CAPTURE(c.arguments, c.why);
+        const Outcome outcome = run(c.arguments);
+        CHECK(outcome.code == c.code);
+        const json error = document(outcome).at("error");
+        CHECK(holds(error, {"what", "where", "fix"}));
+        CHECK(error["what"].get<std::string>().starts_with(c.what));
+        CHECK(error["where"].get<std::string>().find(c.where) != std::string::npos);
+        CHECK_FALSE(error["what"].get<std::string>().empty());
+        CHECK_FALSE(outcome.err.empty());
+        CHECK(run(std::string(c.arguments).substr(0, std::string(c.arguments).find(" --json"))).out.empty());
+    }
+    fs::remove_all(scratch());
+}
+
 TEST_CASE("policy diff reports differences, and exits with 1 if there are any", "[program]") {
     write("copy.toml", run("policy show amp-bf16").out);
     write("order.toml",
