@@ -20,6 +20,9 @@ extern const VerbRow verb;
 namespace completion {
 extern const VerbRow verb;
 }
+namespace compute {
+extern const VerbRow verb;
+}
 namespace convert {
 extern const VerbRow verb;
 }

@@ -73,6 +73,14 @@ cpp_rational magnitude_of(std::string_view text) {
     return exponent < 0 ? cpp_rational(whole, power) : cpp_rational(whole * power);
 }
 
+/// Returns the square root of x > 0, cut off at least 200 bits below its leading bit.
+cpp_rational root_of(const cpp_rational& x) {
+    const auto bits = [](const cpp_int& whole) { return static_cast<int>(msb(whole)); };
+    const int shift = 200 + std::max(0, bits(denominator(x)) - bits(numerator(x)));
+    const cpp_int scaled = (numerator(x) << (2 * shift)) / denominator(x);
+    return {sqrt(scaled), cpp_int(1) << shift};
+}
+
 /// Reads an integer, such as the numerator or denominator of a fraction.
 std::optional<cpp_rational> read_whole(std::string_view text) {
     const bool is_negative = text.starts_with("-");
@@ -118,6 +126,36 @@ ExactNumber ExactNumber::of(double x) {
     } else {
         out.special_ = x;
     }
+    return out;
+}
+
+std::optional<ExactNumber> ExactNumber::result_of(Operation operation, double a, double b, double c) {
+    if (!std::isfinite(a) || !std::isfinite(b) || !std::isfinite(c)) return {};
+    const cpp_rational x(a), y(b), z(c);
+    ExactNumber out;
+    switch (operation) {
+        case Operation::add:
+            out.value_ = x + y;
+            break;
+        case Operation::sub:
+            out.value_ = x - y;
+            break;
+        case Operation::mul:
+            out.value_ = x * y;
+            break;
+        case Operation::div:
+            if (y == 0) return {};
+            out.value_ = x / y;
+            break;
+        case Operation::sqrt:
+            if (x < 0) return {};
+            if (x != 0) out.value_ = root_of(x);
+            break;
+        case Operation::fma:
+            out.value_ = x * y + z;
+            break;
+    }
+    out.is_negative_ = out.value_ < 0;
     return out;
 }
 

@@ -2,7 +2,7 @@
 // A number exactly as typed: a decimal, a fraction or a hexadecimal float. A conversion to any format, including fp64,
 // rounds it once.
 #pragma once
-#include "core/codec.hpp"
+#include "core/arithmetic.hpp"
 #include "core/rounding.hpp"
 
 #include <boost/multiprecision/cpp_int.hpp>
@@ -21,6 +21,9 @@ class ExactNumber {
     /// or below 10^-400 in magnitude become these bounds, because no format here distinguishes them.
     static std::optional<ExactNumber> read(std::string_view text);
     static ExactNumber of(double x);
+    /// Returns the exact result of an operation on formats' values. A square root that is not rational is cut off 200 bits
+    /// below its leading bit. Returns nothing if an operand or the result is infinite or NaN.
+    static std::optional<ExactNumber> result_of(Operation operation, double a, double b, double c);
 
     /// Encodes the exact value, as encode64 of core/codec.hpp does for a double.
     std::uint64_t encode(Format f, Round mode, Overflow overflow, RandomBits random) const;
