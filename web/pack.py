@@ -15,10 +15,12 @@ import subprocess
 import sys
 
 # Command lines of the self-check. Together they run a conversion, an operation of each kind of sum, and a config.
+MACHINES = ["fp32.chain", "sm70.mma.fp16", "sm80.mma.bf16", "sm90.wgmma.fp8", "sm100.tcgen05.nvfp4", "cdna3.mfma.fp16"]
 CHECKS = [
     ["show", "0.1", "1/3", "65520", "5e-324", "-0", "--json"],
-    ["gemm", "-m", "1", "-n", "2", "-k", "96", "-q", "-M", "fp32.chain,sm70.mma.fp16,sm80.mma.bf16,sm90.wgmma.fp8,sm100.tcgen05.fp8"],
+    ["compute", "fma(-0x1.001p-81, 0x1.fffe002p-70, 0x1.0002p-133)", "--json"],
     ["sum", "-n", "64", "--method", "recursive,kahan,pairwise", "-f", "bf16,fp32", "-q"],
+    *(["gemm", "-m", "1", "-n", "2", "-k", "96", "-q", "-M", machine] for machine in MACHINES),
 ]
 VIEWS = ["number", "compute", "format", "sum", "config", "scaler", "policy"]
 

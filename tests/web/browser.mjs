@@ -4,7 +4,7 @@
 //   PAGE   the HTML file
 //   SHOTS  folder for pictures of every view (400 and 1280 px, both themes)
 import {spawn} from 'node:child_process';
-import {mkdtempSync, mkdirSync, rmSync, writeFileSync} from 'node:fs';
+import {mkdtempSync, mkdirSync, readFileSync, rmSync, writeFileSync} from 'node:fs';
 import {createServer} from 'node:http';
 import {tmpdir} from 'node:os';
 import {join, resolve} from 'node:path';
@@ -14,6 +14,7 @@ if (!pagePath) {
   console.error('usage: node --experimental-websocket browser.mjs PAGE [SHOTS]');
   process.exit(2);
 }
+readFileSync(pagePath);  // a clear error if there is no page
 const address = `file://${resolve(pagePath)}`;
 const profile = mkdtempSync(join(tmpdir(), 'macheps-browser-'));
 const chromium = spawn(process.env.CHROMIUM ?? 'chromium', ['--headless=new', '--no-sandbox', '--disable-gpu', '--remote-debugging-port=0',
@@ -262,7 +263,8 @@ test('the page opens within 2.5 s, and a key changes the table within 250 ms', a
 
 let failed = 0;
 try {
-  for (const {title, body} of tests) {
+  for (const test of tests) {
+    const {title, body} = test;
     problems.length = 0;
     requests.length = 0;
     try {
@@ -272,12 +274,15 @@ try {
       equal(problems, [], 'errors in the console');
       console.log(`passed  ${title}`);
     } catch (error) {
+      if (test === tests[0]) throw error;  // the page does not open
       ++failed;
       console.log(`FAILED  ${title}\n        ${error.message}`);
     }
   }
 } finally {
+  const ended = new Promise(done => chromium.on('exit', done));
   await send('Browser.close').catch(() => {});
+  await ended;
   rmSync(profile, {recursive: true, force: true, maxRetries: 5});
 }
 console.log(`${tests.length - failed} of ${tests.length} tests of the page passed`);
