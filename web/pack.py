@@ -18,7 +18,7 @@ import sys
 MACHINES = ["fp32.chain", "sm70.mma.fp16", "sm80.mma.bf16", "sm90.wgmma.fp8", "sm100.tcgen05.nvfp4", "cdna3.mfma.fp16"]
 CHECKS = [
     ["show", "0.1", "1/3", "65520", "5e-324", "-0", "--json"],
-    ["compute", "fma(-0x1.001p-81, 0x1.fffe002p-70, 0x1.0002p-133)", "--json"],
+    ["compute", "0.1 + 0.2", "--json"],
     ["sum", "-n", "64", "--method", "recursive,kahan,pairwise", "-f", "bf16,fp32", "-q"],
     *(["gemm", "-m", "1", "-n", "2", "-k", "96", "-q", "-M", machine] for machine in MACHINES),
 ]
