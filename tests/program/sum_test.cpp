@@ -38,7 +38,7 @@ TEST_CASE("sum writes the same rows to stdout, to a file and as JSON", "[program
     fs::remove_all(scratch());
 }
 
-TEST_CASE("sum, solve and eval print a table on a terminal, and rows elsewhere", "[program][sum]") {
+TEST_CASE("gemm, sum, solve and eval print a table on a terminal, and rows elsewhere", "[program][sum]") {
     fs::remove_all(scratch());
     const std::string what = "sum -n 64 -f bf16 --method recursive,exact -q ";
     const Outcome rows = run(what), table = run(what + "--table");
@@ -50,6 +50,15 @@ TEST_CASE("sum, solve and eval print a table on a terminal, and rows elsewhere",
     CHECK(run(what + "--table --csv").code == 2);
     CHECK(run("solve -q -n 8 --factor fp16 --table").out.find("verdict") != std::string::npos);
     CHECK(run("eval x+1 --x=-1:1 -f e4m3fn -q --table").out.find("mean bits") != std::string::npos);
+    const Outcome products =
+        run("gemm -d equal --scale 0.0625 -m 1 -n 1 --sweep k=16384,65536 -q --table -M "
+            "sm90.wgmma.fp8,sm90.wgmma.fp8+promote128");
+    CAPTURE(products.out);
+    CHECK(products.out.find("operands e4m3fn, distribution equal, ") == 0);
+    CHECK(products.out.find("65536  sm90.wgmma.fp8               0.75") != std::string::npos);
+    CHECK(run("gemm -k 32 -q").out.starts_with("machine,format_a,"));
+    CHECK(run("gemm --via ozaki1:auto -M sm90.wgmma.fp16 -k 32 -q --table").out.find("ozaki1:auto") !=
+          std::string::npos);
     // The command `script` of util-linux runs a program on a pseudo-terminal, if the system provides one.
     if (std::system("script -qec true /dev/null >/dev/null 2>&1 </dev/null") == 0) {
         const auto on_terminal = [&](const std::string& arguments) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests reports of the rows that `macheps gemm` writes: reading, tables and the HTML page.
 #include "reports/pages/studies/gemm_table.hpp"
+#include "reports/rows/rows_json.hpp"
 
 #include "core/error.hpp"
 #include "reports/pages/html.hpp"
@@ -123,7 +124,7 @@ TEST_CASE("rows in JSON have numbers with the fewest digits, null for empty cell
     row.first = 0.1f;
     row.max_rel.reset();
     row.bias = std::numeric_limits<double>::quiet_NaN();
-    const auto json = nlohmann::json::parse(gemm_json(std::vector<GemmRow>{row}));
+    const auto json = nlohmann::json::parse(rows_json(std::span<const GemmRow>(&row, 1)));
     CHECK(json["schema"] == 2);
     REQUIRE(json["rows"].size() == 1);
     CHECK(json["rows"][0]["machine"] == "exact");

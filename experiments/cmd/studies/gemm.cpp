@@ -4,7 +4,6 @@
 #include "core/field_error.hpp"
 #include "core/format_table.hpp"
 #include "core/host/memory_limit.hpp"
-#include "core/host/publish.hpp"
 #include "core/text/nearest_name.hpp"
 #include "emulation/machine/gpus.hpp"
 #include "emulation/machine/table.hpp"
@@ -13,10 +12,9 @@
 #include "experiments/cmd/frame/eprint.hpp"
 #include "experiments/cmd/frame/json.hpp"
 #include "experiments/cmd/frame/print.hpp"
+#include "experiments/cmd/frame/row_output.hpp"
 #include "experiments/cmd/studies/gemm_via.hpp"
 #include "experiments/study/sweep_axis.hpp"
-#include "reports/pages/studies/gemm_table.hpp"
-#include "reports/rows/csv.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -38,7 +36,7 @@ using namespace study;
 
 namespace {
 
-constexpr const char* help = R"(Measures the error of a matrix product on a machine against exact sums, as CSV.
+constexpr const char* help = R"(Measures the error of a matrix product on a machine against exact sums.
 
 Examples:
   macheps gemm                                  fp8 on Hopper, Ada, Blackwell and in fp32, k = 4096
@@ -69,6 +67,10 @@ Machines:
 Operands:
   Operands are drawn and rounded to --format. All machines get the same operands. The exact
   product is computed from the rounded operands.
+
+Output:
+  On a terminal, and with --table, a table of the main columns is printed. Otherwise, and with
+  --csv, all columns are printed. With --dry-run, --json prints the plan as JSON.
 
 CSV columns:
   machine, format_a, format_b, output, distribution, scaling, scale, seed, m, n, k, outputs, nonfinite
@@ -112,7 +114,8 @@ struct Arguments {
     std::string output, out;
     DeviceChoice device;
     ViaArguments via;
-    bool dry_run = false, json = false, quiet = false;
+    bool dry_run = false, quiet = false;
+    RowForm form;
 };
 
 FormatPair format_pair(const std::string& text) {
@@ -363,37 +366,23 @@ Exit gemm(const Arguments& a) {
     const GemmGrid grid = grid_of(a);
     if (!a.via.via.empty()) {
         return run_gemm_via(a.via, grid, a.formats, a.device,
-                            {.out = a.out, .json = a.json, .quiet = a.quiet, .dry_run = a.dry_run});
+                            {.out = a.out, .form = a.form, .quiet = a.quiet, .dry_run = a.dry_run});
     }
     require_possible(grid);
     const GridCost cost = cost_of(grid);
-    if (a.dry_run) return print_cost(cost, a.json);
+    if (a.dry_run) return print_cost(cost, a.form.json);
     const std::optional<std::int64_t> memory = a.device.memory_bytes();
     if (a.device.device == "cpu") require_memory(cost.bytes, memory, "the largest of these products");
     const std::unique_ptr<Backend> backend = make_backend(a.device);
     ThreadPool pool(a.device.threads == 0 ? available_threads() : a.device.threads);
-    const bool is_streamed = a.out.empty() && !a.json;
-    std::string rows = reports::csv::header<GemmRow>() + "\n";
-    std::vector<GemmRow> list;
-    if (is_streamed) print_now(rows);
+    RowOutput<GemmRow> rows(a.out, a.form);
     {
         ProgressLine line(a.quiet);
         run_gemm(
-            *backend, pool, grid,
-            [&](const GemmRow& row) {
-                if (a.json) list.push_back(row);
-                std::string text;
-                reports::csv::append_line(text, row);
-                if (is_streamed) print_now(text);
-                rows += text;
-            },
+            *backend, pool, grid, [&rows](const GemmRow& row) { rows.add(row); },
             [&line](const GemmProgress& progress) { line.show(progress); });
     }
-    if (!a.out.empty()) {
-        publish(a.out, rows);
-        eprint("wrote {}\n", a.out);
-    }
-    if (a.json) print_now(gemm_json(list));
+    rows.finish();
     return Exit::ok;
 }
 
@@ -449,7 +438,7 @@ void describe(Command& verb) {
     verb.flag("--dry-run", a->dry_run, "Print the number of rows, operations and bytes, and run nothing");
     verb.group("Output");
     verb.option("-o,--out", a->out, "Write the CSV to this file. Default: stdout").takes(value_kind::file);
-    verb.flag("--json", a->json, "Print the rows, or the plan, as JSON");
+    describe_row_form(verb, a->form);
     verb.flag("-q,--quiet", a->quiet, "Print no progress on stderr");
     verb.runs([a] { return gemm(*a); });
 }

@@ -6,7 +6,6 @@
 #include "experiments/cmd/frame/eprint.hpp"
 #include "experiments/cmd/frame/json.hpp"
 #include "experiments/cmd/frame/print.hpp"
-#include "experiments/cmd/frame/row_output.hpp"
 #include "experiments/study/product/via.hpp"
 
 #include <fmt/format.h>
@@ -107,7 +106,7 @@ Exit run_gemm_via(const ViaArguments& a, const GemmGrid& grid, const std::vector
         }
     }
     if (output.dry_run) {
-        if (output.json) {
+        if (output.form.json) {
             print_json({{"rows", rows_count}, {"bytes", bytes}});
         } else {
             print("{} rows, {:.1f} MiB\n", rows_count, bytes / (1 << 20));
@@ -117,7 +116,7 @@ Exit run_gemm_via(const ViaArguments& a, const GemmGrid& grid, const std::vector
     require_memory(bytes, device.memory_bytes(), "the largest of these products");
     const std::unique_ptr<Backend> backend = make_backend(device);
     ThreadPool pool(device.threads == 0 ? available_threads() : device.threads);
-    RowOutput<GemmRow> rows(output.out, output.json);
+    RowOutput<GemmRow> rows(output.out, output.form);
     std::uint64_t inexact = 0;
     study::run_via(
         *backend, pool, via,

@@ -3,6 +3,7 @@
 #pragma once
 #include "experiments/cmd/frame/cli.hpp"
 #include "experiments/cmd/frame/device.hpp"
+#include "experiments/cmd/frame/row_output.hpp"
 #include "experiments/study/product/gemm.hpp"
 
 #include <string>
@@ -25,7 +26,8 @@ std::vector<SpelledRule> via_machines(const std::vector<std::string>& names);
 /// Output options of `macheps gemm`, which also apply with --via.
 struct ViaOutput {
     std::string out;
-    bool json = false, quiet = false, dry_run = false;
+    RowForm form;
+    bool quiet = false, dry_run = false;
 };
 
 /// Runs the products. `grid` has the machines, data and sizes. `formats` are the formats of the data as typed: fp64 or

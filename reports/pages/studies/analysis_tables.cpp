@@ -54,8 +54,8 @@ FoldedTable::Cells sizes_of_rows(std::span<const Row> rows, Value Row::*field) {
 /// Returns the cells of a column of counts. Counts of zero are left empty.
 template <class Row, class Value>
 FoldedTable::Cells counts_of_rows(std::span<const Row> rows, Value Row::*field) {
-    return cells_of_rows(rows,
-                         [field](const Row& row) { return row.*field > 0 ? word_cell(row.*field) : std::string(); });
+    return cells_of_rows(
+        rows, [field](const Row& row) { return row.*field > Value(0) ? word_cell(row.*field) : std::string(); });
 }
 
 /// Returns a sum with the digits that distinguish all numbers of fp64, or of fp32 for rows of other formats.
@@ -64,6 +64,36 @@ std::string sum_cell(const SumRow& row, double x) {
 }
 
 }  // namespace
+
+FoldedTable table_of(std::span<const GemmRow> rows) {
+    FoldedTable table;
+    table.add_words("operands", cells_of_rows(rows, [](const GemmRow& row) {
+                        return row.format_a == row.format_b ? row.format_a : row.format_a + " x " + row.format_b;
+                    }));
+    table.add_words("distribution", words_of_rows(rows, &GemmRow::distribution));
+    table.add_words("scaling", words_of_rows(rows, &GemmRow::scaling));
+    table.add_words("scale", words_of_rows(rows, &GemmRow::scale));
+    table.add_words("seed", words_of_rows(rows, &GemmRow::seed));
+    table.add_words("m", words_of_rows(rows, &GemmRow::m));
+    table.add_words("n", words_of_rows(rows, &GemmRow::n));
+    table.add_words("k", words_of_rows(rows, &GemmRow::k));
+    table.add_words("via", words_of_rows(rows, &GemmRow::via));
+    table.add_words("machine", words_of_rows(rows, &GemmRow::machine));
+    table.add_words("output", words_of_rows(rows, &GemmRow::output));
+    table.add_figures("max error", sizes_of_rows(rows, &GemmRow::max_error));
+    table.add_figures("rms error", sizes_of_rows(rows, &GemmRow::rms_error));
+    table.add_figures("bound", sizes_of_rows(rows, &GemmRow::bound));
+    table.add_figures("probable", sizes_of_rows(rows, &GemmRow::probable_bound));
+    table.add_figures("first", sizes_of_rows(rows, &GemmRow::first));
+    table.add_figures("exact", sizes_of_rows(rows, &GemmRow::first_exact));
+    table.add_figures("not finite", counts_of_rows(rows, &GemmRow::nonfinite));
+    table.add_figures("saturated", counts_of_rows(rows, &GemmRow::saturated));
+    table.explain(
+        "errors and bounds: relative to the sum of |a||b| of each output; bound: certain bound on the error; probable: "
+        "bound that few errors exceed;\n"
+        "first: the output in row 0 and column 0; exact: its exact value.");
+    return table;
+}
 
 FoldedTable table_of(std::span<const SumRow> rows) {
     FoldedTable table;
@@ -87,9 +117,7 @@ FoldedTable table_of(std::span<const SumRow> rows) {
     table.add_figures("probable", sizes_of_rows(rows, &SumRow::probable_unit));
     table.add_figures("stagnates at", words_of_rows(rows, &SumRow::stagnated_at));
     table.add_figures("not finite", counts_of_rows(rows, &SumRow::nonfinite));
-    table.add_figures("saturated", cells_of_rows(rows, [](const SumRow& row) {
-                          return row.saturated.value_or(0) > 0 ? fmt::format("{}", *row.saturated) : std::string();
-                      }));
+    table.add_figures("saturated", counts_of_rows(rows, &SumRow::saturated));
     table.explain(
         std::string("error: |error| / (u S), where u is the format's unit roundoff and S the sum of the magnitudes") +
         (has_trials ? " (of the first trial; rms and mean are over all trials)" : "") +

@@ -4,7 +4,6 @@
 #include "reports/findings/conclusion.hpp"
 #include "reports/rows/csv.hpp"
 #include "reports/rows/html_text.hpp"
-#include "reports/rows/rows_json.hpp"
 
 #include <fmt/format.h>
 
@@ -128,7 +127,5 @@ std::string gemm_title(std::span<const GemmRow> rows) {
     for (const GemmRow& row : rows) add(machines, row.machine), add(operands, gemm_data_name(row));
     return fmt::format("Products of {} on {}", listed(operands, 2), listed(machines, 4));
 }
-
-std::string gemm_json(std::span<const GemmRow> rows) { return rows_json(rows); }
 
 }  // namespace macheps::reports

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Formats the rows of `macheps gemm` as an aligned table, as HTML or as JSON.
+// Formats the rows of `macheps gemm` as an aligned table or as HTML.
 #pragma once
 #include "reports/rows/gemm_row.hpp"
 
@@ -26,9 +26,5 @@ std::string gemm_html(std::span<const GemmRow> rows);
 
 /// Returns a title that names the compared operands and machines: "Products of fp16, normal on a, b and c".
 std::string gemm_title(std::span<const GemmRow> rows);
-
-/// Returns {"schema": 2, "rows": [...]}, indented, with a line end. Each row is an object whose keys are the columns.
-/// Values that were not measured are null; NaN and infinities are strings.
-std::string gemm_json(std::span<const GemmRow> rows);
 
 }  // namespace macheps::reports
