@@ -22,7 +22,7 @@ CHECKS = [
     ["sum", "-n", "64", "--method", "recursive,kahan,pairwise", "-f", "bf16,fp32", "-q"],
     *(["gemm", "-m", "1", "-n", "2", "-k", "96", "-q", "-M", machine] for machine in MACHINES),
 ]
-VIEWS = ["number", "compute", "format", "sum", "config", "scaler", "policy"]
+VIEWS = ["number", "compute", "format", "sum", "unit", "config", "scaler", "policy"]
 
 
 def script_text(text: str) -> str:

@@ -48,6 +48,23 @@ json example() {
 
 }  // namespace
 
+TEST_CASE("machine trace prints what a step cuts off, and refuses machines without steps", "[program][machine]") {
+    const Outcome table = run("machine trace sm90.wgmma.fp8 -a 1,0.25 -b 1,0.25 -c 1024");
+    CAPTURE(table.out, table.err);
+    CHECK(table.code == 0);
+    CHECK(table.out.find("step 1: largest exponent 10, unit 2^-3\n") != std::string::npos);
+    CHECK(table.out.find("\n1     0.25  0.25   0.0625     0\n") != std::string::npos);
+    CHECK(table.out.find("\nD                    1025\n") != std::string::npos);
+    for (const char* wrong : {"sm100.tcgen05.nvfp4", "fp32.kahan", "sm90.wgmma.fp7", "sm90.wgmma.fp8 -a x",
+                              "sm90.wgmma.fp8 -f fp16", "sm90.wgmma.fp8 -f e4m3fn,e5m2,e5m2"}) {
+        CAPTURE(wrong);
+        CHECK(run(std::string("machine trace ") + wrong).code == 2);
+    }
+    CHECK(run("machine trace fp32.chain -a 1,2,3 -b 1,1,1 --json").out.find("\"unit_exponent\": null") !=
+          std::string::npos);
+    fs::remove_all(scratch());
+}
+
 TEST_CASE("machine list and machine show print the table of machines", "[program]") {
     const std::string table = run("machine list").out;
     CHECK(table.starts_with("machine "));

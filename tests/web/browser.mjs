@@ -155,7 +155,7 @@ test('the steps of a scaler are buttons', async () => {
   await settled();
   equal(await evaluate('new URLSearchParams(location.hash.slice(1)).get("overflow-at")'), '3,4,5,9', 'the address');
 });
-for (const view of ['number', 'compute', 'format', 'sum', 'config', 'scaler', 'policy']) {
+for (const view of ['number', 'compute', 'format', 'sum', 'unit', 'config', 'scaler', 'policy']) {
   test(`view ${view}: no horizontal scrolling at 320, 400, 800 and 1280 px, in both themes`, async () => {
     for (const size of [320, 400, 800, 1280]) {
       await width(size);
@@ -201,7 +201,7 @@ test('every pair of colours has a contrast of at least 4.5', async () => {
   equal(low, [], 'low contrast');
 });
 test('every control has a name', async () => {
-  for (const view of ['number', 'compute', 'format', 'sum', 'config', 'scaler', 'policy']) {
+  for (const view of ['number', 'compute', 'format', 'sum', 'unit', 'config', 'scaler', 'policy']) {
     await open(`#v=${view}`);
     await settled();
     const {nodes} = await tab('Accessibility.getFullAXTree');

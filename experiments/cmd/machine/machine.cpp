@@ -13,6 +13,7 @@
 #include "experiments/cmd/frame/print.hpp"
 #include "experiments/cmd/frame/row_table.hpp"
 #include "experiments/cmd/machine/eval.hpp"
+#include "experiments/cmd/machine/trace.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -35,6 +36,7 @@ constexpr const char* help =
 Examples:
   macheps machine list                  the table
   macheps machine show sm90.wgmma.fp8   the model in words and as a formula, its evidence
+  macheps machine trace sm90.wgmma.fp8  one step, product by product
   macheps machine eval vectors.jsonl    compare recorded results, bit for bit)";
 
 constexpr const char* list_help = R"(Lists the matrix units and orders of summation, one row each.
@@ -392,7 +394,7 @@ void describe_eval(Command& verb) {
 constexpr VerbRow machine_list{"list", list_help, describe_list, list_notes};
 constexpr VerbRow machine_show{"show", show_help, describe_show, show_notes};
 constexpr VerbRow machine_eval_row{"eval", eval_help, describe_eval, eval_notes};
-constexpr const VerbRow* machine_verbs[] = {&machine_list, &machine_show, &machine_eval_row};
+constexpr const VerbRow* machine_verbs[] = {&machine_list, &machine_show, &trace_verb, &machine_eval_row};
 
 void describe_machine(Command& verb) { verb.verbs(machine_verbs); }
 
