@@ -86,7 +86,8 @@ const errorOf = answer => {
   if (answer.trap) return {what: `the program ended abnormally: ${answer.trap}`, fix: 'please report the state of this page'};
   try {
     const {error} = JSON.parse(answer.stdout);
-    if (error) return error;
+    // Advice about options is for the command line. The page has controls instead.
+    if (error) return {what: error.what, fix: error.fix.split('; ').filter(part => !/--|macheps/.test(part)).join('; ')};
   } catch {
     // not JSON: see below
   }
