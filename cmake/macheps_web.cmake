@@ -26,8 +26,7 @@ include_directories(SYSTEM ${macheps_web_headers})
 add_compile_options(-fexceptions)
 add_link_options(-fexceptions)
 
-# macheps_web_package(package target definitions...): makes find_package(package) succeed, with a target that has only
-# headers.
+# macheps_web_package(package target definitions...): makes CMake find the package, with a target that has only headers.
 function(macheps_web_package package target)
     string(TOLOWER ${package} lower)
     file(WRITE ${CMAKE_FIND_PACKAGE_REDIRECTS_DIR}/${lower}-config.cmake "set(${package}_FOUND TRUE)\n")

@@ -51,7 +51,7 @@ const std::map<std::string, Names> rooms{
 const std::map<std::string, Names> doors{
     {"emulation/cpu",
      {"cpu_backend.hpp", "matmul/machine/instruction_grid.hpp", "ops/casts/cast64.hpp", "ops/casts/codes.hpp",
-      "ops/casts/fidelity.hpp", "simd/simd.hpp"}},
+      "ops/casts/fidelity.hpp", "simd/simd.hpp", "simd/targets.hpp"}},
     {"emulation/cpu/matmul", {"machine/instruction_grid.hpp", "matmul.hpp"}},
     {"emulation/gpu",
      {"device/compiled_code.hpp", "device/cuda_device.hpp", "device/device.hpp", "device/threads.hpp",

@@ -2,7 +2,6 @@
 #include "core/host/memory_limit.hpp"
 
 #include "core/field_error.hpp"
-#include "core/text/float_chars.hpp"
 
 #include <fmt/format.h>
 
@@ -69,6 +68,28 @@ std::optional<std::int64_t> group_limit() {
     return least;
 }
 
+/// Reads a decimal such as 1.5 and removes it from the front of the text. Returns nothing if there is none, or if it has
+/// more than 18 digits.
+std::optional<double> take_decimal(std::string_view& text) {
+    std::uint64_t digits = 0;
+    double divisor = 1;
+    int count = 0;
+    for (bool has_point = false; !text.empty(); text.remove_prefix(1)) {
+        const char c = text.front();
+        if (c == '.' && !has_point) {
+            has_point = true;
+        } else if (c >= '0' && c <= '9') {
+            if (++count > 18) return std::nullopt;
+            digits = digits * 10 + static_cast<std::uint64_t>(c - '0');
+            if (has_point) divisor *= 10;
+        } else {
+            break;
+        }
+    }
+    if (count == 0) return std::nullopt;
+    return static_cast<double>(digits) / divisor;
+}
+
 }  // namespace
 
 MemoryLimit memory_limit() {
@@ -90,11 +111,9 @@ MemoryLimit memory_limit() {
 std::uint64_t reading_budget() { return static_cast<std::uint64_t>(memory_limit().bytes) / 2; }
 
 std::optional<std::int64_t> parse_bytes(std::string_view text) {
-    double number = 0;
-    const auto [end, error] =
-        number_from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
-    if (error != std::errc{}) return std::nullopt;
-    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+    const std::optional<double> read = take_decimal(text);
+    if (!read) return std::nullopt;
+    double number = *read;
     constexpr std::string_view units = "KMGTP";
     if (!text.empty() && text != "B") {
         const char letter = static_cast<char>(text.front() & ~0x20);  // to upper case

@@ -57,8 +57,9 @@ int cannot_write() {
     return static_cast<int>(Exit::cannot_write);
 }
 
-/// Prints an Error as JSON on stdout, for programs that asked for JSON.
+/// Prints an Error as JSON on stdout, for programs that asked for JSON, unless a verb has already printed its document.
 void print_json_error(const Error& error) {
+    if (has_printed()) return;
     const Error::Parts& parts = error.parts();
     print_json(Json{{"error", {{"what", parts.what}, {"where", parts.where}, {"fix", parts.fix}}}});
     std::fflush(stdout);

@@ -2,6 +2,7 @@
 // Tests how files are published and read: a published file appears complete even if other processes write at the same
 // time, and every read has a size limit.
 #include "core/error.hpp"
+#include "core/host/memory_limit.hpp"
 #include "core/host/publish.hpp"
 #include "core/host/read_file.hpp"
 #include "core/text/nesting.hpp"
@@ -261,6 +262,36 @@ TEST_CASE("JSON that nests too deeply is found, and its line is reported", "[cor
     CHECK_FALSE(line_nested_too_deep(nested(1000, "\"\\\"", "\"")));
     CHECK(line_nested_too_deep(nested(1000, "\"\\\\\"\n")) == 2);
     CHECK_FALSE(line_nested_too_deep(std::string(1000, ']') + nested(max_levels)));
+}
+
+TEST_CASE("a size is a decimal with an optional unit", "[core][files]") {
+    struct Case {
+        const char* text;
+        std::optional<std::int64_t> bytes;
+    };
+    for (const Case& c : std::initializer_list<Case>{{"4096", 4096},
+                                                     {"512M", std::int64_t{512} << 20},
+                                                     {"1.5G", std::int64_t{3} << 29},
+                                                     {"8GiB", std::int64_t{8} << 30},
+                                                     {"2kB", 2048},
+                                                     {"2kb", {}},
+                                                     {"0.1T", 109951162777},  // 2^40 / 10, rounded down
+                                                     {"7B", 7},
+                                                     {"", {}},
+                                                     {"G", {}},
+                                                     {".", {}},
+                                                     {"1.2.3G", {}},
+                                                     {"-1", {}},
+                                                     {"0.5", {}},
+                                                     {"1X", {}},
+                                                     {"1GX", {}},
+                                                     {"1 G", {}},
+                                                     {"5000000T", {}},
+                                                     {"1e3", {}},
+                                                     {"1234567890123456789", {}}}) {
+        CAPTURE(c.text);
+        CHECK(parse_bytes(c.text) == c.bytes);
+    }
 }
 
 }  // namespace files_test

@@ -50,9 +50,9 @@ Which inputs are written:
 Files:
   A file has the arrays that the operation requires, those that are declared, and the recipe, from
   which `macheps check` reads the declaration. The folder also gets a suite.toml, which names the
-  files, so that a missing file gives exit code 3. `out` is the buffer for the result. Its last
-  --canaries entries lie after the end of the output, and a check with the same --canaries requires
-  that they are unchanged. The same recipe gives the same bytes on every machine.
+  files, so that a missing file gives exit code 3. `out` is the buffer for the result. With --canaries
+  N, its last N entries lie after the end of the output, and a check with the same --canaries
+  requires that they are unchanged. The same recipe gives the same bytes on every machine.
   Files that hold outputs of a kernel, and an edited suite.toml, are only replaced with --force.)";
 
 constexpr const char* power_help =

@@ -15,7 +15,12 @@ namespace macheps::cmd {
 
 namespace {
 
-bool is_taken(std::string_view text) { return std::fwrite(text.data(), 1, text.size(), stdout) == text.size(); }
+bool printed = false;
+
+bool is_taken(std::string_view text) {
+    printed = printed || !text.empty();
+    return std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+}
 
 /// Returns whether stdout took the whole text. main() checks ferror(stdout) as well.
 bool is_shown(std::string_view text) {
@@ -38,6 +43,8 @@ std::size_t colour_bytes(std::string_view text) {
 }
 
 }  // namespace
+
+bool has_printed() { return printed; }
 
 void print_text(std::string_view text) { (void)is_shown(text); }
 
