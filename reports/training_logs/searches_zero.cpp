@@ -100,11 +100,12 @@ std::optional<LogSighting> find_nan_in_eval(const LogView& view) {
 std::optional<LogSighting> find_constant_norm(const LogView& view) {
     const std::vector<LogPoint> norms = finite_points(view.log, &TrainingRow::grad_norm);
     if (norms.size() < LogRules::window) return {};
-    const auto [low, high] = std::minmax_element(
-        norms.begin(), norms.end(), [](const LogPoint& a, const LogPoint& b) { return a.value < b.value; });
+    const auto ends = std::minmax_element(norms.begin(), norms.end(),
+                                          [](const LogPoint& a, const LogPoint& b) { return a.value < b.value; });
+    const double low = ends.first->value, high = ends.second->value;
     const bool is_limit = std::any_of(std::begin(usual_limits), std::end(usual_limits), [&](double limit) {
-        return std::abs(low->value - limit) <= LogRules::constant_range * limit &&
-               std::abs(high->value - limit) <= LogRules::constant_range * limit;
+        return std::abs(low - limit) <= LogRules::constant_range * limit &&
+               std::abs(high - limit) <= LogRules::constant_range * limit;
     });
     if (!is_limit) return {};
     return LogSighting{
@@ -112,8 +113,7 @@ std::optional<LogSighting> find_constant_norm(const LogView& view) {
         .step = norms.front().step,
         .sentence = fmt::format("the gradient norm is {:.4g} in all {} rows: it is measured after clipping to this "
                                 "value{}, so it does not show whether gradients grow",
-                                high->value, norms.size(),
-                                high->value == 1 ? ", or it stands for a norm that is not finite" : "")};
+                                high, norms.size(), high == 1 ? ", or it stands for a norm that is not finite" : "")};
 }
 
 }  // namespace macheps::reports
