@@ -30,6 +30,7 @@ constexpr Use uses[] = {
     {"merge", "macheps merge swept >/dev/null && cat swept/merged/steps.csv swept/merged/evals.csv"},
     {"show", "macheps show 1/3"},
     {"formats", "macheps formats --csv"},
+    {"compute", "macheps compute 'fma(0.1, 10, -1)' && macheps compute '1 / 3' --round stochastic --random 7"},
     {"convert",
      "macheps convert --to e4m3fn <numbers.f32 | od -An -tx1; "
      "macheps convert --to bf16 --round stochastic <numbers.f32 | od -An -tx1"},
