@@ -96,6 +96,7 @@ int main(int argc, char** argv) {
     using namespace macheps;
     using namespace macheps::cmd;
     settle_process();
+    begin_printing();
     const bool wants_json = std::find(argv, argv + argc, std::string_view("--json")) != argv + argc;
     try {
         const CommandLine line(program, {argv, argv + argc});

@@ -230,7 +230,8 @@ test('the page sends nothing, even if a script tries to', async () => {
     new Image().src = '${there}/image';
     navigator.sendBeacon('${there}/beacon', 'x');
     const form = document.createElement('form'); form.action = '${there}/form'; form.method = 'post'; form.target = 'unseen';
-    document.body.append(form); form.submit();
+    const frame = document.createElement('iframe'); frame.name = 'unseen';
+    document.body.append(frame, form); form.submit();
     const worker = new Worker(URL.createObjectURL(new Blob(["fetch('${there}/worker', {mode: 'no-cors'}).catch(() => {})"])));
     await new Promise(done => setTimeout(done, 700)); worker.terminate(); })()`;
   await open();

@@ -45,6 +45,7 @@ std::size_t colour_bytes(std::string_view text) {
 }  // namespace
 
 bool has_printed() { return printed; }
+void begin_printing() { printed = false; }
 
 void print_text(std::string_view text) { (void)is_shown(text); }
 

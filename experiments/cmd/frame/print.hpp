@@ -15,8 +15,10 @@ void print_text(std::string_view text);
 void print_now(std::string_view text);
 /// Writes complete lines and flushes, and keeps colours of a terminal (`\x1b[32m`). Throws Error (cannot_write).
 void print_coloured(std::string_view text);
-/// Returns whether anything was written to stdout.
+/// Returns whether anything was written to stdout since begin_printing(). main() calls begin_printing(), because the
+/// program for the browser runs main() many times.
 bool has_printed();
+void begin_printing();
 /// Writes binary results.
 void print_bytes(const void* bytes, std::size_t count);
 
