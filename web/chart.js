@@ -12,6 +12,7 @@ const svgElement = (tag, attributes = {}, ...children) => {
 const shortNumber = x => {
   if (x === 0) return '0';
   const size = Math.abs(x);
+  if (Number.isInteger(x) && size < 1e7) return String(x);
   return size >= 1e5 || size < 1e-3 ? x.toExponential(0).replace('e+', 'e') : String(Number(x.toPrecision(4)));
 };
 

@@ -125,6 +125,16 @@ test('a bit that is clicked with the keyboard or the pointer flips, and its row 
   await settled();
   equal(await cell('fp16', 3), '0xae67', 'the code after the last bit was flipped, too');
 });
+test('a flipped bit of every format changes that bit alone', async () => {
+  await open();
+  for (const [format, place, code] of [['tf32', 13, '0x3dcce000'], ['e2m3fn', 0, '0x00'], ['e2m1fn', 3, '0x8'], ['fp64', 63, '0xbfb999999999999a']]) {
+    await open('#v=number');
+    await evaluate(`document.querySelector('[aria-label="bits of ${format}"] [data-place="${place}"]').click()`);
+    await settled();
+    const shown = await cell(format, 3);
+    if (BigInt(shown) !== BigInt(code)) throw new Error(`${format}: ${shown}, wanted ${code}`);
+  }
+});
 test('a link restores the state, and an unknown key is named and ignored', async () => {
   await open('#v=number&x=1%2F3&round=up&colour=red');
   equal(await cell('bf16', 1), '0.333984375', '1/3 rounded up in bf16');

@@ -6,21 +6,29 @@
 const roundings = ['nearest_even', 'nearest_away', 'toward_zero', 'up', 'down', 'to_odd', 'stochastic'];
 let input, bits, round, saturate, format;
 
-/// Flips bits of a code, which is a text such as 0x3dcd with `width` bits.
-const flipped = (code, width, places) => {
+/// Flips bits of a code, which is a text such as 0x3dcd.
+const flipped = (code, places) => {
   let value = BigInt(code);
   for (const place of places) value ^= 1n << BigInt(place);
-  return `0x${value.toString(16).padStart(Math.ceil(width / 4), '0')}`;
+  return `0x${value.toString(16)}`;
+};
+
+/// The number of unused bits below the last bit of a code. Only tf32 has some: it is stored in 32 bits.
+const paddingOf = about => {
+  if (!about || about.bits === about.container_bits) return 0;
+  let padding = 0;
+  for (let code = BigInt(about.max_code); (code & 1n) === 0n; code >>= 1n) ++padding;
+  return padding;
 };
 
 /// The bits of a row as buttons. Arrow keys move between them, so that the row is one stop of the tab key. A drag flips
 /// every bit that it crosses.
-const bitsOf = (row, change) => {
+const bitsOf = (row, padding, change) => {
   const parts = row.fields.split('|'), width = parts.join('').length;
   const kinds = parts.length === 3 ? ['sign', 'exponent', 'fraction'] : parts.length === 2 ? ['exponent', 'fraction'] : ['exponent'];
   const group = element('span', {className: 'bits', role: 'group', ariaLabel: `bits of ${row.format}`});
   const buttons = [];
-  let place = width, drag = null;
+  let place = width + padding, drag = null;
   parts.forEach((part, index) => {
     [...part].forEach((bit, i) => {
       --place;
@@ -29,7 +37,7 @@ const bitsOf = (row, change) => {
       const button = element('button', {type: 'button', className: kind, ariaLabel: name, tabIndex: buttons.length === 0 ? 0 : -1}, bit);
       button.dataset.place = at;
       button.addEventListener('click', event => {
-        if (event.detail === 0) change(flipped(row.code, width, [at]), at);  // the keyboard; the pointer is below
+        if (event.detail === 0) change(flipped(row.code, [at]), at);  // the keyboard; the pointer is below
       });
       buttons.push(button);
       group.append(button);
@@ -57,7 +65,7 @@ const bitsOf = (row, change) => {
     if (button && group.contains(button)) drag.add(Number(button.dataset.place));
   });
   group.addEventListener('pointerup', () => {
-    if (drag) change(flipped(row.code, width, [...drag]), [...drag][0]);
+    if (drag) change(flipped(row.code, [...drag]), [...drag][0]);
     drag = null;
   });
   return group;
@@ -134,7 +142,7 @@ views.push({
       const pick = element('button', {type: 'button'}, row.format);
       pick.setAttribute('aria-pressed', String(row === chosen));
       pick.addEventListener('click', () => view.change({selected: row.format}));
-      const flip = bitsOf(row, async (code, place) => {
+      const flip = bitsOf(row, paddingOf(formats.find(other => other.format === row.format)), async (code, place) => {
         await view.change({x: code, bits: row.format, selected: row.format});
         document.querySelector(`[aria-label="bits of ${row.format}"] [data-place="${place}"]`)?.focus();
       });
