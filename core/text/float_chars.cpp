@@ -113,7 +113,7 @@ std::string write(Real value) {
     if (exponent < 0) {
         fixed = "0." + std::string(static_cast<std::size_t>(-exponent - 1), '0') + digits;
     } else if (exponent >= count - 1) {
-        // Of all digits of this number, those of its exact value are nearest.
+        // Zeros in place of the last digits would read back as well, but the exact digits are nearer.
         fixed = fmt::format("{:.0f}", std::fabs(value));
     } else {
         fixed = digits.substr(0, static_cast<std::size_t>(exponent) + 1) + "." +

@@ -9,8 +9,8 @@
 namespace macheps {
 
 /// Behaves as std::from_chars: reads the longest prefix that is a number of the given form. Without a number, the error is
-/// invalid_argument. If the number is too large, or too small for a nonzero value, the error is result_out_of_range. In
-/// both cases `value` stays as it is. The result depends on the host's rounding mode (see DefaultFloatModes).
+/// invalid_argument. If the number is too large, or too small for a nonzero value, the error is result_out_of_range. An
+/// error leaves `value` unchanged. The result depends on the host's rounding mode (see DefaultFloatModes).
 std::from_chars_result number_from_chars(const char* first, const char* last, double& value,
                                          std::chars_format format = std::chars_format::general);
 std::from_chars_result number_from_chars(const char* first, const char* last, float& value,

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the fused steps of a matrix unit do with their products, for people who want to see the bits that are cut off.
-// Host only.
+// Traces the fused steps of a matrix unit, so that people can see the bits that a step cuts off. Host only.
 #pragma once
 #include "emulation/machine/machine.hpp"
 
@@ -19,7 +18,7 @@ struct TracedTerm {
 
 /// One fused step. The fields with an exponent, and the kept parts, are set only for the model `truncated` if no operand
 /// is infinite or NaN: products and addend are cut toward zero to multiples of 2^unit_exponent, which is
-/// 2^(largest_exponent - F), and then added exactly. Of the other models only operands, products and results are known.
+/// 2^(largest_exponent - F), and then added exactly. For the other models, a step has only operands, products and results.
 struct TracedStep {
     double addend = 0;
     std::optional<double> addend_kept{};

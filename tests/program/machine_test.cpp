@@ -48,7 +48,8 @@ json example() {
 
 }  // namespace
 
-TEST_CASE("machine trace prints what a step cuts off, and refuses machines without steps", "[program][machine]") {
+TEST_CASE("machine trace prints the kept part of each product, and refuses machines without steps",
+          "[program][machine]") {
     const Outcome table = run("machine trace sm90.wgmma.fp8 -a 1,0.25 -b 1,0.25 -c 1024");
     CAPTURE(table.out, table.err);
     CHECK(table.code == 0);
