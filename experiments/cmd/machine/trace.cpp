@@ -105,7 +105,7 @@ std::string text_of(const TracedStep& step, std::size_t number) {
     if (step.unit_exponent)
         text += fmt::format(": largest exponent {}, unit 2^{}", *step.largest_exponent, *step.unit_exponent);
     const auto kept = [](const std::optional<double>& x) { return x ? decimal(*x) : std::string(); };
-    std::vector<TextCells> cells{{"", "a", "b", "product", "kept"}};
+    std::vector<TextCells> cells{{"term", "a", "b", "product", "kept"}};
     for (std::size_t i = 0; i < step.terms.size(); ++i) {
         const TracedTerm& term = step.terms[i];
         cells.push_back(

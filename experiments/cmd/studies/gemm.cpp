@@ -69,8 +69,8 @@ Operands:
   product is computed from the rounded operands.
 
 Output:
-  On a terminal, and with --table, a table of the main columns is printed. Otherwise, and with
-  --csv, all columns are printed. With --dry-run, --json prints the plan as JSON.
+  On a terminal, and with --table, a table of the main columns is printed. Otherwise, and
+  with --csv, all columns are printed. With --dry-run, --json prints the plan as JSON.
 
 CSV columns:
   machine, format_a, format_b, output, distribution, scaling, scale, seed, m, n, k, outputs, nonfinite
