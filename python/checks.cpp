@@ -5,6 +5,7 @@
 #include "core/text/json.hpp"
 #include "experiments/check/check.hpp"
 #include "experiments/check/checked.hpp"
+#include "experiments/check/declare/declare.hpp"
 #include "experiments/check/declare/operations.hpp"
 #include "experiments/check/inputs.hpp"
 #include "experiments/check/options.hpp"
@@ -39,6 +40,16 @@ Declaration declaration_of(const std::string& operation, const Words& declared) 
     Declaration declaration{.operation = &check::find_operation(operation)};
     for (const auto& [key, text] : declared) check::declare(declaration, key, text);
     return declaration;
+}
+
+/// Returns whether two texts declare the same value for a key, such as 1e-5 and 0.00001. Errors: throws Error (usage) for
+/// a key or a value that the operation does not have.
+bool declares_same(const std::string& operation, const std::string& key, const std::string& first,
+                   const std::string& second) {
+    const Declaration one = declaration_of(operation, {{key, first}}),
+                      other = declaration_of(operation, {{key, second}});
+    const check::DeclareKey& row = *check::find_declare_key(key);
+    return row.get(one, row) == row.get(other, row);
 }
 
 check::Options options_of(const Words& words) {
@@ -175,6 +186,7 @@ std::string check_words() {
 
 void add_checks(nb::module_& m) {
     m.def("check", &judge, nb::arg("operation"), nb::arg("declared"), nb::arg("options"), nb::arg("inputs"));
+    m.def("declares_same", &declares_same, nb::arg("operation"), nb::arg("key"), nb::arg("first"), nb::arg("second"));
     m.def("limits", &limits, nb::arg("operation"), nb::arg("declared"), nb::arg("arrays"), nb::arg("delta"));
     m.def("make_inputs", &make_inputs, nb::arg("operation"), nb::arg("declared"), nb::arg("shape"), nb::arg("recipes"),
           nb::arg("seed"));

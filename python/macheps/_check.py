@@ -7,18 +7,18 @@ import difflib
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
+from types import TracebackType
 from typing import Any
 
 import numpy as np
 
 from . import _core
 from ._arrays import Array, ArrayLike, _to_numpy, as_codes, code_type, needed
-from ._casts import encode
+from ._casts import decode, encode
 from ._errors import Error
 from ._formats import finfo
 from ._html import table
@@ -81,15 +81,49 @@ def operands_in_order(operation: str) -> list[str]:
     return [*first, *(role for role in _roles_of(operation) if role != "out" and role not in first)]
 
 
-def right_call(operation: str, fixture: str = "") -> str:
-    """Returns a call that checks an operation: of `macheps.check`, or of the pytest fixture with this name."""
-    arrays = needed_by(operation)
+def _kept(words: Mapping[str, Any], refused: Exception | None) -> dict[str, Any]:
+    """Returns the words of a refused call that a right call repeats: texts and numbers that the error is not about."""
+    if not isinstance(refused, Error):
+        return {}
+    def is_kept(name: str, value: Any) -> bool:
+        places = (name, name.removesuffix("_format"), f"{name}_format")
+        return isinstance(value, (str, bool, int, float)) and refused.where not in places and f"'{name}'" not in refused.what
+    return {name: value for name, value in words.items() if is_kept(name, value)}
+
+
+def _spelled_words(operation: str, words: Mapping[str, Any], known: Iterable[str] = ()) -> list[str]:
+    """Returns words as a call spells them, and the words that the operation needs in addition. The values of `known` words
+    are declared elsewhere."""
+    needed = [word for word in needed_words(operation) if word.partition("=")[0] not in {*words, *known}]
+    return [f"{name}={json.dumps(value) if isinstance(value, str) else value}" for name, value in words.items()] + needed
+
+
+def right_call(operation: str, fixture: str = "", given: Mapping[str, Any] | None = None, refused: Exception | None = None,
+               known: Iterable[str] = ()) -> str:  # fmt: skip
+    """Returns a call that checks an operation: of `macheps.check`, or of the pytest fixture with this name. The call repeats
+    the words and the optional arrays in `given`, except those that the error `refused` is about. It leaves out words that
+    are only in `known`, which the inputs declare."""
+    arrays, given = needed_by(operation), given or {}
+    others = [name for name, value in given.items() if name in _roles_of(operation) and name not in (*arrays, "out")
+              and not isinstance(value, (str, bool)) and value is not None and getattr(refused, "where", name) != name]  # fmt: skip
+    named = [f"{name}={name}" for name in others]
+    words = [word for word in _spelled_words(operation, _kept(given, refused), known) if word.partition("=")[0] not in others]
     if fixture:
-        return f"{fixture}.{operation}({', '.join([*arrays, 'out', *needed_words(operation)])})"
+        return f"{fixture}.{operation}({', '.join([*arrays, 'out', *named, *words])})"
     if operation == "gemm":
-        return "macheps.check(out, a, b)"
-    words = [f"{name}={name}" for name in arrays] + needed_words(operation)
-    return f'macheps.check(out, operation="{operation}", {", ".join(words)})'
+        return f"macheps.check({', '.join(['out', 'a', 'b', *named, *words])})"
+    named = [*(f"{name}={name}" for name in arrays), *named, *words]
+    return f'macheps.check(out, operation="{operation}", {", ".join(named)})'
+
+
+def right_suite(operation: str, inputs: Any, given: Mapping[str, Any], refused: Exception | None) -> str:
+    """Returns a call of `macheps_check.suite` that repeats the words in `given`, except those that the error is about."""
+    made = [one for one in inputs.values() if isinstance(one, MadeInput)] if isinstance(inputs, Mapping) else []
+    is_right = isinstance(inputs, Mapping) and getattr(refused, "where", "") != "inputs"
+    shown = "inputs" if is_right else call_of_make_inputs(operation, "macheps_inputs")
+    words = _spelled_words(operation, _kept(given, refused), made[0].declared if made else ())
+    operation = made[0].operation if made else operation
+    return f"macheps_check.suite({', '.join([json.dumps(operation), 'kernel', shown, *words])})"
 
 
 def arrays_by_name(operation: str, unnamed: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
@@ -163,12 +197,31 @@ def is_packed(declared: str | None) -> bool:
     return declared is not None and "packed" in declared.split("/")[1:]
 
 
+def _is_format(text: Any) -> bool:
+    """Returns whether a text begins with the name of a format, as in ``e2m1fn/packed``."""
+    try:
+        return isinstance(text, str) and bool(finfo(text.partition("/")[0]))
+    except Error:
+        return False
+
+
+def _split_formats(roles: Sequence[str], declared: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Returns the declared formats by array, and all other words. `a_format="bf16"` and `a="bf16"` declare the same."""
+    are_formats = {name for name, text in declared.items() if name.endswith("_format") or (name in roles and _is_format(text))}
+    formats = {name.removesuffix("_format"): text for name, text in declared.items() if name in are_formats}
+    return formats, {name: value for name, value in declared.items() if name not in are_formats}
+
+
 def _stored(name: str, x: ArrayLike, declared: str | None) -> Given:
     """Returns the name, format, shape and little-endian bytes of an array."""
     try:
         array, named = _to_numpy(x, "check")
     except TypeError as refused:
         raise TypeError(f"{name}: {refused}") from refused
+    if declared == "tf32" and named == "fp32":  # NumPy has no type for tf32, so float32 holds its numbers
+        codes = encode(array, "tf32")
+        if np.array_equal(decode(codes, "tf32"), array, equal_nan=True):
+            array, named = codes, None
     if named == "fp64":
         kind = "an array of float64" if hasattr(x, "dtype") else f"a {type(x).__name__} of Python numbers"
         raise Error(f"{name} is {kind}, but fp32 is the widest format that checks support", name,
@@ -197,8 +250,7 @@ def _split(operation: str, arrays: Mapping[str, Any], declared: Mapping[str, Any
     _require_operation(operation)
     roles = _roles_of(operation)
     _require_known(operation, roles, declared)
-    said = {name: value for name, value in declared.items() if value is not None and value is not False}
-    formats = {name.removesuffix("_format"): said.pop(name) for name in list(said) if name.endswith("_format")}
+    formats, said = _split_formats(roles, {name: value for name, value in declared.items() if value is not None and value is not False})
     given = []
     for name, array in arrays.items():
         if array is None:
@@ -214,8 +266,9 @@ def _split(operation: str, arrays: Mapping[str, Any], declared: Mapping[str, Any
         if name not in types:
             raise Error(f"there is a format for {name}, but no array {name}", f"{name}_format", f"pass {name}")
         if types[name] != "uint8" and finfo(str(format).partition("/")[0]).format != types[name]:
-            raise Error(f"{name} has elements of {types[name]}, but is declared as {format}", f"{name}_format",
-                        f"encode it first, for example with macheps.encode({name}, '{format}')")
+            fix = (f'return {format} from the kernel, or declare out_format="{types[name]}" instead' if name == "out"
+                   else f"encode it first, for example with macheps.encode({name}, '{format}')")  # fmt: skip
+            raise Error(f"{name} has elements of {types[name]}, but is declared as {format}", f"{name}_format", fix)
         words.append((name, str(format)))
     return given, words
 
@@ -344,25 +397,100 @@ def check(
     options: dict[str, Any] = {"require": require, "rtol": rtol, "atol": atol, "allow_weak": allow_weak}
     if machine != "sliced" or promote:
         others["machine"] = spelled(machine, promote)
-    with shows_call(right_call(_nearest_operation(operation))):
+    nearest = _nearest_operation(operation)
+    given = {"machine": None if machine == "sliced" else machine, "promote": promote, "rtol": rtol, "atol": atol, **others}
+    with ShownCall(lambda refused: right_call(nearest, "", given, refused)):
         return checked_inputs(operation, [{"out": out, "a": a, "b": b}], others, options)[0]
 
 
-@contextmanager
-def shows_call(call: str) -> Iterator[None]:
-    """Adds the right call to an error about arguments."""
-    try:
-        yield
-    except Error as refused:
-        raise Error(refused.what, refused.where, f"{refused.fix}; call {call}" if refused.fix else f"call {call}") from None
-    except TypeError as refused:
-        raise TypeError(f"{refused}; call {call}") from None
+class ShownCall:
+    """A context that adds a right call to an error about arguments. `call` gets the error and returns the right call."""
+
+    def __init__(self, call: Callable[[Exception], str]) -> None:
+        self._call = call
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, refused: BaseException | None, trace: TracebackType | None) -> None:
+        __tracebackhide__ = True
+        if isinstance(refused, Error):
+            call = f"call {self._call(refused)}"
+            raise Error(refused.what, refused.where, f"{refused.fix}; {call}" if refused.fix else call) from None
+        if isinstance(refused, TypeError):
+            raise TypeError(f"{refused}; call {self._call(refused)}") from None
+
+
+class MadeInput(dict[str, Any]):
+    """The arrays of an input that `make_inputs` made, by name. It remembers the operation and everything declared for it."""
+
+    def __init__(self, arrays: Mapping[str, Any], operation: str, declared: Mapping[str, Any]) -> None:
+        super().__init__(arrays)
+        self.operation = operation
+        self.declared = dict(declared)
+
+
+def _is_same_value(operation: str, name: str, first: Any, second: Any) -> bool:
+    """Returns whether two values of a key declare the same, such as 1e-5 and "0.00001"."""
+    return _text(first) == _text(second) or _core.declares_same(operation, name.removesuffix("_format"), _text(first), _text(second))
+
+
+def _add_declared(operation: str, declared: dict[str, Any], more: Mapping[str, Any], source: str, fix: str) -> None:
+    """Adds the declarations `more` to `declared`, which inputs were made for. Raises `Error` if a key has two values.
+    `source` is the part of the message about `more`, and `fix` the remedy, in which `{name}` is the key."""
+    keys = {name.removesuffix("_format"): name for name, value in declared.items() if value is not None}
+    for name, value in more.items():
+        known = keys.get(name.removesuffix("_format"))
+        if value is None:
+            continue
+        if known is None:
+            declared[name] = value
+        elif not _is_same_value(operation, name, declared[known], value):
+            raise Error(f"the inputs were made for {known}={declared[known]!r}, but {source} {name}={value!r}", name,
+                        f"{fix.format(name=name)}, or make the inputs for the other value")
+
+
+def declared_for(operation: str, inputs: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Returns everything that was declared when the inputs were made. Raises `Error` if inputs were made for another
+    operation, or for different declarations."""
+    declared: dict[str, Any] = {}
+    for made in inputs:
+        if not isinstance(made, MadeInput):
+            continue
+        if made.operation != operation:
+            raise Error(f"the inputs were made for {made.operation}, but the check is for {operation}", "operation",
+                        f"check {made.operation}, or make the inputs for {operation}")
+        _add_declared(operation, declared, made.declared, "other inputs of the check were made for", "check them one by one")
+    return declared
+
+
+def declared_for_call(operation: str, given: Mapping[str, Any], inputs: Iterable[MadeInput]) -> dict[str, Any]:
+    """Returns what was declared for `inputs`, to which all arrays of a call belong. `given` holds the arrays and words of
+    the call. Declarations for arrays that the call lacks are left out. Raises `Error` if the inputs were made for several
+    declarations and the words do not select one of them."""
+    roles = [role for role in _roles_of(operation) if role != "out" and given.get(role) is None]
+    absent = {*roles, *(f"{role}_format" for role in roles)}
+    words = {name.removesuffix("_format"): value for name, value in given.items()
+             if isinstance(value, (str, bool, int, float)) and name not in roles}  # fmt: skip
+    def agrees(declared: Mapping[str, Any]) -> bool:
+        return all(_is_same_value(operation, name, value, words[key]) for name, value in declared.items()
+                   if (key := name.removesuffix("_format")) in words)  # fmt: skip
+    all_declared = [{name: value for name, value in made.declared.items() if name not in absent}
+                    for made in inputs if made.operation == operation]  # fmt: skip
+    fitting = [declared for declared in all_declared if agrees(declared)] or all_declared[:1]
+    for other in fitting[1:]:
+        for name in {**fitting[0], **other}:
+            first, second = fitting[0].get(name), other.get(name)
+            if _text(first) != _text(second) and name.removesuffix("_format") not in words:
+                raise Error(f"these arrays were made twice, with {name}={first!r} and with {name}={second!r}", name,
+                            f"pass {name} for this check")
+    return fitting[0] if fitting else {}
 
 
 def checked_inputs(operation: str, inputs: Sequence[Mapping[str, Any]], others: Mapping[str, Any],
-                   asked: Mapping[str, Any]) -> list[Verdict]:  # fmt: skip
+                   asked: Mapping[str, Any], recorded: Mapping[str, Any] | None = None) -> list[Verdict]:  # fmt: skip
     """Checks a kernel for the inputs of one check. `others` may contain further arrays, keys of the declaration and
-    options, for all inputs."""
+    options, for all inputs. `recorded` is what was declared when the inputs were made; `others` may not contradict it."""
     roles = {role for one in _words()["operations"] for role in one["arrays"]}
     shared: dict[str, Any] = {}
     options = dict(asked)
@@ -372,7 +500,9 @@ def checked_inputs(operation: str, inputs: Sequence[Mapping[str, Any]], others: 
     keys = {one["name"] for one in _words()["options"]}
     options |= {name: declared.pop(name) for name in list(declared) if name in keys}
     try:
-        return check_inputs(operation, [{**arrays, **shared} for arrays in inputs], declared, options)
+        all_declared = dict(recorded or {})
+        _add_declared(operation, all_declared, declared, "the check declares", "remove {name} from the check")
+        return check_inputs(operation, [{**arrays, **shared} for arrays in inputs], all_declared, options)
     except Error as refused:
         raise _of_arguments(refused) from None
 
@@ -481,13 +611,22 @@ def _as_declared(numbers: Array, name: str, format: str, has_pairs: bool, dtype:
     return needed("torch").from_numpy(made) if dtype == "torch" else made
 
 
-def call_of_make_inputs(operation: str, function: str = "macheps.make_inputs") -> str:
-    """Returns a right call of `make_inputs` or of the pytest fixture."""
+def call_of_make_inputs(operation: str, function: str = "macheps.make_inputs", given: Mapping[str, Any] | None = None,
+                        refused: Exception | None = None) -> str:  # fmt: skip
+    """Returns a right call of `make_inputs` or of the pytest fixture. It repeats the arguments in `given`, except those that
+    the error `refused` is about."""
     operation = _nearest_operation(operation)
-    shape = "(64, 64, 256)" if operation == "gemm" else "(64, 1000)"
-    words = [f'{name}_format="fp16"' for name in needed_by(operation) if name not in ("target", "index")]
-    words += [word for word in needed_words(operation) if not word.startswith("scale=")]
-    return f'{function}("{operation}", ["normal"], shape={shape}, {", ".join(words)})'
+    kept = _kept({name: value for name, value in (given or {}).items() if name not in ("shape", "recipe")}, refused)
+    parts = [json.dumps(operation)]
+    place = refused.where if isinstance(refused, Error) else ""
+    if given and given.get("recipe") and place not in ("", "recipe"):
+        parts.append(json.dumps(given["recipe"]))
+    shape = tuple(given.get("shape", ())) if given and place not in ("", "shape") else ()
+    parts.append(f"shape={shape or ((33, 40, 500) if operation == 'gemm' else (33, 300))}")
+    declared = {name.removesuffix("_format") for name in kept}
+    parts += [f'{name}_format="fp16"' for name in needed_by(operation) if name not in ("target", "index", *declared)]
+    words = [word for word in _spelled_words(operation, kept) if not word.startswith("scale=")]
+    return f"{function}({', '.join([*parts, *words])})"
 
 
 def make_inputs(operation: str = "gemm", recipe: str | list[str] | None = None, shape: tuple[int, ...] = (),
@@ -509,7 +648,8 @@ def make_inputs(operation: str = "gemm", recipe: str | list[str] | None = None, 
     -------
     dict
         Maps the name of each input to its arrays, ordered as in `check`. Whole numbers are int64. Elements of tf32 are
-        float32. A format such as ``"e2m1fn/packed"`` gives bytes with two codes each.
+        float32. A format such as ``"e2m1fn/packed"`` gives bytes with two codes each. The fixture ``macheps_check`` uses
+        everything that is declared here for the check, also ``out_format``, ``machine`` and ``eps``.
 
     Examples
     --------
@@ -518,12 +658,21 @@ def make_inputs(operation: str = "gemm", recipe: str | list[str] | None = None, 
     >>> inputs["normal"]["a"].shape, inputs["normal"]["a"].dtype
     ((8, 16), dtype('float16'))
     """
-    with shows_call(call_of_make_inputs(operation)):
-        return inputs_by_recipe(operation, recipe, shape, seed, dtype, **declared)
+    given = {"recipe": recipe, "shape": shape, "dtype": dtype, **declared}
+    with ShownCall(lambda refused: call_of_make_inputs(operation, given=given, refused=refused)):
+        return dict(inputs_by_recipe(operation, recipe, shape, seed, dtype, **declared))
+
+
+def _recorded(operation: str, declared: Mapping[str, Any], arrays: Iterable[str], dtype: str | None) -> dict[str, Any]:
+    """Returns the declarations for a check of inputs with these arrays. The elements of float32 arrays state their own
+    format, so with ``dtype="float32"`` the formats of the inputs are left out."""
+    formats, words = _split_formats(_roles_of(operation), {name: value for name, value in declared.items() if value is not None})
+    kept = {name: text for name, text in formats.items() if dtype != "float32" or name not in arrays}
+    return {**words, **{f"{name}_format": text for name, text in kept.items()}}
 
 
 def inputs_by_recipe(operation: str, recipe: str | list[str] | None = None, shape: tuple[int, ...] = (), seed: int = 7,
-                     dtype: str | None = None, **declared: Any) -> dict[str, dict[str, Any]]:  # fmt: skip
+                     dtype: str | None = None, **declared: Any) -> dict[str, MadeInput]:  # fmt: skip
     """Makes inputs; see `make_inputs`."""
     if dtype not in (None, "torch", "codes", "float32"):
         raise Error(f"'{dtype}' is not a kind of arrays", "dtype",
@@ -535,9 +684,9 @@ def inputs_by_recipe(operation: str, recipe: str | list[str] | None = None, shap
         all_made = _core.make_inputs(operation, words, sizes_of(shape), names, whole(seed, "seed", 0, 2**63 - 1))
     except Error as refused:
         raise _of_arguments(refused) from None
-    made: dict[str, dict[str, Any]] = {}
+    made: dict[str, MadeInput] = {}
     for name, arrays in all_made:
-        made[name] = {}
+        made[name] = MadeInput({}, operation, _recorded(operation, declared, [one[0] for one in arrays], dtype))
         for array, format, sizes, values, is_whole in arrays:
             numbers = np.frombuffer(values, np.float64).reshape(sizes)
             if is_whole:

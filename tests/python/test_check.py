@@ -138,7 +138,22 @@ def test_a_wrong_call_of_make_inputs_gets_an_error_with_the_right_call(call, mes
         call()
     assert message in str(refused.value) and 'call macheps.make_inputs("s' in str(refused.value)
     shown = str(refused.value).partition("; call ")[2].removesuffix(")")
-    assert eval(shown, {"macheps": me})["normal"]
+    assert eval(shown, {"macheps": me})
+
+
+@pytest.mark.parametrize(("words", "kept"), [
+    ({"shape": (4, 8), "x_format": "fp16", "gain_format": "fp17", "out_format": "fp16", "eps": 1e-6},
+     'shape=(4, 8), x_format="fp16", out_format="fp16", eps=1e-06'),
+    ({"recipe": ["normal", "small-rms"], "shape": (4, 8), "x_format": "bf16", "colour": 3},
+     '["normal", "small-rms"], shape=(4, 8), x_format="bf16", eps=1e-5'),
+    ({"recipe": "nope", "shape": (4, 8), "x_format": "bf16", "eps": 1e-6}, 'shape=(4, 8), x_format="bf16", eps=1e-06'),
+    ({"recipe": "normal", "shape": (0, 8), "x_format": "bf16"}, '"normal", shape=(33, 300), x_format="bf16", eps=1e-5'),
+])  # fmt: skip
+def test_the_call_that_an_error_shows_repeats_what_was_right(words, kept):
+    with pytest.raises(me.Error) as refused:
+        me.make_inputs("rmsnorm", **words)
+    assert f'call macheps.make_inputs("rmsnorm", {kept}))' in str(refused.value)
+    assert eval(f'me.make_inputs("rmsnorm", {kept})', {"me": me})
 
 
 PLUGIN_TEST = """
@@ -286,7 +301,156 @@ def test_an_error_about_a_wrong_suite_shows_the_right_call(call, message):
     with pytest.raises((me.Error, TypeError)) as refused:
         call(Checker("test", {}, []))
     assert message in str(refused.value)
-    assert 'call macheps_check.suite("softmax", kernel, macheps_inputs("softmax", ["normal"], shape=' in str(refused.value)
+    shown = str(refused.value).partition("call macheps_check")[2].removesuffix(")")
+    assert shown.startswith('.suite("softmax", kernel, ')
+    made = me.make_inputs("softmax", "normal", shape=(4, 8), x_format="fp16")
+    names = {"macheps_check": Checker("test", {}, []), "macheps_inputs": me.make_inputs, "kernel": lambda x: x, "inputs": made}
+    with pytest.raises(AssertionError):  # the call is right, and the kernel is wrong
+        eval("macheps_check" + shown, names)
+
+
+DECLARED_TEST = """
+import ml_dtypes, numpy as np, pytest
+import macheps as me
+
+WORDS = {"shape": (32, 500), "x_format": "fp16", "out_format": "fp16", "eps": 1e-5}
+RECIPES = ["normal", "small-rms"]
+
+def rmsnorm(x, gain=1, eps=1e-5, dtype=np.float16):
+    x = x.astype(np.float64)
+    with np.errstate(all="ignore"):
+        return (x / np.sqrt((x ** 2).sum(1, keepdims=True) / x.shape[1] + eps) * np.asarray(gain, np.float64)).astype(dtype)
+
+def refuses(*parts):
+    return pytest.raises(me.Error, match=".*".join(parts))
+
+def test_declarations_of_the_inputs_hold_for_the_suite(macheps_check, macheps_inputs):
+    inputs = macheps_inputs("rmsnorm", RECIPES, **WORDS)
+    assert macheps_check.suite("rmsnorm", rmsnorm, inputs)["normal"].document["declared"]["eps"] == 1e-5
+    macheps_check.suite("rmsnorm", rmsnorm, inputs, eps="0.00001")  # the same value
+    macheps_check.suite("rmsnorm", rmsnorm, {name: dict(arrays) for name, arrays in inputs.items()})  # copies
+    macheps_check.suite("rmsnorm", rmsnorm, me.make_inputs("rmsnorm", RECIPES, **WORDS))
+    with refuses("made for eps=1e-05, but the check declares eps=1e-06", r"call macheps_check.suite\\(.rmsnorm., kernel, inputs"):
+        macheps_check.suite("rmsnorm", rmsnorm, inputs, eps=1e-6)
+    with refuses("made for out_format='fp16', but the check declares out='bf16'"):
+        macheps_check.suite("rmsnorm", rmsnorm, inputs, out="bf16")
+    with refuses("out has elements of fp32, but is declared as fp16", "return fp16 from the kernel"):
+        macheps_check.suite("rmsnorm", lambda x: rmsnorm(x, dtype=np.float32), inputs)
+    with refuses("made for rmsnorm, but the check is for layernorm", "suite.*rmsnorm"):
+        macheps_check.suite("layernorm", rmsnorm, inputs)
+    others = macheps_inputs("rmsnorm", RECIPES, **{**WORDS, "eps": 1e-6})
+    with refuses("made for eps=1e-05, but other inputs of the check were made for eps=1e-06"):
+        macheps_check.suite("rmsnorm", rmsnorm, {"normal": inputs["normal"], "small-rms": others["small-rms"]})
+
+@pytest.mark.macheps(eps=1e-6)
+def test_a_mark_may_not_contradict_the_inputs(macheps_check, macheps_inputs):
+    with refuses("made for eps=1e-05, but the check declares eps=1e-06"):
+        macheps_check.suite("rmsnorm", rmsnorm, macheps_inputs("rmsnorm", RECIPES, **WORDS))
+
+def test_declarations_of_the_inputs_hold_for_single_checks(macheps_check, macheps_inputs):
+    x, gain = macheps_inputs("rmsnorm", "small-rms", **WORDS, gain_format="fp16")["small-rms"].values()
+    assert macheps_check.rmsnorm(x, rmsnorm(x, gain), gain=gain).document["declared"]["eps"] == 1e-5
+    macheps_check.rmsnorm(x, rmsnorm(x))  # a kernel without gain
+    with refuses("out has elements of fp32, but is declared as fp16", r"call macheps_check.rmsnorm\\(x, out, gain=gain\\)"):
+        macheps_check.rmsnorm(x, rmsnorm(x, gain, dtype=np.float32), gain=gain)
+    with refuses("made for eps=1e-05, but the check declares eps=1e-06"):
+        macheps_check.rmsnorm(x, rmsnorm(x), eps=1e-6)
+
+def test_a_single_check_of_arrays_that_were_made_twice_declares_what_differs(macheps_check, macheps_inputs):
+    x = macheps_inputs("rmsnorm", "small-rms", **WORDS)["small-rms"]["x"]
+    macheps_inputs("rmsnorm", "small-rms", **{**WORDS, "out_format": "bf16"})
+    with refuses("made twice, with out_format='fp16' and with out_format='bf16'", "pass out_format"):
+        macheps_check.rmsnorm(x, rmsnorm(x))
+    macheps_check.rmsnorm(x, rmsnorm(x), out_format="fp16")
+    macheps_check.rmsnorm(x, rmsnorm(x, dtype=ml_dtypes.bfloat16), out_format="bf16", allow_weak=True)
+
+@pytest.mark.parametrize("dtype", [None, "codes", "float32"])
+@pytest.mark.parametrize(("format", "machine"), [("bf16", "sm80.mma.bf16"), ("tf32", "sm80.mma.tf32"), ("e4m3fn", "sm90.wgmma.fp8")])
+def test_the_machine_and_the_formats_of_codes_hold(macheps_check, macheps_inputs, dtype, format, machine):
+    inputs = macheps_inputs("gemm", "normal", shape=(16, 16, 64), a_format=format, b_format=format, machine=machine, dtype=dtype)
+    def kernel(a, b):
+        if dtype == "codes" and format != "tf32":
+            a, b = me.decode(a, format), me.decode(b, format)
+        return me.matmul(a, b, machine=machine, format_a=format, format_b=format)
+    if dtype == "float32":
+        with refuses(f"{machine} reads|does not read|cannot read|not a format"):
+            macheps_check.suite("gemm", lambda a, b: a @ b, inputs, allow_weak=True)
+        return
+    declared = macheps_check.suite("gemm", kernel, inputs, allow_weak=True)["normal"].document["declared"]
+    assert (declared["machine"], declared["a"]) == (machine, format)
+"""
+
+
+def test_what_was_declared_for_inputs_is_declared_for_their_checks(pytester, request):
+    pytester.makepyfile(DECLARED_TEST)
+    run_with_plugin(pytester, request).assert_outcomes(passed=13)
+
+
+MISSING_TEST = """
+import numpy as np
+
+def test_missing(macheps_check, macheps_inputs):
+    inputs = macheps_inputs("rmsnorm", "normal", shape=(8, 40), x_format="fp16", gain_format="fp16", out_format="fp16")
+    macheps_check.suite("rmsnorm", lambda x, gain: x, inputs, rtol=0.01)
+
+def test_wrong_inputs(macheps_inputs):
+    macheps_inputs("rmsnorm", "normal", shape=(8, 40), x_format="fp17", out_format="fp16")
+"""
+
+
+def test_an_error_about_a_wrong_call_is_shown_without_the_code_of_the_package(pytester, request):
+    pytester.makepyfile(MISSING_TEST)
+    made = run_with_plugin(pytester, request)
+    made.assert_outcomes(failed=2)
+    text = made.stdout.str()
+    assert 'call macheps_check.suite("rmsnorm", kernel, inputs, rtol=0.01, eps=1e-5)' in text
+    assert 'call macheps_inputs("rmsnorm", "normal", shape=(8, 40), x_format="fp16", out_format="fp16", eps=1e-5)' in text
+    assert "contextlib" not in text and "_check.py" not in text and "pytest_macheps/__init__.py" not in text
+
+
+GITHUB_TEST = """
+import numpy as np, pytest
+
+def softmax(x, dropped=0):
+    e = np.exp(x.astype(float) - x.max(1, keepdims=True))
+    return (e / e[:, :e.shape[1] - dropped].sum(1, keepdims=True)).astype(np.float16)
+
+def test_wrong(macheps_check, macheps_inputs):
+    inputs = macheps_inputs("softmax", ["normal"], shape=(8, 40), x_format="fp16")
+    macheps_check.suite("softmax", lambda x: softmax(x, 8), inputs)
+
+def test_weak(macheps_check):
+    x = np.zeros((4, 8), np.float16)
+    macheps_check.softmax(x, softmax(x), name="50 %,\\n of x")
+
+def test_expected(macheps_check, macheps_inputs):
+    x = macheps_inputs("softmax", ["normal"], shape=(8, 40), x_format="fp16")["normal"]["x"]
+    with pytest.raises(AssertionError):
+        macheps_check.softmax(x, softmax(x, 8))
+
+def test_right(macheps_check, macheps_inputs):
+    macheps_check.suite("softmax", softmax, macheps_inputs("softmax", ["normal"], shape=(8, 40), x_format="fp16"), allow_weak=True)
+"""
+
+
+@pytest.mark.parametrize("is_github", [True, False])
+def test_a_job_of_github_gets_an_annotation_for_each_failed_check(pytester, request, monkeypatch, is_github):
+    monkeypatch.setenv("GITHUB_ACTIONS", str(is_github).lower())
+    monkeypatch.setenv("GITHUB_WORKSPACE", str(pytester.path))
+    file = pytester.mkdir("tests") / "test_github.py"
+    file.write_text(GITHUB_TEST, encoding="utf-8")
+    made = run_with_plugin(pytester, request)
+    made.assert_outcomes(failed=2, passed=2)
+    lines = [line for line in made.outlines if line.startswith("::")]
+    line_of = {name: number for number, text in enumerate(GITHUB_TEST.split("\n"), 1)
+               for name in ("lambda x: softmax(x, 8)", "50 %") if name in text}  # fmt: skip
+    if not is_github:
+        assert lines == []
+        return
+    first, second = lines
+    assert first.startswith(f"::error file=tests/test_github.py,line={line_of['lambda x: softmax(x, 8)']},title=KC020::normal (8 rows of 40 ")
+    assert "; at (" in first and " times the bound%0AKC0" in first
+    assert second.startswith(f"::warning file=tests/test_github.py,line={line_of['50 %']},title=KC050::50 %25,%0A of x (4 rows of 8 ")
 
 
 def operations():
