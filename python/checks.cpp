@@ -113,8 +113,9 @@ nb::object judge(const std::string& operation, const Words& declared, const Word
     nb::list all;
     for (const check::Checked& checked : job->checked) {
         const check::Limits& limits = *checked.verdict.limits;
-        all.append(nb::make_tuple(checked.json().dump(-1, Json::BadUtf8::is_replaced), checked.text(),
-                                  bytes_of(limits.exact), bytes_of(limits.certain), bytes_of(limits.probable)));
+        all.append(nb::make_tuple(checked.json().dump(-1, Json::BadUtf8::is_replaced),
+                                  checked.text(true, check::Spelling::python), bytes_of(limits.exact),
+                                  bytes_of(limits.certain), bytes_of(limits.probable)));
     }
     return all;
 }

@@ -3,6 +3,8 @@
 
 #include "core/error.hpp"
 #include "core/format_table.hpp"
+#include "emulation/machine/table.hpp"
+#include "emulation/matmul/rules.hpp"
 #include "experiments/check/bounds/fitness.hpp"
 #include "experiments/check/declare/declare.hpp"
 #include "experiments/check/declare/declare_products.hpp"
@@ -156,8 +158,38 @@ double times_narrower(const Limits& wide, const Limits& narrow) {
     return *middle;
 }
 
-/// Calls use(declaration, option) for each value of each candidate, until `use` returns false. `declaration` is `d`
-/// with this value, and `option` is the command-line option that declares the value.
+/// Returns the error bound that holds for every order in which the machine may sum the products, or nothing if the
+/// machine is not a matrix unit that reads these operands. A unit for tf32 may round or truncate fp32 operands.
+std::optional<study::ErrorBound> bound_of(const Machine& machine, const ProductOperands& of) {
+    if (is_order_of_summation(machine) || !reads(machine, of.a_format) || !reads(machine, of.b_format)) return {};
+    study::ErrorBound bound = order_free_bound(of, MatmulRule{.machine = &machine});
+    for (const Format& format : {of.a_format, of.b_format}) {
+        if (format == fp32 && decoded_format(machine, format) == tf32)
+            bound.add({1, Format::power_of_two(1 - tf32.precision)});
+    }
+    return bound;
+}
+
+/// Returns whether each error is at most the declared bound, plus the machine's bound in units of the output. An
+/// epilogue multiplies the error of a sum by the same factor as the declared bound of the sum.
+bool has_errors_of(const Machine& machine, const Problem& problem, const Limits& limits, NumberView out) {
+    const std::optional<study::ErrorBound> bound = bound_of(machine, problem.products->operands());
+    if (!bound) return false;
+    std::vector<ProductSum> sums;
+    for (std::size_t i = 0; i < out.size(); ++i) {
+        const auto column = static_cast<std::int64_t>(i) % limits.columns;
+        if (column == 0) problem.products->row(static_cast<std::int64_t>(i) / limits.columns, 0, sums);
+        const double declared = sums[static_cast<std::size_t>(column)].certain,
+                     size = problem.products->magnitudes(static_cast<std::int64_t>(i)),
+                     factor = declared > 0 ? limits.before[i] / declared : std::fabs(problem.declaration.alpha),
+                     allowed = limits.certain[i] + factor * bound->certain({.magnitudes = size, .lifted = size});
+        if (std::isfinite(limits.exact[i]) && !(std::fabs(out[i] - limits.exact[i]) <= allowed)) return false;
+    }
+    return true;
+}
+
+/// Calls use(declaration, option) for each value of each candidate. `declaration` is `d` with this value, and `option`
+/// is the command-line option that declares the value.
 template <class Use>
 void for_each_candidate(std::span<const Candidate> candidates, const Declaration& d, Use use) {
     for (const Candidate& row : candidates) {
@@ -168,7 +200,7 @@ void for_each_candidate(std::span<const Candidate> candidates, const Declaration
                 row.unset(other);
             else
                 declare(other, *find_declare_key(row.key), value, "");
-            if (!use(other, option_of(row.key, value))) return;
+            use(other, option_of(row.key, value));
         }
     }
 }
@@ -178,12 +210,22 @@ void for_each_candidate(std::span<const Candidate> candidates, const Declaration
 Alternative explaining(const Declaration& d, const std::vector<files::StoredArray>& arrays, const Sampling& sampling,
                        ThreadPool& pool) {
     Alternative found;
+    std::optional<Limits> narrowest;
     if (d.bits) return found;
     for_each_candidate(forgotten, d, [&](const Declaration& other, std::string option) {
-        if (accepting(other, arrays, sampling, pool, true)) found.option = std::move(option);
-        return found.option.empty();
+        std::optional<Limits> limits = accepting(other, arrays, sampling, pool, true);
+        // If two declarations have the same bounds, the first one is kept.
+        if (!limits || (narrowest && times_narrower(*narrowest, *limits) <= 1)) return;
+        found.option = std::move(option);
+        narrowest = std::move(limits);
     });
     return found;
+}
+
+bool may_be_a_matrix_unit(const Problem& problem, const Limits& limits, NumberView out) {
+    if (!problem.products || problem.declaration.machine) return false;
+    return std::any_of(all_machines.begin(), all_machines.end(),
+                       [&](const Machine* machine) { return has_errors_of(*machine, problem, limits, out); });
 }
 
 std::vector<Alternative> tighter(const Declaration& d, const Limits& limits,
@@ -197,7 +239,6 @@ std::vector<Alternative> tighter(const Declaration& d, const Limits& limits,
             const double narrower = times_narrower(limits, *found);
             if (narrower >= least) all.push_back({std::move(option), narrower});
         }
-        return true;
     });
     std::sort(all.begin(), all.end(),
               [](const Alternative& a, const Alternative& b) { return a.narrower > b.narrower; });

@@ -9,10 +9,14 @@
 
 namespace macheps::check {
 
-/// Returns the first looser or different declaration under which a failing output would pass. The option of the result
-/// is empty if no such declaration is known.
+/// Returns the looser or different declaration under which a failing output would pass and whose bounds are narrowest.
+/// The option of the result is empty if no such declaration is known.
 Alternative explaining(const Declaration& declaration, const std::vector<files::StoredArray>& arrays,
                        const Sampling& sampling, ThreadPool& pool);
+
+/// Returns whether a matrix unit that reads the operands of this product could have made all errors of a failing output.
+/// No error is then larger than the bound of the unit for its output.
+bool may_be_a_matrix_unit(const Problem& problem, const Limits& limits, NumberView out);
 
 /// Returns the tighter declarations under which a passing output would still pass, the tightest first. Declarations
 /// whose bounds are less than 1.5 times narrower are omitted.

@@ -11,6 +11,7 @@
 #include "experiments/check/judge/grid.hpp"
 #include "experiments/check/memory.hpp"
 #include "experiments/check/pose/canary.hpp"
+#include "experiments/check/power/agreement.hpp"
 #include "experiments/check/verdicts/advice.hpp"
 #include "experiments/check/verdicts/words.hpp"
 #include "reports/rows/sha256.hpp"
@@ -129,6 +130,12 @@ Checked check_arrays(const Declaration& declaration, const std::vector<files::St
     const bool has_figures = checked.verdict.judgement.outputs > 0 && is_small(posed.problem);
     if (checked.outcome == Outcome::fail && has_figures)
         checked.explaining = explaining(declaration, arrays, sampling, pool).option;
+    if (checked.outcome == Outcome::fail && checked.verdict.judgement.outputs > 0)
+        checked.may_be_a_matrix_unit = may_be_a_matrix_unit(posed.problem, *checked.verdict.limits, posed.out);
+    // A check may also fail for another reason, such as wrong bits, although the outputs are those of a legal kernel.
+    const bool has_wrong_outputs = has_figures && !checked.verdict.judgement.reasons.empty();
+    if (has_wrong_outputs && posed.problem.rows * posed.problem.columns <= 1 << 20)
+        checked.agrees_with = agreeing_kernels(posed.problem, posed.out, options.delta, pool);
     if ((checked.outcome == Outcome::pass || checked.outcome == Outcome::weak) && has_figures)
         checked.tighter = tighter(declaration, *checked.verdict.limits, arrays, sampling, pool);
     for (const Mutant& mutant : checked.verdict.mutants) {

@@ -22,6 +22,9 @@
 
 namespace macheps::check {
 
+/// How texts spell a declaration: `--machine any` or `machine="any"`.
+enum class Spelling : std::uint8_t { command_line, python };
+
 /// The result of a check for one input.
 struct Checked {
     struct File {
@@ -43,8 +46,10 @@ struct Checked {
     std::vector<std::string> notes{};    ///< differences from the baseline that do not fail the check
     /// An option with which a failing kernel would have passed, such as `--inner bf16`; empty if none is known.
     std::string explaining{};
-    bool is_untouched = false;           ///< `out` holds the canaries of make-inputs, so the kernel has not run
-    std::vector<Alternative> tighter{};  ///< tighter declarations under which a passing kernel would still pass
+    bool may_be_a_matrix_unit = false;       ///< a matrix unit, which is not declared, could have made all errors
+    std::vector<std::string> agrees_with{};  ///< wrong kernels with which the outputs of a failed check agree
+    bool is_untouched = false;               ///< `out` holds the canaries of make-inputs, so the kernel has not run
+    std::vector<Alternative> tighter{};      ///< tighter declarations under which a passing kernel would still pass
     std::vector<File> files{};
     std::string output_sha256{}, inputs_sha256{};  ///< set by digest(); otherwise empty
     /// Histogram of the distances between outputs and the exact results rounded once: 0, 1, 2 to 3, 4 to 7, ... codes.
@@ -62,7 +67,7 @@ struct Checked {
     explicit operator bool() const { return outcome == Outcome::pass; }
     /// Returns the verdict and its reasons as text. With `is_whole`, the text also lists the defects that the check
     /// could have noticed, and its assumptions.
-    std::string text(bool is_whole = true) const;
+    std::string text(bool is_whole = true, Spelling spelling = Spelling::command_line) const;
     /// Returns the result as an element of `checks` in the JSON document macheps.check/1.
     Json json() const;
 };

@@ -509,6 +509,28 @@ def test_the_right_calls_have_the_arrays_that_each_operation_needs():
             assert "needs" not in refused.what, operation
 
 
+def test_hints_are_spelled_as_arguments():
+    x, gain = RNG.standard_normal((16, 300)).astype(np.float16), RNG.standard_normal(300).astype(np.float16)
+    wide = x.astype(np.float64)
+
+    def norm(eps, inner):
+        y = (wide / np.sqrt((wide**2).mean(1, keepdims=True) + eps)).astype(inner).astype(np.float64)
+        return me.check((y * gain).astype(np.float16), operation="rmsnorm", x=x, gain=gain, eps=1e-5)
+
+    text = norm(1e-5, np.float16).text
+    assert 'would pass with inner="fp16". If the kernel is meant to work that way, declare inner="fp16"' in text
+    assert "--" not in text
+    x = x * np.float16(1e-3)
+    wide = x.astype(np.float64)
+    assert norm(1e-6, np.float64).text.split("\n")[1] == "  the outputs agree with the wrong kernel `eps 1e-06 for 1e-05`"
+    product = A16.astype(np.float64) @ B16.astype(np.float64)
+    size = np.abs(A16.astype(np.float64)) @ np.abs(B16.astype(np.float64))
+    for error, is_mentioned in ((1e-5, True), (0.1, False)):
+        text = me.check((product + error * size).astype(np.float32), A16, B16).text
+        assert text.startswith("fail") and "--" not in text
+        assert ("uses them, declare machine (macheps machine list)" in text) == is_mentioned
+
+
 def test_exact_outputs_have_no_rho():
     x = RNG.standard_normal((16, 64), dtype=np.float32)
     assert me.check(x.max(1), operation="max", x=x).errors == "exact"

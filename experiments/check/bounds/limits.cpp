@@ -119,12 +119,13 @@ void set_result(ProductSum& result, const Frame& frame) {
 /// Computes the limits of single rows.
 class RowLimits {
   public:
-    RowLimits(std::shared_ptr<const Problem> problem, const Limits& limits, double lambda)
+    RowLimits(std::shared_ptr<const Problem> problem, const Limits& limits, double lambda, const Defect& defect)
         : owned_(std::move(problem)),
           problem_(*owned_),
           meta_(limits),
           lambda_(lambda),
-          nodes_(listing_of(problem_, problem_.inputs, Defect{}).nodes.list()),
+          defect_(defect),
+          nodes_(listing_of(problem_, problem_.inputs, defect_).nodes.list()),
           accuracies_{.kernel = kernel_arithmetic(find_functions(problem_.declaration.functions))},
           inner_(nodes_),
           half_ulp_(limits.format),
@@ -136,11 +137,11 @@ class RowLimits {
     std::size_t inner() const { return problem_.is_reduced() ? 0 : inner_.count(); }
     std::size_t outputs_of_row() const { return outputs_; }
     void interpret_row(std::int64_t row, Frame& frame) const {
-        interpret(nodes_, row_of(problem_, row, 0, frame, problem_.inputs), accuracies_, frame);
+        interpret(nodes_, row_of(problem_, row, defect_.dropped, frame, problem_.inputs), accuracies_, frame);
     }
     /// Sets the limits of a row. Returns the index of the row's first output that cannot be judged, or -1.
     std::int64_t set(std::int64_t row, Frame& frame, Panel& panel) const {
-        const Row read = row_of(problem_, row, 0, frame, problem_.inputs);
+        const Row read = row_of(problem_, row, defect_.dropped, frame, problem_.inputs);
         interpret(nodes_, read, accuracies_, frame);
         const std::size_t first = static_cast<std::size_t>(row) * outputs_ - static_cast<std::size_t>(panel.first);
         if (inner() > 0) inner_.set(panel, first, outputs_, read, frame.values, frame.rounded);
@@ -155,7 +156,7 @@ class RowLimits {
     /// judged.
     bool set_across(const std::vector<ProductSum>& results, Panel& panel) const {
         Frame frame;
-        const Listing across = across_of(problem_, problem_.inputs, Defect{});
+        const Listing across = across_of(problem_, problem_.inputs, defect_);
         interpret(across.nodes.list(), across_row(problem_, problem_.inputs, results), accuracies_, frame);
         return set_limits(meta_, panel, half_ulp_, 0, frame, 0, lambda_);
     }
@@ -170,6 +171,7 @@ class RowLimits {
     const Problem& problem_;
     const Limits meta_;  ///< format, shape and rounding of the outputs; its columns are empty
     double lambda_;
+    Defect defect_;
     std::vector<Node> nodes_;
     Accuracies accuracies_;
     InnerRoundings inner_;
@@ -270,7 +272,7 @@ std::uint32_t rounding_kind(const HalfUlp& half_ulp, double x) {
     return std::isfinite(part) ? static_cast<std::uint32_t>(std::nearbyint(part * 0x1p30)) : 0;
 }
 
-Limits limits_of(const Problem& problem, double delta, ThreadPool& pool) {
+Limits limits_of(const Problem& problem, double delta, ThreadPool& pool, const Defect& defect) {
     const Declaration& d = problem.declaration;
     const bool is_one = problem.is_one_per_row();
     Limits limits{.format = problem.output,
@@ -292,12 +294,12 @@ Limits limits_of(const Problem& problem, double delta, ThreadPool& pool) {
     const auto size = static_cast<std::size_t>(limits.size());
     const double lambda = std::sqrt(2 * math::log(2 * static_cast<double>(size) / delta));
     const std::shared_ptr<const Problem> here(std::shared_ptr<const Problem>{}, &problem);
-    const auto of = std::make_shared<const RowLimits>(here, limits, lambda);
+    const auto of = std::make_shared<const RowLimits>(here, limits, lambda, defect);
     const double bytes = static_cast<double>(size) * Panel::bytes_each(of->inner());
     if (!problem.is_reduced() && bytes > static_cast<double>(problem.max_limit_bytes)) {
         // The panels own a copy of the problem, because they may be read after `problem` has been destroyed.
         const auto owned = std::make_shared<const Problem>(problem);
-        read_in_panels(limits, problem, std::make_shared<const RowLimits>(owned, limits, lambda), pool);
+        read_in_panels(limits, problem, std::make_shared<const RowLimits>(owned, limits, lambda, defect), pool);
         return limits;
     }
     Panel all{.last = limits.size()};

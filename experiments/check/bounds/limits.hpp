@@ -97,8 +97,10 @@ struct Limits {
 /// Numbers of the same kind have the same rounding error in ulps.
 std::uint32_t rounding_kind(const HalfUlp& half_ulp, double x);
 
-/// Computes all limits. `delta` is the probability that a legal kernel exceeds at least one of the probable bounds.
-Limits limits_of(const Problem& problem, double delta, ThreadPool& pool);
+/// Computes all limits. `delta` is the probability that a legal kernel exceeds at least one of the probable bounds. With
+/// a defect, these are the limits of a kernel that is legal except for the defect. Such a kernel reads the inputs of
+/// `problem` as they are, so the inputs must be those of Mutated::inputs().
+Limits limits_of(const Problem& problem, double delta, ThreadPool& pool, const Defect& defect = {});
 
 /// Returns the systematic part of the probable bound, for each output of a row. This part does not depend on whether
 /// the single roundings are up or down.

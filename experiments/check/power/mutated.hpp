@@ -36,6 +36,8 @@ class Mutated {
     /// Computes the exact results of the outputs in `range`. Precondition: `range` is one of growing_parts(), or
     /// consists of whole rows.
     void results(const OutputRange& range, std::span<double> out, ThreadPool& pool) const;
+    /// Returns the inputs as the kernel reads them.
+    const std::vector<Input>& inputs() const { return inputs_; }
 
   private:
     const Problem& problem_;

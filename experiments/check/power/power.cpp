@@ -174,18 +174,6 @@ bool has_two_scales(const Problem& problem) {
     return arrays == 2 && many > 0;
 }
 
-/// A wrong kernel that evaluates the operation's list of nodes with a defect.
-struct WrongList {
-    std::string name;
-    std::string_view kind;
-    Defect defect;
-    /// True for a shortcut that a kernel may declare. Such a kernel is tried only on the first parts of the outputs,
-    /// because inputs that expose a shortcut usually expose it there. The kernel returns correct values for outputs
-    /// that are not finite. A check therefore has to catch the shortcut on ordinary numbers, and not only because of
-    /// infinities in the inputs.
-    bool is_shortcut = false;
-};
-
 void keep_specials(const Limits& limits, const OutputRange& range, std::span<double> exact) {
     for (std::size_t j = 0; j < exact.size(); ++j) {
         const double right = limits.exact[static_cast<std::size_t>(range.first) + j];
@@ -203,8 +191,9 @@ bool has_no_neighbour(const Problem& problem, const Defect& defect) {
     });
 }
 
-/// Returns the wrong kernels of the operation that evaluate a defective list of nodes.
-std::vector<WrongList> defects_of(const Problem& problem) {
+}  // namespace
+
+std::vector<WrongList> wrong_lists(const Problem& problem) {
     const Declaration& d = problem.declaration;
     const Operation& operation = *d.operation;
     std::vector<WrongList> all;
@@ -248,8 +237,6 @@ std::vector<WrongList> defects_of(const Problem& problem) {
     }
     return all;
 }
-
-}  // namespace
 
 std::vector<NullOutput> null_outputs(const Problem& problem, const Limits& limits, ThreadPool& pool) {
     std::vector<NullOutput> all;
@@ -325,7 +312,7 @@ std::vector<Mutant> run_mutants(const Problem& problem, const Limits& limits, co
     Trial trial(limits, growing_parts(problem), bits, pool, mutants, premise);
     add_null_outputs(trial, problem);
     add_structure(trial);
-    for (const WrongList& wrong : defects_of(problem)) {
+    for (const WrongList& wrong : wrong_lists(problem)) {
         if (wrong.defect.start && !has_row_beyond(problem, *wrong.defect.start)) {
             trial.add_unseen(wrong.name, wrong.kind, Power::all);
             continue;

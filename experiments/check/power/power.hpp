@@ -24,6 +24,21 @@ struct NullOutput {
 std::vector<NullOutput> null_outputs(const Problem& problem, const Limits& limits, ThreadPool& pool);
 std::vector<double> values_of(const NullOutput& output, const Limits& limits);
 
+/// A wrong kernel that evaluates the operation's list of nodes with a defect.
+struct WrongList {
+    std::string name;
+    std::string_view kind;
+    Defect defect;
+    /// True for a shortcut that a kernel may declare. Such a kernel is tried only on the first parts of the outputs,
+    /// because inputs that expose a shortcut usually expose it there. The kernel returns correct values for outputs
+    /// that are not finite. A check therefore has to catch the shortcut on ordinary numbers, and not only because of
+    /// infinities in the inputs.
+    bool is_shortcut = false;
+};
+
+/// Returns the wrong kernels of the operation that evaluate a defective list of nodes.
+std::vector<WrongList> wrong_lists(const Problem& problem);
+
 /// Tries all wrong kernels and returns which of them the tests catch. `bits` holds the outputs of the claimed machine,
 /// or is null if the kernel does not claim bits. `premise` decides whether T2 and T3 apply to this data. If `premise`
 /// is null, the function creates one.

@@ -130,15 +130,24 @@ void add_figures(const Checked& checked, Json& one) {
     one["power"] = power;
 }
 
-/// Returns true for a product without a declared machine that fails because its errors are too large.
+/// Returns true if an output fails because its errors are too large, and a matrix unit could have made these errors.
 bool could_be_a_matrix_unit(const Checked& checked) {
-    const Declaration& d = checked.declaration;
-    if (d.operation == nullptr || d.operation->layout != Layout::product || d.machine) return false;
+    if (!checked.may_be_a_matrix_unit) return false;
     return std::any_of(checked.verdict.reasons.begin(), checked.verdict.reasons.end(), [](const Reason& reason) {
         return reason.code == reason_code::certain || reason.code == reason_code::probable ||
                reason.code == reason_code::mean_square || reason.code == reason_code::bias ||
                reason.code == reason_code::part;
     });
+}
+
+/// Spells an option such as `--machine any`, `no --inner` or `--machine` for the reader of a text.
+std::string spelled(const std::string& option, Spelling spelling) {
+    if (spelling == Spelling::command_line) return option;
+    const std::size_t begin = option.find("--") + 2, end = std::min(option.find(' ', begin), option.size());
+    std::string name = option.substr(begin, end - begin);
+    std::replace(name.begin(), name.end(), '-', '_');
+    if (option.starts_with("no ")) return "no " + name;
+    return end == option.size() ? name : fmt::format("{}=\"{}\"", name, option.substr(end + 1));
 }
 
 /// Returns the number of outputs that a verdict refuses for one reason.
@@ -184,8 +193,11 @@ bool Checked::is_exact() const {
     return j.outputs > 0 && j.exact_outputs == j.outputs && declaration.rounding != Round::stochastic;
 }
 
-std::string Checked::text(bool is_whole) const {
+std::string Checked::text(bool is_whole, Spelling spelling) const {
     std::string text = fmt::format("{}  {}\n", to_string(outcome), problem.empty() ? operation : problem);
+    if (!agrees_with.empty())
+        text +=
+            fmt::format("  the outputs agree with the wrong kernel `{}`\n", fmt::join(agrees_with, "`, and with `"));
     for (const Reason& reason : verdict.reasons) text += reason_text(*verdict.limits, reason) + '\n';
     for (const Advice& each : advice)
         text += fmt::format("  advice: inputs of the recipe '{}' would catch: {} (macheps check make-inputs)\n",
@@ -194,13 +206,14 @@ std::string Checked::text(bool is_whole) const {
     if (outcome == Outcome::fail && is_untouched)
         text += "  hint: `out` still holds the values that make-inputs wrote. Run the kernel on this file first\n";
     else if (outcome == Outcome::fail && could_be_a_matrix_unit(*this))
-        text +=
+        text += fmt::format(
             "  hint: errors of tensor cores and other matrix units differ from those of fp32 sums. If the kernel\n"
-            "        uses them, declare --machine (macheps machine list)\n";
+            "        uses them, declare {} (macheps machine list)\n",
+            spelled("--machine", spelling));
     if (!explaining.empty())
         text += fmt::format(
             "  hint: these outputs would pass with {0}. If the kernel is meant to work that way, declare {0}\n",
-            explaining);
+            spelled(explaining, spelling));
     if (!has_figures(outcome)) return text;
     const Judgement& j = verdict.judgement;
     if (j.outputs == 0 && !verdict.reasons.empty())
@@ -213,7 +226,7 @@ std::string Checked::text(bool is_whole) const {
     for (const Alternative& each : tighter)
         text +=
             fmt::format("  looser than needed: the output also passes with {}, whose bounds are {} times narrower\n",
-                        each.option, multiple_text(each.narrower, 2));
+                        spelled(each.option, spelling), multiple_text(each.narrower, 2));
     text += fmt::format("  {}\n", sharpness_text(verdict.sharpness));
     text += std::isinf(verdict.fitness.bits)
                 ? "  the declared machine computes most outputs exactly here, up to the final rounding\n"
@@ -257,6 +270,7 @@ Json Checked::json() const {
         narrower.push_back({{"option", each.option}, {"narrower", json_number(each.narrower)}});
     one["tighter"] = narrower;
     one["explained_by"] = explaining.empty() ? Json() : Json(explaining);
+    one["agrees_with"] = agrees_with;
     one["assumptions"] = assumed;
     one["notes"] = notes;
     one["inputs"] = inputs;
