@@ -211,7 +211,9 @@ def write_script(path, text):
 @pytest.mark.parametrize("is_wrong", [False, True])
 def test_the_pytest_job_on_the_page_runs(tmp_path, is_wrong):
     page = (SOURCE / "docs/check.md").read_text(encoding="utf-8")
-    job = page.partition("### A job with pytest")[2].partition("run: |\n")[2].partition("```")[0]
+    workflow = page.partition("### A job with pytest")[2].partition("```yaml\n")[2].partition("```")[0]
+    assert [line.partition(":")[0] for line in workflow.splitlines() if line[:1].strip()] == ["name", "on", "jobs"]
+    job = workflow.partition("run: |\n")[2]
     folder = SOURCE / "examples/check"
     for name in ("bin", "ci", "tests"):
         (tmp_path / name).mkdir()
