@@ -74,6 +74,19 @@ inline constexpr Meaning meanings[] = {
     {"--precision", "--policy"},
     {"--rounding", "--round"},
     {"--output", "--out"},
+    {"--learning-rate", "--lr"},
+    {"--learning_rate", "--lr"},
+    {"--max-lr", "--lr"},
+    {"--max_lr", "--lr"},
+    {"--batch-size", "--batch"},
+    {"--batch_size", "--batch"},
+    {"--max-steps", "--steps"},
+    {"--max_steps", "--steps"},
+    {"--iterations", "--steps"},
+    {"--grad-clip", "--clip"},
+    {"--grad_clip", "--clip"},
+    {"--max-grad-norm", "--clip"},
+    {"--max_grad_norm", "--clip"},
 };
 
 }  // namespace macheps

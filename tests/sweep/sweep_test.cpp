@@ -73,6 +73,45 @@ void train_in_all_ways(const SweepScratch& folder, const std::string& plan, int 
 
 }  // namespace
 
+TEST_CASE("sweep run --jobs counts a unit that was finished before as done before, and reports real times",
+          "[sweeps]") {
+    const SweepScratch folder;
+    folder.write("small.toml", small_plan("policy = [\"amp-bf16\"]\nseeds = \"0..2\"\n"));
+    struct Case {
+        int trained, were_done;
+        const char* why;
+    };
+    for (const auto& [trained, were_done, why] : {Case{3, 0, "a new sweep"}, Case{0, 3, "every unit is finished"}}) {
+        CAPTURE(why);
+        REQUIRE(folder.run("sweep run small.toml --jobs 2 --json") == 0);
+        const json said = json::parse(folder.out());
+        const std::string err = folder.err();
+        CAPTURE(err);
+        CHECK(said["trained"] == trained);
+        CHECK(said["were_done"] == were_done);
+        CHECK((err.find(" done in ") != std::string::npos) == (trained > 0));
+        CHECK(err.find(" done in 0.0 s") == std::string::npos);
+        CHECK(err.find(std::to_string(trained) + " trained, " + std::to_string(were_done) + " done before") !=
+              std::string::npos);
+    }
+    // Without --jobs, the units are counted in the same way.
+    REQUIRE(folder.run("sweep run small.toml --json") == 0);
+    CHECK(json::parse(folder.out())["were_done"] == 3);
+}
+
+TEST_CASE("the text of `sweep plan` has no name of the program's own, and an unknown key suggests the option",
+          "[sweeps]") {
+    const SweepScratch folder;
+    folder.write("small.toml", small_plan("policy = [\"amp-bf16\"]\nseeds = \"0..2\"\n"));
+    REQUIRE(folder.run("sweep plan small.toml") == 0);
+    CHECK(folder.err().find("timing fp32 with gpt2, ") != std::string::npos);
+    for (const char* word : {"hidden", "heads", "optimizer"}) CHECK(folder.err().find(word) == std::string::npos);
+    CHECK(folder.out().find(" of processor time\n") != std::string::npos);
+    folder.write("rate.toml", "[axes]\npolicy = [\"amp-bf16\"]\nlearning_rate = [1e-3, 2e-3]\n");
+    CHECK(folder.run("sweep plan rate.toml") == 2);
+    CHECK(folder.err().find("did you mean '--lr'") != std::string::npos);
+}
+
 TEST_CASE("any number of shards, in any order or at the same time, merge to the same bytes", "[sweeps]") {
     const SweepScratch folder;
     train_in_all_ways(folder, small_plan(), 20);

@@ -40,6 +40,13 @@ Exit exit_of(int status) {
     return Exit::check_failed;
 }
 
+using Clock = std::chrono::steady_clock;
+
+struct Child {
+    std::string value{};
+    Clock::time_point start{};
+};
+
 int gravity(Exit exit) {
     return exit == Exit::cannot_write ? 3 : exit == Exit::stopped ? 2 : exit == Exit::check_failed ? 1 : 0;
 }
@@ -48,25 +55,25 @@ int gravity(Exit exit) {
 
 Exit run_each_in_a_child(const ChildrenRequest& request,
                          const std::optional<std::chrono::steady_clock::time_point>& deadline, std::atomic<bool>& stop,
-                         const std::function<void(const std::string& value, Exit exit)>& ended) {
-    std::map<pid_t, std::string> running;
+                         const std::function<void(const ChildEnd& end)>& ended) {
+    std::map<pid_t, Child> running;
     std::size_t next = 0;
     Exit worst = Exit::ok;
     bool is_told = false;
     while (true) {
-        if (deadline && std::chrono::steady_clock::now() >= *deadline) stop = true;
+        if (deadline && Clock::now() >= *deadline) stop = true;
         const bool may_start = !stop && worst != Exit::cannot_write && next < request.values.size();
         if (may_start && running.size() < static_cast<std::size_t>(request.at_a_time)) {
             const std::string& value = request.values[next];
             if (const auto child = start_child(request, value, !running.empty())) {
-                running.emplace(*child, value);
+                running.emplace(*child, Child{.value = value, .start = Clock::now()});
                 ++next;
                 continue;
             }
         }
         if (running.empty()) break;
         if (stop && !is_told) {
-            for (const auto& [child, value] : running) ::kill(child, SIGTERM);
+            for (const auto& [child, its] : running) ::kill(child, SIGTERM);
             is_told = true;
         }
         int status = 0;
@@ -78,7 +85,9 @@ Exit run_each_in_a_child(const ChildrenRequest& request,
         }
         const Exit exit = exit_of(status);
         if (gravity(exit) > gravity(worst)) worst = exit;
-        ended(found->second, exit);
+        ended({.value = found->second.value,
+               .exit = exit,
+               .seconds = std::chrono::duration<double>(Clock::now() - found->second.start).count()});
         running.erase(found);
     }
     if (stop && next < request.values.size() && gravity(worst) < gravity(Exit::stopped)) worst = Exit::stopped;

@@ -23,7 +23,7 @@ using namespace training;
 namespace {
 
 constexpr const char* plan_help =
-    R"(Prints the size of a plan: settings, units, runs, processor hours, bytes, and the longest shard.
+    R"(Prints the size of a plan: settings, units, runs, processor time, bytes, and the longest shard.
 
 Examples:
   macheps sweep plan formats.toml                  its size; writes only costs.csv, next to the plan
@@ -82,12 +82,12 @@ double longest_shard(const Sweep& sweep, int count) {
 }
 
 std::string plan_text(const Sweep& sweep, const Totals& t, std::size_t new_units) {
-    std::string text = format_shown("sweep     {}\nsettings  {} of {}\n", sweep.name, t.settings,
-                                    sweep.axes.empty() ? "no axis" : fmt::format("{}", fmt::join(sweep.axes, " x ")));
+    const std::string axes = sweep.axes.empty() ? "" : fmt::format(" of {}", fmt::join(sweep.axes, " x "));
+    std::string text = format_shown("sweep     {}\nsettings  {}{}\n", sweep.name, t.settings, axes);
     text += fmt::format("runs      {}: {} polic{} and {} seed{}\n", t.runs, t.policies, t.policies == 1 ? "y" : "ies",
                         t.seeds, t.seeds == 1 ? "" : "s");
     text += fmt::format("units     {}{}\n", t.units, new_units > 0 ? fmt::format(", {} of them new", new_units) : "");
-    text += fmt::format("time      about {:.3g} processor hours\n", t.seconds / 3600);
+    text += fmt::format("time      about {} of processor time\n", duration_words(t.seconds));
     text += fmt::format("rows      about {}\n", bytes_text(static_cast<double>(t.bytes)));
     text += fmt::format("memory    about {} per unit\n", bytes_text(static_cast<double>(t.memory_bytes)));
     for (const int count : shard_counts)

@@ -109,13 +109,14 @@ struct Tallied {
     }
 };
 
+/// Prints the end of a unit, unless the unit was finished before.
 void tell_unit(const UnitReport& report, std::size_t number, std::size_t count) {
     const std::string head = fmt::format("[{}/{}] {}", number, count, report.id);
     switch (report.end) {
         case UnitEnd::trained:
             return eprint("{} done in {}\n", head, duration_words(report.seconds));
         case UnitEnd::was_done:
-            return eprint("{} is already done\n", head);
+            return;
         case UnitEnd::failed:
             return eprint("{} failed: {}\n", head, report.what);
         case UnitEnd::had_failed:
@@ -169,8 +170,7 @@ Exit run_here(const RunArguments& a, const SweepFolder& folder, const ShardReque
                                        bar.end();
                                        tallied.add(report);
                                        ++number;
-                                       const bool is_news = report.end != UnitEnd::was_done;
-                                       if (!a.quiet && is_news) tell_unit(report, number, request.units.size());
+                                       if (!a.quiet) tell_unit(report, number, request.units.size());
                                    },
                                .note =
                                    [&](const std::string& text) {
@@ -184,6 +184,13 @@ Exit run_here(const RunArguments& a, const SweepFolder& folder, const ShardReque
     return run_shard(*backend, folder.sweep, request, train::train_task, watcher, stop_shard, stop_shard_now);
 }
 
+/// Returns the end of a unit whose process ended, from the state of the unit before the process was started.
+UnitEnd end_of_unit(Exit exit, UnitState before, bool retry_failed) {
+    if (exit == Exit::stopped) return UnitEnd::stopped;
+    if (exit == Exit::ok) return before == UnitState::done ? UnitEnd::was_done : UnitEnd::trained;
+    return before == UnitState::failed && !retry_failed ? UnitEnd::had_failed : UnitEnd::failed;
+}
+
 /// Trains each unit in its own process.
 Exit run_children(const RunArguments& a, const SweepFolder& folder, const ShardRequest& request, Tallied& tallied) {
     std::vector<std::string> words{"sweep", "run", folder.out.string(),
@@ -194,13 +201,16 @@ Exit run_children(const RunArguments& a, const SweepFolder& folder, const ShardR
     words.push_back(fmt::format("--patience={}", a.patience));
     words.push_back("--quiet");
     std::vector<std::string> ids;
+    std::map<std::string, UnitState> before;
     for (const std::size_t unit : request.units) ids.push_back(folder.sweep.units[unit].id);
+    for (const UnitStatus& status : status_of(folder.sweep, folder.out))
+        before[folder.sweep.units[status.unit].id] = status.state;
     const ChildrenRequest children{.words = words, .option = "--unit", .values = ids, .at_a_time = a.jobs};
     std::size_t number = 0;
-    return run_each_in_a_child(children, request.deadline, stop_shard, [&](const std::string& id, Exit exit) {
-        UnitReport report{.id = id, .end = exit == Exit::ok ? UnitEnd::trained : UnitEnd::failed};
-        if (exit == Exit::stopped) report.end = UnitEnd::stopped;
-        if (const auto failure = read_failure(folder.out, id)) report.what = failure->what;
+    return run_each_in_a_child(children, request.deadline, stop_shard, [&](const ChildEnd& end) {
+        UnitReport report{
+            .id = end.value, .end = end_of_unit(end.exit, before[end.value], a.retry_failed), .seconds = end.seconds};
+        if (const auto failure = read_failure(folder.out, end.value)) report.what = failure->what;
         tallied.add(report);
         if (!a.quiet) tell_unit(report, ++number, ids.size());
     });

@@ -22,6 +22,12 @@ namespace {
 struct Times {
     double wall, processor;  ///< seconds
 };
+/// Describes a model for the user: "gpt2, 2 layers x 64, context 64".
+std::string model_words(const ModelConfig& model) {
+    return fmt::format("{}, {} layer{} x {}, context {}", model.kind == ModelKind::gpt2 ? "gpt2" : "llama",
+                       model.layers, model.layers == 1 ? "" : "s", model.width, model.context);
+}
+
 Times times_now() {
     timespec used{};
     ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
@@ -64,7 +70,7 @@ void Costs::measure(const Experiment& experiment, const std::vector<const SweepP
     std::unique_ptr<CpuBackend> backend;
     for (std::size_t i = 0; i < rows.size(); ++i) {
         if (find(task, *rows[i]) != nullptr) continue;
-        if (note) note(fmt::format("timing {} ({})", rows[i]->name, task));
+        if (note) note(fmt::format("timing {} with {}", rows[i]->name, model_words(experiment.model)));
         if (!backend) backend = std::make_unique<CpuBackend>(1);
         Experiment one = experiment;
         one.policies = {experiment.policies[i]};

@@ -256,20 +256,23 @@ std::string key_of(const SweepSetting& setting) {
     return key;
 }
 
-/// Reports the progress of planning, once a second.
+/// Reports the progress of planning, once a second. If it reported anything, it also reports the end.
 class PlanProgress {
   public:
     PlanProgress(std::size_t cells, const std::function<void(const std::string&)>& note) : cells_(cells), note_(note) {}
 
     void report(std::size_t cells) {
         const auto now = std::chrono::steady_clock::now();
-        if (!note_ || now < next_) return;
+        const bool is_end = has_reported_ && cells == cells_;
+        if (!note_ || (now < next_ && !is_end)) return;
         next_ = now + std::chrono::seconds(1);
+        has_reported_ = true;
         note_(fmt::format("planned {} of {} combinations of settings and seeds", cells, cells_));
     }
 
   private:
     std::size_t cells_;
+    bool has_reported_ = false;
     const std::function<void(const std::string&)>& note_;
     std::chrono::steady_clock::time_point next_ = std::chrono::steady_clock::now() + std::chrono::seconds(1);
 };
