@@ -55,6 +55,20 @@ TEST_CASE("`sweep submit --print` lists each file to copy to a cluster, and the 
                                   "macheps sweep submit made --engine slurm --shards 2\n"));
 }
 
+TEST_CASE("`sweep submit --scripts` writes the printed scripts as files and submits nothing", "[sweeps]") {
+    const SweepScratch folder;
+    write_study(folder);
+    REQUIRE(folder.run("sweep submit study/plan.toml --engine slurm --print") == 0);
+    const std::string printed = folder.out(), listed = folder.err();
+    REQUIRE(folder.run("sweep submit study/plan.toml --engine slurm --scripts jobs", "PATH=") == 0);
+    CHECK(folder.out().empty());
+    CHECK(holds(folder.err(), "wrote jobs/array.sh\nwrote jobs/merge.sh\n"));
+    CHECK(holds(folder.err(), "Then run there: macheps sweep submit study/plan.toml --engine slurm\n"));
+    for (const char* name : {"jobs/array.sh", "jobs/merge.sh"}) CHECK(holds(printed, contents(folder / name)));
+    CHECK_FALSE(fs::exists(folder / "study/plan"));
+    CHECK(folder.run("sweep submit study/plan.toml --engine slurm --scripts jobs --print") == 2);
+}
+
 TEST_CASE("the commands in a printed script make the folder that the script needs", "[sweeps]") {
     const SweepScratch folder;
     write_study(folder);

@@ -30,6 +30,7 @@ constexpr const char* submit_help =
 
 Examples:
   macheps sweep submit formats.toml --engine slurm --print                what would be submitted, and what to copy
+  macheps sweep submit formats.toml --engine slurm --scripts jobs         the same scripts as files: jobs/array.sh, ...
   macheps sweep submit formats.toml --engine kubernetes --print > job.yaml)";
 
 constexpr const char* submit_notes = R"(Slurm:
@@ -55,10 +56,12 @@ Exit codes:
   2 and 3  the plan cannot be trained)";
 
 struct SubmitArguments {
-    std::filesystem::path path, out;
+    std::filesystem::path path, out, scripts;
     std::string engine, time, sbatch, image;
     int shards = 0;
     bool print_only = false, json = false;
+
+    bool submits() const { return !print_only && scripts.empty(); }
 };
 
 struct EngineRow {
@@ -148,7 +151,7 @@ std::string with_needs(std::string script, const SubmitArguments& a, const std::
 Exit submit(const SubmitArguments& a) {
     const EngineRow& engine = engine_of(a);
     const SweepFolder folder =
-        open_sweep(a.path, a.out, PlanChanges::are_taken, a.print_only ? FolderIs::left_alone : FolderIs::written);
+        open_sweep(a.path, a.out, PlanChanges::are_taken, a.submits() ? FolderIs::written : FolderIs::left_alone);
     const SubmitRequest request{.out = std::filesystem::absolute(folder.out).lexically_normal(),
                                 .program = own_program(),
                                 .name = folder.sweep.name,
@@ -168,14 +171,16 @@ Exit submit(const SubmitArguments& a) {
     }
     std::vector<std::string> files, jobs;
     for (const EngineScript& script : scripts) {
-        const std::filesystem::path file = request.out / script.file;
+        const std::filesystem::path file =
+            a.submits() ? request.out / script.file : a.scripts / std::filesystem::path(script.file).filename();
         make_folders(file.parent_path());
         check_is_replaceable(file);
-        publish(file, script.text);
+        publish(file, engine.submits && !a.submits() ? with_needs(script.text, a, request.out) : script.text);
         files.push_back(file.string());
     }
-    remember_shard_count(request.out, request.shards);
-    if (engine.submits) {
+    if (a.submits()) remember_shard_count(request.out, request.shards);
+    if (engine.submits && !a.submits()) print_what_to_copy(a, folder.sweep);
+    if (engine.submits && a.submits()) {
         jobs.push_back(submit_job({}, files[0]));
         jobs.push_back(submit_job({"--dependency=afterany:" + jobs[0]}, files[1]));
         eprint("Job {}: {} tasks; job {} merges their results\n", jobs[0], request.shards, jobs[1]);
@@ -205,7 +210,12 @@ void describe_submit(Command& verb) {
     verb.option("--image", a->image, "Container image of a Kubernetes job. Default: macheps");
     verb.option("-o,--out", a->out, "Folder of the sweep. Default: the path of the plan without .toml")
         .takes(value_kind::folder);
-    verb.flag("--print", a->print_only, "Print the scripts without writing or submitting anything");
+    const Option print =
+        verb.flag("--print", a->print_only, "Print the scripts without writing or submitting anything");
+    verb.option("--scripts", a->scripts,
+                "Write the scripts into this folder without submitting anything. Default: none")
+        .takes(value_kind::folder)
+        .excludes(print);
     verb.flag("--json", a->json, "Print as JSON");
     verb.runs([a] { return submit(*a); });
 }
