@@ -94,6 +94,7 @@ TEST_CASE("help begins with the purpose of the verb and with examples", "[progra
         REQUIRE(examples != std::string::npos);
         REQUIRE(usage != std::string::npos);
         CHECK(examples < usage);
+        CHECK(outcome.out[outcome.out.find('\n') - 1] == '.');  // lists of verbs show only the first line
         CHECK(std::count(outcome.out.begin(), outcome.out.begin() + std::ptrdiff_t(examples), '\n') <= 2);
         CHECK(outcome.out.find('\x1b') == std::string::npos);
     }

@@ -28,8 +28,8 @@ using namespace configs;
 namespace {
 
 constexpr const char* help =
-    R"(Names the most likely cause of a training that became NaN, stalled or diverged, three checks, and
-the lines to write.
+    R"(Names the most likely cause of a training that became NaN, stalled or diverged, and the remedy.
+It also prints three checks, and the lines to write.
 
 Examples:
   macheps diagnose ds.json                           a config: what goes wrong with it
