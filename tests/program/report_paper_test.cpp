@@ -122,6 +122,16 @@ TEST_CASE("report writes the table, the methods and the figures of a sweep", "[p
     CHECK(json.at("best")[1].at("policy") == "fp16-noscale");
     CHECK(json.at("best")[1].at("gap_ci_low") < json.at("best")[1].at("gap"));
     CHECK(json.at("warnings").size() >= 3);  // few steps, few seeds, an end of the grid
+    const Outcome diagnosed = run("report rates --diagnose");
+    CHECK(diagnosed.code == 0);
+    CHECK(diagnosed.out.find("\nFindings of ") != std::string::npos);
+    for (const char* policy : {"fp32", "fp16-noscale"}) {
+        for (const char* rate : {"0.001", "0.003"}) {
+            CAPTURE(policy, rate);
+            CHECK(diagnosed.out.find(std::string(policy) + " (lr=" + rate + ")") != std::string::npos);
+        }
+    }
+    CHECK(nlohmann::json::parse(run("report rates --diagnose --json").out).at("diagnosis").contains("findings"));
     const Outcome page = run("report rates --charts figs");
     CHECK(page.code == 2);
     CHECK(page.err.find("add --paper") != std::string::npos);

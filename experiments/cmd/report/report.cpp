@@ -97,7 +97,8 @@ Papers:
 Diagnosis:
   The option --diagnose reports the known problems that the rows show (overflow cascade, lost
   updates, ...), and the diagnoses that could not be checked. The page contains the same report.
-  The exit code is 0 whatever is found.
+  For a sweep, each policy is diagnosed in each setting, and the page has no findings. The exit code
+  is 0 whatever is found.
 
 CSV files:
   Files of gemm, sum, solve, eval, solve --steps and eval --points-out are recognised by their
@@ -191,18 +192,22 @@ std::string text_of(const Log& log, const Summary& summary, const ReportOptions&
 }
 
 /// Throws Error (usage) for options that do not fit a study. Its page has no scripts, heat maps or runs, so there is
-/// nothing to draw or to diagnose. Figures for a paper are not drawn from the page.
+/// nothing to draw. The runs of a sweep are diagnosed, but not more than max_joined_folders other runs. Figures for a
+/// paper are not drawn from the page.
 void check_fits_a_study(const ReportOptions& options) {
     if (!options.charts.empty() && !chart_request(options.charts, options.paper).is_paper) {
         throw usage_error("the charts of the page of a sweep cannot be drawn as files", "--charts",
                           "add --paper, which draws the figures of the sweep for a paper");
     }
-    const std::pair<bool, const char*> others[] = {
-        {!options.png.empty(), "--png"}, {options.small, "--small"}, {options.diagnose, "--diagnose"}};
+    const std::pair<bool, const char*> others[] = {{!options.png.empty(), "--png"},
+                                                   {options.small, "--small"},
+                                                   {options.diagnose && !is_sweep(options.folders), "--diagnose"}};
     for (const auto& [is_given, name] : others) {
         if (!is_given) continue;
-        throw Error({.what = fmt::format("this option is not available for a sweep or for more than {} directories",
-                                         max_joined_folders),
+        throw Error({.what = fmt::format("this option is not available for {}",
+                                         is_sweep(options.folders)
+                                             ? std::string("a sweep")
+                                             : fmt::format("more than {} directories", max_joined_folders)),
                      .where = name,
                      .fix = fmt::format("remove it, or pass at most {} run directories; a finished unit of a sweep "
                                         "also counts as a run directory",
@@ -336,7 +341,8 @@ Exit report(const ReportOptions& options, const Command& verb) {
                              .paper = options.paper,
                              .charts = options.charts,
                              .json = options.json,
-                             .csv = options.csv});
+                             .csv = options.csv,
+                             .diagnose = options.diagnose});
     }
     Log log = read_runs(options.folders, Keep::summary);
     Summary summary = summarise(log, {.margin = options.margin / 100, .gpu = gpu});

@@ -7,6 +7,7 @@
 #include "experiments/cmd/frame/print.hpp"
 #include "experiments/training/sweep/results/gather.hpp"
 #include "experiments/training/sweep/store/layout.hpp"
+#include "reports/findings/diagnosis.hpp"
 #include "reports/findings/many_folders.hpp"
 #include "reports/findings/summary_table.hpp"
 #include "reports/findings/verdict.hpp"
@@ -15,6 +16,8 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <map>
+#include <utility>
 
 namespace macheps::cmd::report {
 
@@ -23,11 +26,6 @@ using namespace reports;
 using namespace training;
 
 namespace {
-
-bool is_sweep(const std::vector<std::filesystem::path>& folders) {
-    std::error_code error;
-    return folders.size() == 1 && std::filesystem::exists(folders.front() / sweep_file, error);
-}
 
 /// Returns a number, or its name if it is not finite.
 Json json_number(double x) { return std::isfinite(x) ? Json(x) : Json(two_digits(x)); }
@@ -98,7 +96,39 @@ SweepSummary study_of(const StudyReport& report, Json& json) {
     return summary;
 }
 
+/// Diagnoses the finished runs of a sweep, one setting at a time. The name of a policy is followed by the setting.
+Verdicts diagnose_sweep(const std::filesystem::path& folder) {
+    const Sweep sweep = read_sweep(folder);
+    const FinishedUnits units(sweep, folder);
+    std::map<std::size_t, std::vector<std::filesystem::path>> runs;  // by setting
+    for (const auto& [index, done] : units.done())
+        runs[sweep.units[index].setting].push_back(unit_folder(folder, sweep.units[index].id));
+    Verdicts all;
+    for (const auto& [setting, folders] : runs) {
+        Verdicts one = diagnose(read_runs(folders, Keep::summary));
+        const std::string words = setting_words(sweep.settings[setting]);
+        const auto named = [&](const std::string& policy) {
+            return words.empty() ? policy : fmt::format("{} ({})", policy, words);
+        };
+        for (const std::string& policy : one.policies) all.policies.push_back(named(policy));
+        for (Diagnosed& finding : one.findings) {
+            finding.policy = named(finding.policy);
+            all.findings.push_back(std::move(finding));
+        }
+        for (Unseen& unseen : one.unseen) {
+            unseen.policy = named(unseen.policy);
+            all.unseen.push_back(std::move(unseen));
+        }
+    }
+    return all;
+}
+
 }  // namespace
+
+bool is_sweep(const std::vector<std::filesystem::path>& folders) {
+    std::error_code error;
+    return folders.size() == 1 && std::filesystem::exists(folders.front() / sweep_file, error);
+}
 
 bool is_study(const std::vector<std::filesystem::path>& folders) {
     return folders.size() > max_joined_folders || is_sweep(folders);
@@ -116,9 +146,11 @@ Exit report_study(const StudyReport& report) {
     publish(report.page, sweep_page_html(summary));
     if (report.json) {
         append_study_json(json, summary);
+        if (report.diagnose) json["diagnosis"] = diagnosis_json(diagnose_sweep(report.folders.front()));
         print_json(json);
     } else {
         print_text(report.csv ? csv : sweep_summary_text(summary));
+        if (report.diagnose) print_text("\n" + diagnosis_text(diagnose_sweep(report.folders.front())));
     }
     for (const std::string& note : summary.notes) eprint("note: {}\n", note);
     eprint("wrote {}{}\n", has_rows ? rows.string() + " and " : "", report.page.string());

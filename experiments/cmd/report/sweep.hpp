@@ -10,6 +10,9 @@
 
 namespace macheps::cmd::report {
 
+/// Returns whether the folders are the folder of a sweep.
+bool is_sweep(const std::vector<std::filesystem::path>& folders);
+
 /// Returns whether the report is a table of settings x policies and not of runs. It is such a table for the folder of a
 /// sweep and for more than max_joined_folders run directories.
 bool is_study(const std::vector<std::filesystem::path>& folders);
@@ -21,6 +24,7 @@ struct StudyReport {
     PaperOptions paper{};
     std::filesystem::path charts{};  ///< empty, or for --paper
     bool json = false, csv = false;
+    bool diagnose = false;  ///< only for a sweep
 };
 
 /// Writes summary.csv, the page and the files for a paper, and prints the table.
