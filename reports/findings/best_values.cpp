@@ -55,9 +55,7 @@ class TunedPolicy {
     void add(const SweepRow& row, double value) {
         least_ = std::min(least_, value), greatest_ = std::max(greatest_, value);
         const double loss = row.policy.row.loss;
-        if (!std::isfinite(loss) || row.policy.row.failed_seeds.value_or(0) > 0 ||
-            row.policy.row.verdict == verdicts::diverged)
-            return;
+        if (!std::isfinite(loss) || has_failed_runs(row.policy.row)) return;
         if (best_ == nullptr || loss < best_->policy.row.loss) best_ = &row, value_ = value;
     }
     const SweepRow* best() const { return best_; }
@@ -111,6 +109,7 @@ struct Affected {
 struct PolicyTroubles {
     std::size_t settings = 0;
     Affected diverged{}, skipped{};
+    std::vector<FailedRuns> failures{};
     double most_skipped = 0;
 };
 
@@ -123,7 +122,8 @@ void add_warnings_about_runs(const SweepSummary& sweep, std::vector<std::string>
         if (is_new) order.push_back(r.policy);
         PolicyTroubles& one = found->second;
         ++one.settings;
-        if (r.failed_seeds.value_or(0) > 0 || r.verdict == verdicts::diverged)
+        for (const FailedRuns& failed : failures_in(r.failures.value_or(""))) add_failed_runs(one.failures, failed);
+        if (has_failed_runs(r))
             one.diverged.add(fmt::format("{}{}{} of {} seed{}", setting_of(sweep, row), row.values.empty() ? "" : ": ",
                                          r.failed_seeds.value_or(r.seeds), r.seeds, r.seeds == 1 ? "" : "s"));
         if (r.skipped_rate > 0) one.skipped.add(setting_of(sweep, row));
@@ -132,8 +132,9 @@ void add_warnings_about_runs(const SweepSummary& sweep, std::vector<std::string>
     for (const std::string& policy : order) {
         const PolicyTroubles& one = troubles.at(policy);
         if (one.diverged.count > 0) {
+            const std::string why = failures_words(one.failures);
             warnings.push_back(fmt::format(
-                "{} diverged in {}{}", policy, one.diverged.words(one.settings),
+                "{} diverged in {}{}{}{}", policy, one.diverged.words(one.settings), why.empty() ? "" : ": ", why,
                 policy == baseline_policy ? ", so the gaps of the other policies say nothing in these settings" : ""));
         }
     }
@@ -177,8 +178,9 @@ void add_warnings_about_grid(const SweepSummary& sweep, const BestValues& best, 
         }
         if (policies.empty()) continue;
         const std::string& axis = sweep.axes[*best.axis];
-        warnings.push_back(fmt::format("the best {} of {} is the {} value of the grid; add {} values", axis,
-                                       fmt::join(policies, ", "), place == GridPlace::smallest ? "smallest" : "largest",
+        warnings.push_back(fmt::format("the best {} of {} is the {} value of the grid, so {} values may be better",
+                                       axis, fmt::join(policies, ", "),
+                                       place == GridPlace::smallest ? "smallest" : "largest",
                                        place == GridPlace::smallest ? "smaller" : "larger"));
     }
 }

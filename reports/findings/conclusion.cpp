@@ -109,6 +109,16 @@ std::string open_ranges(const Policies& policies) {
     return out;
 }
 
+/// Names the policies that diverged, each with the reason if it is known.
+std::string diverged_words(const Policies& policies) {
+    std::vector<std::string> names;
+    for (const PolicySummary* policy : policies) {
+        const std::string why = failures_words(failures_in(policy->row.failures.value_or("")));
+        names.push_back(policy->row.policy + (why.empty() ? "" : " (" + why + ")"));
+    }
+    return listed(names) + " diverged";
+}
+
 std::string which_is_safe(const Summary& summary) {
     std::vector<std::string> sentences;
     Policies alike, broken, stressed;
@@ -136,7 +146,7 @@ std::string which_is_safe(const Summary& summary) {
     }
     if (!stressed.empty()) sentences.push_back(fmt::format("{} passed the stress", listed(names_of(stressed))));
     if (!worse.empty()) sentences.push_back(worse_words(worse));
-    if (!diverged.empty()) sentences.push_back(listed(names_of(diverged)) + " diverged");
+    if (!diverged.empty()) sentences.push_back(diverged_words(diverged));
     if (!undecided.empty()) {
         sentences.push_back(fmt::format("{} {} undecided: run more seeds", listed(names_of(undecided)),
                                         undecided.size() == 1 ? "is" : "are"));

@@ -86,20 +86,25 @@ PairMeans tail_gap(const std::vector<Pair>& pairs) {
 
 bool is_unfinished(const RunLog& run) { return run.row.status == "unfinished"; }
 
-bool run_failed(const RunLog& run) {
-    if (run.row.status.starts_with("diverged") || run.row.status.starts_with("failed")) return true;
+/// Returns why a run failed, or nothing if it did not fail.
+std::optional<FailedRuns> failure_of(const RunLog& run) {
+    if (run.row.status.starts_with("failed")) return FailedRuns{.reason = &failures::error};
     FailureWatch watch;
-    for (const StepRow& step : run.steps) watch.add(step.loss, step.skipped);
-    if (watch.failed()) return true;
-    if (is_unfinished(run)) return false;  // the run may continue after its last step
+    for (const StepRow& step : run.steps) {
+        watch.add(step.loss, step.skipped);
+        if (watch.failed()) return FailedRuns{.reason = watch.reason(), .step = step.step};
+    }
+    if (run.row.status.starts_with("diverged"))
+        return FailedRuns{.reason = &failures::loss_not_finite, .step = run.row.diverged_step};
+    if (is_unfinished(run)) return std::nullopt;  // the run may continue after its last step
     const double tail = tail_loss(run).loss;
-    if (!run.steps.empty() && !std::isfinite(tail))
-        return true;  // every step of the window was skipped, with a loss that is not finite
-    if (std::int64_t(run.steps.size()) < Rules::failure_min_steps) return false;
+    if (!run.steps.empty() && !std::isfinite(tail)) return FailedRuns{.reason = &failures::end_not_finite};
+    if (std::int64_t(run.steps.size()) < Rules::failure_min_steps) return std::nullopt;
     // The mean of a window has at most 50 terms, so its rounding error is less than 64 units in the last place.
     const double first = run.steps.front().loss,
                  rounding = 64 * std::numeric_limits<double>::epsilon() * std::abs(first);
-    return tail > first + rounding;
+    if (tail > first + rounding) return FailedRuns{.reason = &failures::ended_above_start};
+    return std::nullopt;
 }
 
 std::int64_t static_bytes(const RunRow& row) {
@@ -179,9 +184,9 @@ class RunsOfPolicy {
         loss_ += tail.loss;
         policy_.seed_losses.emplace_back(run.row.seed, tail.loss);
         used(tail.window);
-        const bool failed = run_failed(run);
-        failed_ += failed ? 1 : 0;
-        if (baseline != nullptr && baseline != &run && failed && run_failed(*baseline)) has_failed_baseline_ = true;
+        const std::optional<FailedRuns> failure = failure_of(run);
+        if (failure) ++failed_, add_failed_runs(failures_, *failure);
+        if (baseline != nullptr && baseline != &run && failure && failure_of(*baseline)) has_failed_baseline_ = true;
         add_pair(run, baseline);
         add_bytes(run.row, baseline == nullptr ? nullptr : &baseline->row, manifest);
         add_steps(run);
@@ -192,6 +197,7 @@ class RunsOfPolicy {
         SummaryRow& row = policy_.row;
         row.loss = loss_ / double(row.seeds);
         row.failed_seeds = failed_;
+        if (!failures_.empty()) row.failures = failures_text(failures_);
         add_gap();
         if (steps_) row.skipped_rate = double(skipped_) / double(steps_);
         if (count_) row.underflow_rate = double(underflow_) / double(count_);
@@ -357,6 +363,7 @@ class RunsOfPolicy {
     std::uint64_t underflow_ = 0, count_ = 0, gradients_underflow_ = 0, gradients_ = 0;
     std::int64_t sampled_steps_ = 0;
     std::vector<FormatRange> ranges_;
+    std::vector<FailedRuns> failures_;
     bool is_baseline_ = true, is_same_ = true, has_failed_baseline_ = false;
     Mean lost_, efficiency_, stagnation_, cosine_, proj_, loss_spikes_, norm_spikes_, static_, activations_, peak_;
 };
@@ -394,14 +401,15 @@ void DivergenceWatch::add(std::int64_t step, double loss, double baseline_loss, 
 }
 
 void FailureWatch::add(double loss, bool skipped) {
+    if (failed()) return;
     if (!std::isfinite(loss)) {
-        failed_ |= !skipped;
+        if (!skipped) reason_ = &failures::loss_not_finite;
         return;
     }
     ema_ = ema_ ? Rules::ema_decay * *ema_ + (1 - Rules::ema_decay) * loss : loss;
     least_ = least_ ? std::min(*least_, *ema_) : *ema_;
     in_a_row_ = *ema_ > *least_ + Rules::failure_rise ? in_a_row_ + 1 : 0;
-    failed_ |= in_a_row_ >= Rules::failure_steps;
+    if (in_a_row_ >= Rules::failure_steps) reason_ = &failures::loss_rose;
 }
 
 double baseline_loss_of(const PolicySummary& policy) {

@@ -9,6 +9,7 @@
 #include "reports/findings/student.hpp"
 #include "reports/findings/vendor_peaks.hpp"
 #include "reports/logs/divergence_rules.hpp"
+#include "reports/logs/failed_runs.hpp"
 #include "reports/logs/run_log.hpp"
 #include "reports/rows/run_verdicts.hpp"
 
@@ -45,12 +46,14 @@ class DivergenceWatch {
 class FailureWatch {
   public:
     void add(double loss, bool skipped);
-    bool failed() const { return failed_; }
+    bool failed() const { return reason_ != nullptr; }
+    /// Returns the reason of the failure, or null.
+    const RunFailure* reason() const { return reason_; }
 
   private:
     std::optional<double> ema_{}, least_{};
     int in_a_row_ = 0;
-    bool failed_ = false;
+    const RunFailure* reason_ = nullptr;
 };
 
 /// The summary of one policy: its row of summary.csv, and figures that have no column there.
@@ -119,8 +122,8 @@ inline constexpr const Forced* all[] = {&one_seed, &baseline_failed, &same_losse
 /// - verdict: the first of these that applies.
 ///   - `baseline`: the policy is fp32.
 ///   - `diverged`: the run of a seed failed. A run has failed if its status says so or if FailureWatch reports it. A
-///     finished run has also failed if none of its last W losses is finite, or if it has 40 steps or more and ends
-///     above its first loss.
+///     finished run has also failed if none of its last W losses is finite, or if it has 40 steps or more and the mean
+///     of its last W losses is above its first loss.
 ///   - `no fp32 run`: no seed has an fp32 run. `one seed`: only one seed has an fp32 run.
 ///   - `within the margin`: the 90 % interval lies within the margin (two one-sided tests at 5 %), but the 95 %
 ///     interval excludes zero. By default the margin is 0.25 % of the baseline's loss.
@@ -144,7 +147,7 @@ inline constexpr const Forced* all[] = {&one_seed, &baseline_failed, &same_losse
 ///   - `nothing_learned`: is_equivalent(verdict), and the baseline's loss fell by less than the margin.
 ///   - `wide_interval`: the verdict is `undecided`, and half the width of the 90 % interval is not below the margin.
 ///     The verdict could not have been `no difference found`, but it could have been `worse`.
-/// - failed_seeds: number of seeds whose runs failed, as defined at `diverged`.
+/// - failed_seeds: number of seeds whose runs failed, as defined at `diverged`. failures: their reasons.
 /// - static_bytes: bytes of parameters, gradients, masters and optimiser state, per parameter.
 /// - activation_bytes: bytes of the activations of one rank and micro-batch, per parameter.
 /// - peak_gpu: the GPU of the options, or else the GPU of the policy's machines. If these name no GPU, or several: the

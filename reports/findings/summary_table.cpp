@@ -141,6 +141,9 @@ std::vector<std::string> table_notes(const Summary& summary) {
         fmt::format("loss and gap in nats per token: means of the last {}, paired by seed{}.", window_words(summary),
                     has_intervals ? "; ± is the 95 % t interval" : "")};
     if (!summary.setup.empty()) notes.push_back(summary.setup + ".");
+    const bool has_failed = std::any_of(summary.policies.begin(), summary.policies.end(),
+                                        [](const PolicySummary& policy) { return has_failed_runs(policy.row); });
+    if (has_failed) notes.push_back("diverged: " + diverged_note(window_words(summary)) + ".");
     const auto any = [&](const auto& cell) {
         return std::any_of(summary.policies.begin(), summary.policies.end(),
                            [&](const PolicySummary& policy) { return (policy.row.*cell).has_value(); });

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 namespace macheps::reports {
@@ -111,13 +112,32 @@ TextTable sweep_table(const SweepSummary& sweep) {
     return table;
 }
 
+bool has_failed_runs(const SweepSummary& sweep) {
+    return std::any_of(sweep.rows.begin(), sweep.rows.end(),
+                       [](const SweepRow& row) { return has_failed_runs(row.policy.row); });
+}
+
+std::string window_words(const SweepSummary& sweep) {
+    const auto has_failed = [](const SweepRow& row) { return has_failed_runs(row.policy.row); };
+    const bool have_all_failed = std::all_of(sweep.rows.begin(), sweep.rows.end(), has_failed);
+    std::int64_t shortest = std::numeric_limits<std::int64_t>::max(), longest = 0;
+    for (const SweepRow& row : sweep.rows) {
+        if (has_failed(row) && !have_all_failed) continue;
+        shortest = std::min(shortest, row.policy.window), longest = std::max(longest, row.policy.longest_window);
+    }
+    if (shortest < longest) return fmt::format("{} to {} steps", shortest, longest);
+    return fmt::format("{} step{}", longest, longest == 1 ? "" : "s");
+}
+
 std::vector<std::string> sweep_notes(const SweepSummary& sweep) {
     const bool has_interval = std::any_of(sweep.rows.begin(), sweep.rows.end(),
                                           [](const SweepRow& row) { return row.policy.row.gap_ci_high.has_value(); });
-    return {
-        fmt::format("loss and gap in nats per token: means of the last steps; gap: to the fp32 run of the same setting "
-                    "and seed{}; margin of the verdicts: {:g} % of the fp32 loss.",
-                    has_interval ? "; ± is the 95 % t interval over the seeds" : "", 100 * sweep.margin)};
+    std::vector<std::string> notes{fmt::format(
+        "loss and gap in nats per token: means of the last {}; gap: to the fp32 run of the same setting "
+        "and seed{}; margin of the verdicts: {:g} % of the fp32 loss.",
+        window_words(sweep), has_interval ? "; ± is the 95 % t interval over the seeds" : "", 100 * sweep.margin)};
+    if (has_failed_runs(sweep)) notes.push_back("diverged: " + diverged_note(window_words(sweep)) + ".");
+    return notes;
 }
 
 std::string sweep_summary_text(const SweepSummary& sweep) {

@@ -87,6 +87,13 @@ struct BestValues {
 /// momentum that is an axis with at least two numbers and no other values. If there is no such axis, returns nothing.
 BestValues best_values(const SweepSummary& sweep);
 
+/// Returns whether a run of the sweep failed.
+bool has_failed_runs(const SweepSummary& sweep);
+
+/// Returns the number of steps over which the losses are averaged: "50 steps", or "25 to 50 steps". Policies with failed
+/// runs, which may have ended early, do not count if there are others.
+std::string window_words(const SweepSummary& sweep);
+
 /// Returns a sentence for each reason to doubt the results: runs that diverged, skipped steps, limits of the verdicts,
 /// few steps or seeds, policies that differ from fp32 in more than precision, and best values at an end of the grid.
 std::vector<std::string> sweep_warnings(const SweepSummary& sweep, const BestValues& best);

@@ -60,8 +60,9 @@ std::string sentence_of(const PolicySummary& policy) {
             gap_words(row), what_was_run(policy));
     }
     if (row.verdict == verdicts::diverged) {
-        return fmt::format("diverged in {} of {} ({})", row.failed_seeds.value_or(row.seeds),
-                           counted(row.seeds, "seed"), what_was_run(policy));
+        const std::string why = failures_words(failures_in(row.failures.value_or("")));
+        return fmt::format("diverged in {} of {}{}{} ({})", row.failed_seeds.value_or(row.seeds),
+                           counted(row.seeds, "seed"), why.empty() ? "" : ": ", why, what_was_run(policy));
     }
     if (row.verdict == verdicts::no_baseline) return "there is no fp32 run of the same seed to compare with";
     return row.verdict;
@@ -110,6 +111,18 @@ std::string verdict_sentence(const PolicySummary& policy) {
         sentence += fmt::format("; {}: {}", reason->possible, reason->clause);
     for (const std::string& part : policy.not_emulated) sentence += "; " + part;
     return sentence;
+}
+
+bool has_failed_runs(const SummaryRow& row) {
+    return row.verdict == verdicts::diverged || row.failed_seeds.value_or(0) > 0;
+}
+
+std::string diverged_note(std::string_view window) {
+    return fmt::format(
+        "a run counts as diverged if its loss became NaN or infinite, if its smoothed loss stayed more than {:g} nat "
+        "above its minimum for {} steps, or if its loss at the end (mean of the last {}) is above that of its first "
+        "step",
+        Rules::failure_rise, Rules::failure_steps, window);
 }
 
 std::string parts_at_step(const SummaryRow& row) {

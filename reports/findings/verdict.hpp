@@ -5,6 +5,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace macheps::reports {
@@ -27,6 +28,12 @@ std::string range_line(const PolicySummary& policy);
 /// Describes the runs that a verdict is based on: "2 layers x 64, 300 steps, 3 seeds", then the token weight if it is
 /// not 1, and the stress (`train --stress`) if there was one. Unknown facts are left out.
 std::string what_was_run(const PolicySummary& policy);
+
+/// Returns whether a run of the policy failed.
+bool has_failed_runs(const SummaryRow& row);
+
+/// Returns a sentence that defines when a run counts as diverged. `window` is the number of averaged steps in words.
+std::string diverged_note(std::string_view window);
 
 /// Returns a cell of the table's column "parts at step", the step at which the loss departs from that of fp32. The cell
 /// contains SummaryRow::diverged_step, or nothing if is_equivalent(verdict).

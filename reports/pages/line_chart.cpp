@@ -9,6 +9,7 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
+#include <map>
 
 namespace macheps::reports {
 
@@ -46,6 +47,10 @@ class Drawing {
                 y_.add(p.least), y_.add(p.greatest);
             }
         }
+        if (x_.is_empty()) return;
+        for (const ChartLine& line : chart.lines) {
+            for (const double x : line.crosses) x_.add(place(x));
+        }
     }
 
     std::string svg() {
@@ -62,7 +67,7 @@ class Drawing {
         std::string legend;
         std::size_t number = 0;
         for (const ChartLine& line : chart_.lines) {
-            const std::string drawn = line_svg(line, number);
+            const std::string drawn = line_svg(line, number) + crosses_svg(line, number);
             if (drawn.empty()) continue;
             out += drawn;
             legend += fmt::format(
@@ -121,15 +126,29 @@ class Drawing {
         std::vector<double> ticks;
         for (const ChartLine& line : chart_.lines) {
             for (const ChartPoint& p : line.points) {
-                if (is_good(p) && std::find(ticks.begin(), ticks.end(), p.x) == ticks.end()) ticks.push_back(p.x);
+                if (is_good(p)) ticks.push_back(p.x);
             }
+            ticks.insert(ticks.end(), line.crosses.begin(), line.crosses.end());
         }
         std::sort(ticks.begin(), ticks.end());
+        ticks.erase(std::unique(ticks.begin(), ticks.end()), ticks.end());
         if (ticks.size() <= 8 || chart_.has_log_x) return ticks;
         ticks.clear();
         const double step = round_step((x_.greatest - x_.least) / 6);
         for (double x = std::ceil(x_.least / step) * step; x <= x_.greatest; x += step) ticks.push_back(x);
         return ticks;
+    }
+
+    /// Draws the crosses of a line. Crosses of several lines at the same x are below each other.
+    std::string crosses_svg(const ChartLine& line, std::size_t number) {
+        constexpr double first = 6, distance = 12;
+        std::string crosses;
+        for (const double x : line.crosses) {
+            crosses += fmt::format("<path d=\"M-4-4L4 4M-4 4L4-4\" transform=\"translate({:.1f} {:.1f})\"/>",
+                                   at_x(place(x)), top + first + distance * crosses_at_[x]++);
+        }
+        if (crosses.empty()) return crosses;
+        return fmt::format("<g class=\"line\" stroke=\"{}\">{}</g>", colour(number), crosses);
     }
 
     std::string line_svg(const ChartLine& line, std::size_t number) const {
@@ -152,6 +171,7 @@ class Drawing {
 
     const LineChart& chart_;
     Range x_, y_;
+    std::map<double, int> crosses_at_{};  ///< number of crosses drawn at each x
 };
 
 }  // namespace

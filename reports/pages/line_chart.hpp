@@ -12,6 +12,7 @@ struct ChartPoint {
 struct ChartLine {
     std::string name{};
     std::vector<ChartPoint> points{};
+    std::vector<double> crosses{};  ///< x of crosses at the top edge, for values that have no place
 };
 struct LineChart {
     std::string title{}, x_name{}, y_name{};
@@ -19,7 +20,8 @@ struct LineChart {
     bool has_log_x = false;
 };
 
-/// Returns the chart with a legend below. Points that are not finite and lines without points are left out.
+/// Returns the chart with a legend below. Points that are not finite and lines without points and crosses are left out.
+/// Returns an empty string if no point is left.
 std::string chart_svg(const LineChart& chart);
 
 }  // namespace macheps::reports

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
+#include <map>
 
 namespace macheps::reports {
 
@@ -70,6 +71,30 @@ std::vector<PlotTick> log_ticks(double least, double greatest, int count) {
     return ticks;
 }
 
+/// Returns 0 and numbers 1 and 3 times a power of ten on both sides of it, for an axis on which y is at
+/// asinh(y / linear). `least` and `greatest` are places on this axis. Leaves out numbers whose labels would overlap.
+std::vector<PlotTick> asinh_ticks(double least, double greatest, double linear) {
+    constexpr double min_distance = 0.08;
+    std::vector<PlotTick> ticks;
+    const auto add = [&](double number) {
+        const double at = std::asinh(number / linear);
+        if (at >= least && at <= greatest) ticks.push_back({at, fmt::format("{:.4g}", number)});
+    };
+    add(0);
+    double last = 0;
+    const double reach = std::max(std::abs(least), std::abs(greatest));
+    for (double power = std::pow(10.0, std::floor(std::log10(linear)) - 1); std::asinh(power / linear) <= reach;
+         power *= 10) {
+        for (const double factor : {1.0, 3.0}) {
+            const double place = std::asinh(factor * power / linear);
+            if (place - last < min_distance * (greatest - least)) continue;
+            last = place;
+            add(factor * power), add(-factor * power);
+        }
+    }
+    return ticks;
+}
+
 struct Extent {
     double least = std::numeric_limits<double>::infinity(), greatest = -std::numeric_limits<double>::infinity();
     void add(double value) { least = std::min(least, value), greatest = std::max(greatest, value); }
@@ -98,6 +123,9 @@ class PlotDrawing {
             max_y_ = y_.greatest + 3, min_y_ = y_.least - 3;
         }
         if (x_.is_empty()) return;
+        for (const PlotCurve& curve : plot.curves) {
+            for (const double x : curve.crosses) x_.add(place_x(x));
+        }
         for (const PlotTick& tick : plot.x_ticks) x_.add(place_x(tick.at));
         if (!plot.has_log_y && plot.has_zero && y_.least > 0) y_.least = 0;
         x_.widen(0.02), y_.widen(0.04);
@@ -139,9 +167,9 @@ class PlotDrawing {
     std::vector<const PlotCurve*> named_curves() const {
         std::vector<const PlotCurve*> named;
         for (const PlotCurve& curve : plot_.curves) {
-            if (!curve.name.empty() &&
-                std::any_of(curve.points.begin(), curve.points.end(), [&](const auto& p) { return has_place(p); }))
-                named.push_back(&curve);
+            const bool has_points =
+                std::any_of(curve.points.begin(), curve.points.end(), [&](const auto& p) { return has_place(p); });
+            if (!curve.name.empty() && (has_points || !curve.crosses.empty())) named.push_back(&curve);
         }
         return named;
     }
@@ -153,10 +181,33 @@ class PlotDrawing {
                 if (is_bound(curve) == are_beneath) svg += curve_svg(curve);
             }
         }
+        return svg + crosses_svg();
+    }
+    /// Draws the crosses at the top edge. Crosses of several curves at the same x are below each other.
+    std::string crosses_svg() const {
+        constexpr double first = 6, distance = 11;
+        std::map<double, int> used;
+        std::string svg;
+        for (const PlotCurve& curve : plot_.curves) {
+            for (const double x : curve.crosses) {
+                svg += fmt::format(
+                    "<g class=\"{}\"><path class=\"cross\" transform=\"translate({:.1f} {:.1f})\" "
+                    "d=\"M-3.5-3.5L3.5 3.5M-3.5 3.5L3.5-3.5\"><title>{}: {:.4g}</title></path></g>\n",
+                    colour_class(curve), at_x(place_x(x)), plot_top + first + distance * used[x]++,
+                    escape_html(curve.name), x);
+            }
+        }
         return svg;
     }
     double place_x(double x) const { return plot_.has_log_x ? std::log10(x) : x; }
-    double place_y(double y) const { return plot_.has_log_y ? std::log10(y) : y; }
+    double place_y(double y) const {
+        return plot_.has_log_y ? std::log10(y) : plot_.linear_y > 0 ? std::asinh(y / plot_.linear_y) : y;
+    }
+    std::vector<PlotTick> y_ticks() const {
+        if (plot_.has_log_y) return log_ticks(y_.least, y_.greatest, 9);
+        if (plot_.linear_y > 0) return asinh_ticks(y_.least, y_.greatest, plot_.linear_y);
+        return linear_ticks(y_.least, y_.greatest, 6);
+    }
     bool has_place(const std::pair<double, double>& p) const {
         const double y = place_y(p.second);
         return std::isfinite(place_x(p.first)) && std::isfinite(y) && y >= min_y_ && y <= max_y_;
@@ -174,8 +225,7 @@ class PlotDrawing {
 
     std::string axes() const {
         std::string out;
-        for (const PlotTick& tick :
-             plot_.has_log_y ? log_ticks(y_.least, y_.greatest, 9) : linear_ticks(y_.least, y_.greatest, 6)) {
+        for (const PlotTick& tick : y_ticks()) {
             out += fmt::format(
                 "<path class=\"grid\" d=\"M{:.1f} {:.1f}H{:.1f}\"/><text x=\"{:.1f}\" y=\"{:.1f}\" "
                 "text-anchor=\"end\">{}</text>",
@@ -282,8 +332,8 @@ std::string svg_file(double width, double height, const std::string& contents) {
         "text { fill: #222; font-size: 11px; font-family: Helvetica, Arial, sans-serif; } .grid { stroke: #d5d9df; } "
         "g { color: #555; fill: currentColor; } .line { fill: none; stroke: currentColor; stroke-width: 1.6; } "
         ".dashed { stroke-width: 1.2; stroke-dasharray: 7 4; } .dotted { stroke-width: 1.2; stroke-dasharray: 1.5 3; } "
-        ".grey .line { stroke-width: 4; opacity: .4; } .grey .dotted { stroke-width: 1.2; opacity: 1; } .c0 { color: "
-        "#0072b2; } .c1 { color: #d55e00; } .c2 { color: "
+        ".cross { fill: none; stroke: currentColor; stroke-width: 1.6; } .grey .line { stroke-width: 4; opacity: .4; } "
+        ".grey .dotted { stroke-width: 1.2; opacity: 1; } .c0 { color: #0072b2; } .c1 { color: #d55e00; } .c2 { color: "
         "#00805c; } .c3 { color: #b8529a; } .c4 { color: #9a6700; } .c5 { color: #2a8fd3; } .c6 { color: #7a5c3e; } "
         ".c7 { color: #222; } .band { fill: #e6e8ec; }";
     return fmt::format(

@@ -24,6 +24,7 @@ struct PlotCurve {
     std::size_t colour = 0;  ///< any number: there are 8 colours, but 64 distinct pairs of a colour and a mark
     Stroke stroke = Stroke::solid;
     Mark mark = Mark::own;
+    std::vector<double> crosses{};  ///< x of crosses at the top edge, for values that have no place
     std::size_t mark_every = 1;  ///< number of points for each mark; curves of different colours begin at other points
 };
 
@@ -35,7 +36,8 @@ struct PlotTick {
 struct Plot {
     std::string id{}, title{}, caption{}, x_name{}, y_name{};
     bool has_log_x = false, has_log_y = true;
-    bool has_zero = true;                            ///< a linear y axis of positive numbers begins at 0
+    bool has_zero = true;  ///< a linear y axis of positive numbers begins at 0
+    double linear_y = 0;   ///< if above 0, the y axis is linear up to about this size, and logarithmic beyond it
     std::optional<std::array<double, 2>> y_range{};  ///< points outside this range are left out
     std::vector<PlotTick> x_ticks{};                 ///< if empty, the ticks are round numbers
     std::vector<PlotCurve> curves{};

@@ -191,15 +191,21 @@ std::string axis_chart(const SweepSummary& sweep, std::size_t axis, const std::v
     if (values.size() < 2) return {};
     const std::map<double, double> middles = grouped(values, limits.max_points);
     std::map<std::string, std::map<double, std::vector<double>>> gaps;
+    std::map<std::string, std::set<double>> failed;
     for (const SweepRow& row : sweep.rows) {
         const auto gap = row.policy.row.gap_mean;
-        if (row.policy.row.verdict == verdicts::baseline || !gap || !std::isfinite(*gap)) continue;
-        gaps[row.policy.row.policy][middles.at(*axis_number(row.values[axis]))].push_back(*gap);
+        if (row.policy.row.verdict == verdicts::baseline) continue;
+        const double x = middles.at(*axis_number(row.values[axis]));
+        if (has_failed_runs(row.policy.row)) {
+            failed[row.policy.row.policy].insert(x);
+        } else if (gap && std::isfinite(*gap)) {
+            gaps[row.policy.row.policy][x].push_back(*gap);
+        }
     }
     LineChart chart{.title = "Gap against " + sweep.axes[axis], .x_name = sweep.axes[axis], .y_name = "gap, nats"};
     chart.has_log_x = *values.begin() > 0 && *values.rbegin() >= 3 * *values.begin();
     for (const std::string& policy : policies) {
-        ChartLine line{.name = policy};
+        ChartLine line{.name = policy, .crosses = {failed[policy].begin(), failed[policy].end()}};
         for (const auto& [x, list] : gaps[policy]) {
             double sum = 0;
             for (const double gap : list) sum += gap;
@@ -207,7 +213,7 @@ std::string axis_chart(const SweepSummary& sweep, std::size_t axis, const std::v
                                    *std::min_element(list.begin(), list.end()),
                                    *std::max_element(list.begin(), list.end())});
         }
-        if (!line.points.empty()) chart.lines.push_back(std::move(line));
+        if (!line.points.empty() || !line.crosses.empty()) chart.lines.push_back(std::move(line));
     }
     return chart_svg(chart);
 }
@@ -220,8 +226,12 @@ std::string axes_html(const SweepSummary& sweep, const SweepPageLimits& limits) 
     const std::size_t all = policies_of(sweep).size();
     return fmt::format(
         "<h2>Gap against each axis</h2>\n"
-        "<p class=\"how\">Mean over all other axes; the band shows the range from minimum to maximum.{}</p>\n"
+        "<p class=\"how\">Mean over all other axes; the band shows the range from minimum to maximum.{}{}</p>\n"
         "{}",
+        has_failed_runs(sweep)
+            ? " A cross at the top edge marks a value at which a run of the policy diverged; the gaps of diverged "
+              "runs are left out."
+            : "",
         policies.size() < all
             ? fmt::format(" Of {} policies, only the {} with the largest gaps are shown.", all, policies.size())
             : std::string{},
@@ -254,6 +264,12 @@ std::string list_html(const std::vector<std::string>& lines) {
     std::string items;
     for (const std::string& line : lines) items += "<li>" + escape_html(line) + "</li>";
     return items.empty() ? items : "<div class=\"note\"><ul>" + items + "</ul></div>\n";
+}
+
+/// Returns a time in the unit that fits it: "40 seconds", "12 minutes", "3.5 hours".
+std::string time_words(double seconds) {
+    if (seconds < 90) return fmt::format("{:.2g} seconds", seconds);
+    return seconds < 5400 ? fmt::format("{:.2g} minutes", seconds / 60) : fmt::format("{:.3g} hours", seconds / 3600);
 }
 
 /// Plots the largest gaps against the step.
@@ -295,12 +311,12 @@ std::string sweep_page_html(const SweepSummary& sweep, const SweepPageLimits& li
         csp_source(style));
     out += "<title>" + title + "</title>\n<style>" + style + "</style></head><body>\n<h1>" + title + "</h1>\n";
     out += fmt::format(
-        "<p class=\"lead\">{} run{} of {} setting{} in {} {}{}; their steps took {:.3g} hours of wall-clock time in "
+        "<p class=\"lead\">{} run{} of {} setting{} in {} {}{}; their steps took {} of wall-clock time in "
         "total.</p>\n",
         sweep.runs, sweep.runs == 1 ? "" : "s", sweep.settings, sweep.settings == 1 ? "" : "s", sweep.units,
         sweep.units == 1 ? sweep.parts.one : sweep.parts.many,
         sweep.axes.empty() ? "" : " over " + escape_html(fmt::format("{}", fmt::join(sweep.axes, " x "))),
-        sweep.seconds / 3600);
+        time_words(sweep.seconds));
     const BestValues best = best_values(sweep);
     std::vector<std::string> remarks = sweep.notes;
     for (const std::string& warning : sweep_warnings(sweep, best)) remarks.push_back("Warning: " + warning + ".");
@@ -311,6 +327,8 @@ std::string sweep_page_html(const SweepSummary& sweep, const SweepPageLimits& li
         "95 % interval, and the verdict for a margin of {:g} % of the fp32 loss. For fp32, the table shows its "
         "loss.</p>\n",
         100 * sweep.margin);
+    if (has_failed_runs(sweep))
+        out += "<p class=\"how\">Diverged: " + escape_html(diverged_note(window_words(sweep))) + ".</p>\n";
     out += StudyTable(sweep, limits).html();
     out += axes_html(sweep, limits);
     out += best_html(sweep, best) + curves_html(sweep, limits);

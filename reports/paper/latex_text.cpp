@@ -54,11 +54,31 @@ std::size_t power_length(std::string_view text) {
     return skip_digits() ? at : 0;
 }
 
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
+/// Returns the sign of LaTeX for a quote at `text[at]`, or an empty text if it is not part of a sentence. A quotation
+/// begins after a blank or a parenthesis, and ends before a blank or a punctuation mark. An apostrophe is between
+/// letters or digits. `is_open` says whether a quotation has begun.
+std::string_view quote_sign(std::string_view text, std::size_t at, bool& is_open) {
+    constexpr std::string_view before = " (", after = " ),.;:";
+    const char left = at == 0 ? ' ' : text[at - 1], right = at + 1 == text.size() ? ' ' : text[at + 1];
+    if (text[at] == '\'') return (is_letter(left) || is_digit(left)) && is_letter(right) ? "'" : "";
+    if (is_open && after.find(right) != std::string_view::npos) return is_open = false, "''";
+    const auto ends_later = [&] {
+        const std::size_t end = text.find('"', at + 1);
+        return end != std::string_view::npos && (end + 1 == text.size() || after.find(text[end + 1]) != after.npos);
+    };
+    if (!is_open && before.find(left) != std::string_view::npos && right != ' ' && ends_later())
+        return is_open = true, "``";
+    return {};
+}
+
 }  // namespace
 
 std::string latex_text(std::string_view text) {
+    const std::string_view whole = text;
     std::string out;
-    bool is_after_digit = false;
+    bool is_after_digit = false, is_quotation = false;
     while (!text.empty()) {
         if (const std::size_t power = is_after_digit ? 0 : power_length(text); power > 0) {
             const std::size_t caret = text.find('^');
@@ -68,6 +88,13 @@ std::string latex_text(std::string_view text) {
             continue;
         }
         is_after_digit = is_digit(text.front());
+        if (text.front() == '"' || text.front() == '\'') {
+            if (const auto sign = quote_sign(whole, whole.size() - text.size(), is_quotation); !sign.empty()) {
+                out += sign;
+                text.remove_prefix(1);
+                continue;
+            }
+        }
         const auto found = std::find_if(std::begin(escapes), std::end(escapes),
                                         [&](const auto& row) { return text.starts_with(row.first); });
         if (found != std::end(escapes)) {

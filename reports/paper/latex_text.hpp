@@ -7,7 +7,7 @@
 namespace macheps::reports {
 
 /// Returns text that LaTeX prints as it is. Escapes every character that LaTeX treats specially. Typesets powers such
-/// as 2^-12 and the signs of `report` (±, −, ×) in math mode. Control characters become spaces. Other characters
+/// as 2^-12 and the signs of `report` (±, −, ×) in math mode, and quotations with the quotes of LaTeX. Control characters become spaces. Other characters
 /// outside ASCII are kept: pdfLaTeX knows those of Latin scripts, LuaLaTeX knows all.
 std::string latex_text(std::string_view text);
 

@@ -3,6 +3,7 @@
 
 #include "core/error.hpp"
 #include "core/text/json.hpp"
+#include "reports/findings/diagnosis.hpp"
 #include "reports/findings/summary_table.hpp"
 #include "reports/findings/verdict.hpp"
 #include "reports/logs/folder_settings.hpp"
@@ -14,9 +15,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <functional>
 #include <iterator>
-#include <limits>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -31,6 +34,7 @@ struct MethodFact {
     std::string_view name, before, after;
     std::string_view unset = {};      ///< value that means that the setting is not used
     std::string_view after_one = {};  ///< `after` in the singular
+    std::string_view not_used = {};   ///< words for `unset`; if empty, nothing is said about an unused setting
 };
 constexpr MethodFact model_facts[] = {{"layers", "", " layers", {}, " layer"},
                                       {"width", "width ", ""},
@@ -42,11 +46,12 @@ constexpr MethodFact step_facts[] = {{"steps", "", " optimiser steps", {}, " opt
                                      {"batch", "", " sequences per batch", {}, " sequence per batch"},
                                      {"micro_batches", "", " micro-batches per step", "1"},
                                      {"ranks", "", " data-parallel ranks", "1"}};
-constexpr MethodFact optimizer_facts[] = {{"lr", "learning rate ", ""},
-                                          {"min_lr", "final learning rate ", ""},
-                                          {"warmup", "", " warm-up steps", "0", " warm-up step"},
-                                          {"weight_decay", "weight decay ", "", "0"},
-                                          {"clip", "gradient norm clipped at ", "", "0"}};
+constexpr MethodFact optimizer_facts[] = {
+    {"lr", "learning rate ", ""},
+    {"min_lr", "final learning rate ", ""},
+    {"warmup", "", " warm-up steps", "0", " warm-up step"},
+    {"weight_decay", "weight decay ", " (matrices only)", "0", {}, "no weight decay"},
+    {"clip", "gradient norm clipped at ", "", "0", {}, "no gradient clipping"}};
 constexpr MethodFact adam_facts[] = {
     {"beta1", "\\(\\beta_1 = ", "\\)"}, {"beta2", "\\(\\beta_2 = ", "\\)"}, {"eps", "\\(\\epsilon\\) = ", ""}};
 constexpr MethodFact sgd_facts[] = {{"momentum", "momentum ", "", "0"}};
@@ -106,12 +111,20 @@ std::string values_text(const std::vector<std::string>& values, std::string_view
     return listed(texts, last_word);
 }
 
-/// Appends the facts that are known and used to a list.
+/// The settings that a sweep varies. A sentence of their own lists their values.
+using Varied = std::set<std::string, std::less<>>;
+
+/// Appends the facts that are known and not varied to a list.
 template <std::size_t count>
-void append_facts(std::vector<std::string>& list, const MethodFact (&rows)[count], const MethodFacts& facts) {
+void append_facts(std::vector<std::string>& list, const MethodFact (&rows)[count], const MethodFacts& facts,
+                  const Varied& varied) {
     for (const MethodFact& row : rows) {
         const std::vector<std::string> values = facts.values_of(row.name);
-        if (values.empty() || (values.size() == 1 && values.front() == row.unset)) continue;
+        if (values.empty() || varied.contains(row.name)) continue;
+        if (values.size() == 1 && values.front() == row.unset) {
+            if (!row.not_used.empty()) list.emplace_back(row.not_used);
+            continue;
+        }
         const bool is_one = values == std::vector<std::string>{"1"} && !row.after_one.empty();
         list.push_back(fmt::format("{}{}{}", row.before, values_text(values), is_one ? row.after_one : row.after));
     }
@@ -124,9 +137,9 @@ std::string data_text(const std::string& data) {
     return found == std::end(data_words) ? latex_text(data) : latex_text(fmt::format("{} ({})", found->second, data));
 }
 
-std::string model_sentence(const MethodFacts& facts) {
+std::string model_sentence(const MethodFacts& facts, const Varied& varied) {
     std::vector<std::string> list, parameters, data;
-    append_facts(list, model_facts, facts);
+    append_facts(list, model_facts, facts, varied);
     for (const std::int64_t count : facts.parameters) parameters.push_back(fmt::format("{}", count));
     for (const std::string& one : facts.values_of("data.what")) data.push_back(data_text(one));
     const std::string kinds = values_text(facts.values_of("kind"));
@@ -151,26 +164,63 @@ std::string token_weight_sentence(const MethodFacts& facts) {
     return text + "; the gradients were divided by this factor before the optimiser step. ";
 }
 
-std::string training_sentences(const MethodFacts& facts) {
+/// Returns the final learning rate divided by the learning rate, if both have several values with the same ratio.
+std::optional<double> final_share(const MethodFacts& facts) {
+    const std::vector<std::string> rates = facts.values_of("lr"), finals = facts.values_of("min_lr");
+    if (rates.size() < 2 || rates.size() != finals.size()) return std::nullopt;
+    std::optional<double> share;
+    for (std::size_t i = 0; i < rates.size(); ++i) {
+        const std::optional<double> rate = axis_number(rates[i]), final_rate = axis_number(finals[i]);
+        if (!rate || !final_rate || *rate == 0) return std::nullopt;
+        const double one = *final_rate / *rate;
+        if (share && std::abs(one - *share) > 1e-9 * std::abs(*share)) return std::nullopt;
+        share = share.value_or(one);
+    }
+    return share;
+}
+
+/// Describes how the learning rate changes during a run (learning_rate() in training/run/options.hpp).
+std::string schedule_sentence(const MethodFacts& facts) {
+    const std::vector<std::string> finals = facts.values_of("min_lr"), warmups = facts.values_of("warmup");
+    if (finals.empty()) return {};
+    const bool has_warmup = !warmups.empty() && warmups != std::vector<std::string>{"0"};
+    const std::string start =
+        has_warmup ? "The learning rate rose linearly during the warm-up and then " : "The learning rate ";
+    if (finals == facts.values_of("lr")) return start + "was constant. ";
+    const std::optional<double> share = final_share(facts);
+    return start + fmt::format("followed half a cosine down to {}, which it reached at the last step. ",
+                               share ? fmt::format("\\num{{{:.6g}}} of its largest value", *share)
+                                     : std::string("its final value"));
+}
+
+/// Describes the initial weights (initial_values() in training/model/initialise.hpp).
+constexpr std::string_view initial_weights =
+    "The initial weights were drawn from a normal distribution with standard deviation \\num{0.02}, divided by "
+    "\\(\\sqrt{2L}\\) in the output projections of the attention and of the feed-forward layer (\\(L\\) is the "
+    "number of layers); biases were 0 and norm weights 1. ";
+
+std::string training_sentences(const MethodFacts& facts, Varied varied) {
     std::vector<std::string> steps, options;
-    append_facts(steps, step_facts, facts);
-    append_facts(options, optimizer_facts, facts);
+    if (final_share(facts)) varied.insert("min_lr");
+    append_facts(steps, step_facts, facts, varied);
+    append_facts(options, optimizer_facts, facts, varied);
     const std::vector<std::string> optimizers = facts.values_of("optimizer");
     const auto is_used = [&](std::string_view name) {
         return std::any_of(optimizers.begin(), optimizers.end(),
                            [&](const std::string& one) { return one.starts_with(name); });
     };
-    if (is_used("adam")) append_facts(options, adam_facts, facts);
-    if (is_used("sgd")) append_facts(options, sgd_facts, facts);
+    if (is_used("adam")) append_facts(options, adam_facts, facts, varied);
+    if (is_used("sgd")) append_facts(options, sgd_facts, facts, varied);
     std::string text;
     if (!steps.empty()) text += fmt::format("Each run had {}. ", listed(steps));
     if (!optimizers.empty())
         text += fmt::format("The optimiser was {} ({}). ", values_text(optimizers), fmt::join(options, ", "));
+    text += schedule_sentence(facts);
     if (!facts.seeds.empty()) {
+        text += initial_weights;
         text += fmt::format(
-            "Each precision policy was trained with the seed{} {}; runs with the same seed have the same initial "
-            "weights "
-            "and the same batches. ",
+            "Each precision policy was trained with the seed{} {}; with the same seed, all policies have the same "
+            "initial weights and the same batches. ",
             facts.seeds.size() == 1 ? "" : "s", fmt::join(facts.seeds, ", "));
     }
     return text + token_weight_sentence(facts);
@@ -201,11 +251,29 @@ std::string sum_words(const MethodFacts::Policy& policy, const DescribeMachine& 
     return texts.empty() ? "" : fmt::format("dot products are summed {}", fmt::join(texts, ", or "));
 }
 
-std::string policy_sentence(const MethodFacts::Policy& policy, const std::string& sums) {
+/// Removes the part of a description that concerns models that were not trained: "the loss of a gpt2 in bf16, of a
+/// llama in fp32" becomes "the loss in bf16" if only a gpt2 was trained.
+std::string for_models(std::string description, const std::vector<std::string>& kinds) {
+    constexpr std::string_view of_gpt2 = " of a gpt2 ", of_llama = ", of a llama ";
+    const std::size_t gpt2 = description.find(of_gpt2), llama = description.find(of_llama);
+    if (kinds.size() != 1 || gpt2 == std::string::npos || llama == std::string::npos || llama < gpt2)
+        return description;
+    const std::size_t end = std::min(description.find(';', llama), description.size());
+    const std::size_t first = gpt2 + of_gpt2.size(), second = llama + of_llama.size();
+    const std::string kept =
+        kinds.front() == "llama" ? description.substr(second, end - second) : description.substr(first, llama - first);
+    return description.replace(gpt2, end - gpt2, " " + kept);
+}
+
+std::string policy_sentence(const MethodFacts::Policy& policy, const std::string& sums,
+                            const std::vector<std::string>& kinds) {
     std::vector<std::string> parts;
-    if (!policy.description.empty()) parts.push_back(latex_text(policy.description));
-    for (const std::string& base : policy.bases)
-        parts.push_back(fmt::format("it is derived from a policy with the description ``{}\'\'", latex_text(base)));
+    // The description of a policy without a description of its own is that of the policy from which it is derived.
+    if (!policy.description.empty()) {
+        parts.push_back(latex_text(for_models(policy.description, kinds)));
+    } else if (!policy.bases.empty()) {
+        parts.push_back("derived from this policy: " + latex_text(for_models(policy.bases.front(), kinds)));
+    }
     if (const std::string operands = operands_of(policy.matmul_formats); !operands.empty())
         parts.push_back("the operands of matrix products are " + operands);
     if (!sums.empty()) parts.push_back(sums);
@@ -231,7 +299,7 @@ std::string policy_sentences(const MethodFacts& facts, const DescribeMachine& de
         "A precision policy says which number format each operation of the training uses. The policies were as "
         "follows. ";
     for (const MethodFacts::Policy* policy : policies)
-        text += policy_sentence(*policy, is_common ? "" : sum_words(*policy, describe));
+        text += policy_sentence(*policy, is_common ? "" : sum_words(*policy, describe), facts.values_of("kind"));
     if (is_common && !sums.begin()->empty()) text += fmt::format("In all policies, {}. ", *sums.begin());
     return text;
 }
@@ -241,21 +309,21 @@ struct Statistics {
     std::string window{};        ///< the steps at the end of a run: "50 steps"
     std::string_view partner{};  ///< what a run has in common with its fp32 run: "seed"
     std::set<std::int64_t> freedoms{};
-    bool has_verdict = false;
+    bool has_verdict = false, has_diverged = false;
     double margin = 0;
 
     void add(const PolicySummary& policy) {
         has_verdict |= is_equivalent(policy.row.verdict);
+        has_diverged |= has_failed_runs(policy.row);
         if (policy.row.gap_ci_low) freedoms.insert(std::int64_t(policy.seed_gaps.size()) - 1);
     }
 };
 
 std::string statistics_sentences(const Statistics& statistics) {
     std::string text = fmt::format(
-        "The gap of a run is its loss minus the loss of the fp32 run with the same {}, averaged over the last {} (in "
-        "nats "
-        "per token). ",
-        statistics.partner, latex_text(statistics.window));
+        "The loss is the training loss (cross entropy in nats per token, on the batch of each step), averaged over the "
+        "last {} of a run. The gap of a run is its loss minus the loss of the fp32 run with the same {}. ",
+        latex_text(statistics.window), statistics.partner);
     if (!statistics.freedoms.empty()) {
         text += fmt::format(
             "We report the mean gap over the seeds with its two-sided 95\\,\\% interval of Student's t distribution "
@@ -269,6 +337,7 @@ std::string statistics_sentences(const Statistics& statistics) {
             "one-sided tests at 5\\,\\%). ",
             100 * statistics.margin);
     }
+    if (statistics.has_diverged) text += latex_text(capitalised(diverged_note(statistics.window))) + ". ";
     return text;
 }
 
@@ -291,12 +360,12 @@ std::string program_sentence(const MethodFacts& facts) {
         programs.empty() ? "macheps" : fmt::format("{}", fmt::join(programs, " and ")), device_words(facts.devices));
 }
 
-std::string paragraph_of(const MethodFacts& facts, const std::string& grid, const std::string& statistics,
-                         const DescribeMachine& describe) {
+std::string paragraph_of(const MethodFacts& facts, const Varied& varied, const std::string& grid,
+                         const std::string& statistics, const DescribeMachine& describe) {
     return "% Written by `macheps report --methods`. Needs \\usepackage{siunitx,textcomp}, and the entry of `macheps "
            "report --bibtex`.\n" +
-           model_sentence(facts) + training_sentences(facts) + grid + policy_sentences(facts, describe) + statistics +
-           program_sentence(facts);
+           model_sentence(facts, varied) + training_sentences(facts, varied) + grid +
+           policy_sentences(facts, describe) + statistics + program_sentence(facts);
 }
 
 /// Returns the values of an axis in the order of the rows.
@@ -307,6 +376,17 @@ std::vector<std::string> values_on(const SweepSummary& sweep, std::size_t axis) 
             values.push_back(row.values[axis]);
     }
     return values;
+}
+
+/// Returns the axes with several values, under the names that a manifest has for them.
+Varied varied_settings(const SweepSummary& sweep) {
+    Varied varied;
+    for (std::size_t axis = 0; axis < sweep.axes.size(); ++axis) {
+        std::string name = sweep.axes[axis];
+        std::replace(name.begin(), name.end(), '-', '_');  // a plan writes min-lr
+        if (values_on(sweep, axis).size() > 1) varied.insert(std::move(name));
+    }
+    return varied;
 }
 
 std::string grid_sentences(const SweepSummary& sweep) {
@@ -372,19 +452,13 @@ std::string methods_text(const Log& log, const Summary& summary, const DescribeM
     }
     Statistics statistics{.window = window_words(summary), .partner = "seed", .margin = summary.margin};
     for (const PolicySummary& policy : summary.policies) statistics.add(policy);
-    return paragraph_of(facts, "", statistics_sentences(statistics), describe);
+    return paragraph_of(facts, {}, "", statistics_sentences(statistics), describe);
 }
 
 std::string methods_text(const SweepSummary& sweep, const DescribeMachine& describe) {
-    std::int64_t least = std::numeric_limits<std::int64_t>::max(), greatest = 0;
-    Statistics statistics{.partner = "settings and seed", .margin = sweep.margin};
-    for (const SweepRow& row : sweep.rows) {
-        statistics.add(row.policy);
-        least = std::min(least, row.policy.window), greatest = std::max(greatest, row.policy.longest_window);
-    }
-    statistics.window = least < greatest ? fmt::format("{} to {} steps", least, greatest)
-                                         : fmt::format("{} step{}", greatest, greatest == 1 ? "" : "s");
-    return paragraph_of(sweep.methods, grid_sentences(sweep),
+    Statistics statistics{.window = window_words(sweep), .partner = "settings and seed", .margin = sweep.margin};
+    for (const SweepRow& row : sweep.rows) statistics.add(row.policy);
+    return paragraph_of(sweep.methods, varied_settings(sweep), grid_sentences(sweep),
                         statistics_sentences(statistics) + best_sentence(sweep, best_values(sweep)), describe);
 }
 

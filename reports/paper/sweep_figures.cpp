@@ -32,10 +32,6 @@ std::vector<std::string> policies_in(const SweepSummary& sweep) {
     return names;
 }
 
-bool has_failed(const SweepRow& row) {
-    return row.policy.row.verdict == verdicts::diverged || row.policy.row.failed_seeds.value_or(0) > 0;
-}
-
 /// The rows with the same values on all axes except one.
 struct Combination {
     std::vector<std::string> others{};
@@ -97,16 +93,24 @@ const DrawnQuantity drawn_quantities[] = {
      [](const PolicySummary& policy) { return policy.row.gap_mean.value_or(NAN); },
      [](const PolicySummary& policy) { return half_width(policy.seed_gaps); }}};
 
-/// Returns the curve of a policy, and the interval of each point as a vertical line.
+/// Returns whether a quantity of a row belongs in the figure.
+bool is_drawn(const DrawnQuantity& quantity, const SweepRow& row) {
+    return quantity.is_of_fp32 || row.policy.row.policy != baseline_policy;
+}
+
+/// Returns the curve of a policy, and the interval of each point as a vertical line. Points with failed
+/// runs are crosses.
 std::vector<PlotCurve> curves_of(const DrawnQuantity& quantity, const Combination& combination, std::size_t axis,
                                  const std::string& policy, std::size_t place) {
     const bool is_baseline = policy == baseline_policy;
     PlotCurve curve{.name = printable(policy), .colour = is_baseline ? plot_grey : place};
     std::vector<PlotCurve> curves;
     for (const SweepRow* row : combination.rows) {
+        if (row->policy.row.policy != policy) continue;
         const double y = quantity.value(row->policy), half = quantity.half(row->policy);
-        if (row->policy.row.policy != policy || has_failed(*row) || !std::isfinite(y)) continue;
         const double x = *axis_number(row->values[axis]);
+        if (has_failed_runs(row->policy.row)) curve.crosses.push_back(x);
+        if (has_failed_runs(row->policy.row) || !std::isfinite(y)) continue;
         curve.points.emplace_back(x, y);
         if (half > 0)
             curves.push_back({.points = {{x, y - half}, {x, y + half}}, .colour = curve.colour, .mark = Mark::none});
@@ -134,13 +138,25 @@ Plot plot_of(const SweepSummary& sweep, const DrawnQuantity& quantity, std::size
         for (PlotCurve& curve : curves_of(quantity, combination, axis, policies[i], i))
             plot.curves.push_back(std::move(curve));
     }
-    const auto failed = std::count_if(combination.rows.begin(), combination.rows.end(),
-                                      [](const SweepRow* row) { return has_failed(*row); });
-    plot.caption = fmt::format(
-        "{}, over the {}: mean over the seeds and 95 % t interval.{}{}", quantity.words, name,
-        fixed_words(sweep, axis, combination),
-        failed > 0 ? fmt::format(" Points with diverged runs are left out ({} of {}).", failed, combination.rows.size())
-                   : "");
+    std::size_t drawn = 0, failed = 0;
+    for (const SweepRow* row : combination.rows) {
+        if (!is_drawn(quantity, *row)) continue;
+        ++drawn;
+        const bool has_failed = has_failed_runs(row->policy.row);
+        failed += has_failed ? 1 : 0;
+        if (!quantity.is_of_fp32 && !has_failed)
+            plot.linear_y = std::max(plot.linear_y, row->policy.row.margin.value_or(0));
+    }
+    plot.caption = fmt::format("{}, over the {}: mean over the seeds and 95 % t interval.{}", quantity.words, name,
+                               fixed_words(sweep, axis, combination));
+    if (plot.linear_y > 0)
+        plot.caption += fmt::format(" The vertical axis is linear up to about {} and logarithmic beyond.",
+                                    two_digits(plot.linear_y));
+    if (failed > 0) {
+        plot.caption += fmt::format(
+            " A cross at the top edge marks a point at which a run diverged; its value is not shown ({} of {} points).",
+            failed, drawn);
+    }
     return plot;
 }
 

@@ -6,6 +6,7 @@
 #include "reports/rows/event.hpp"
 #include "reports/rows/formula_row.hpp"
 #include "reports/rows/gemm_row.hpp"
+#include "reports/rows/run_failures.hpp"
 #include "reports/rows/run_verdicts.hpp"
 #include "reports/rows/solve_row.hpp"
 #include "reports/rows/sum_row.hpp"
@@ -27,7 +28,11 @@ constexpr ColumnWords run_words[] = {
     {"policy", "", "name of the policy", ""},
     {"seed", "", "seed of the initial weights and of the batches; runs with the same seed are compared with each other",
      ""},
-    {"status", "", "`ok`, `diverged`, or `failed: ` followed by the reason", ""},
+    {"status", "",
+     "`ok`: all steps were done; `diverged`: the run ended early, because its loss was not finite; or `failed: ` "
+     "followed by the reason. A run that is `ok` may still count as failed in a verdict, for example because its loss "
+     "ended above that of the first step",
+     ""},
     {"steps", steps, "optimiser steps done, including skipped ones", ""},
     {"tokens", "tokens", "tokens trained on", "steps * batch * context"},
     {"final_loss", nats, "`loss` of the last step", ""},
@@ -263,7 +268,7 @@ constexpr ColumnWords summary_words[] = {
      "that learns nothing passes; `wide_interval`: the 90 % interval is at least as wide as the range from "
      "-margin to +margin, so the verdict could not be `no difference found`, but `worse` remained possible",
      ""},
-    {"failed_seeds", "runs", "number of runs that failed, as defined for the verdict `diverged`", ""},
+    {"failed_seeds", "runs", "number of runs that failed (`failures` has the reasons)", ""},
     {"static_bytes", "bytes/parameter",
      "parameters, gradients, master copies and optimiser state, which are kept from step to step", ""},
     {"activation_bytes", "bytes/parameter", "activations of one micro-batch on one rank", ""},
@@ -297,6 +302,7 @@ constexpr ColumnWords summary_words[] = {
     {"forward_overflow_site", "", "`site:slot` of the overflow that `forward_overflow_format` describes", ""},
     {"forward_overflow_step", "step",
      "step of the overflow that `forward_overflow_format` describes, in the seed with the earliest overflow", ""},
+    {"failures", "", run_failure_words, ""},
 };
 
 constexpr std::string_view of_products = "|a||b|";

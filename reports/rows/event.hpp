@@ -327,6 +327,7 @@ struct SummaryRow {
     /// fp32.
     std::optional<std::string> forward_overflow_format{}, forward_overflow_site{};
     std::optional<std::int64_t> forward_overflow_step{};
+    std::optional<std::string> failures{};  ///< reasons of the failed runs, see failed_runs.hpp; empty if none failed
 
     bool operator==(const SummaryRow&) const = default;
     static constexpr std::string_view file = "summary.csv";
@@ -352,7 +353,8 @@ struct SummaryRow {
                    column("forward_ranges", &SummaryRow::forward_ranges),
                    column("forward_overflow_format", &SummaryRow::forward_overflow_format),
                    column("forward_overflow_site", &SummaryRow::forward_overflow_site),
-                   column("forward_overflow_step", &SummaryRow::forward_overflow_step));
+                   column("forward_overflow_step", &SummaryRow::forward_overflow_step),
+                   column("failures", &SummaryRow::failures));
     }
 };
 

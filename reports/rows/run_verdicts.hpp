@@ -19,7 +19,7 @@ struct RunVerdict {
 /// The verdicts. The verdict of a policy is the first whose condition is met.
 inline constexpr RunVerdict run_verdicts[] = {
     {"baseline", "plain", "fp32 itself"},
-    {"diverged", "bad", "a run failed"},
+    {"diverged", "bad", "a run failed (`failures` has the reason)"},
     {"no fp32 run", "plain", "no seed has an fp32 run"},
     {"one seed", "plain", "only one seed has an fp32 run"},
     {"within the margin", "good",

@@ -286,6 +286,7 @@ def test_each_column_of_the_summary_is_its_formula(by_hand):
         compare(policy, "static_bytes", sum(of_runs[0][name] for name in names) / 1000)
         compare(policy, "activation_bytes", of_runs[0]["bytes_activations"] / 1000)
         compare(policy, "failed_seeds", 0)
+        compare(policy, "failures", None)
         compare(policy, "stress", None)
         compare(policy, "sampled_steps", 4)
         for name in ("update_eff", "update_stagnation"):

@@ -91,6 +91,8 @@ TEST_CASE("the conclusion's answer about safe policies mentions the verdict of e
                         "detectable gap 0.0013 nats per token). "));
     CHECK(has(all, "worst is worse by 20 % of fp32's loss, bad by 1.0 %"));
     CHECK(has(all, "broken diverged"));
+    summary.policies[4].row.failures = "ended_above_start:3";
+    CHECK(has(answer(summary, safe), "broken (the loss ended above that of the first step) diverged"));
     CHECK(has(all, "open is undecided: run more seeds"));
 
     summary.policies = {policy("fp32", "baseline"), policy("bad", "worse", 0.01)};

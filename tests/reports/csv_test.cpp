@@ -159,7 +159,7 @@ TEST_CASE("headers contain the documented columns in the documented order", "[re
         "slowdown,memory_ratio,steps,margin,detectable_gap,forced,failed_seeds,static_bytes,activation_bytes,peak_gpu,"
         "relative_peak,loss_spikes,grad_norm_spikes,update_stagnation,update_eff,grad_cosine,grad_proj,stress,sampled_"
         "steps,forward_ranges,"
-        "forward_overflow_format,forward_overflow_site,forward_overflow_step");
+        "forward_overflow_format,forward_overflow_site,forward_overflow_step,failures");
 }
 
 TEST_CASE("a CSV file has its columns in the documented order and numbers with the fewest digits", "[reports][csv]") {

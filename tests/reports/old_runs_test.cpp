@@ -98,7 +98,8 @@ TEST_CASE("a run directory of schema 1 gives the same summary as when it was wri
         const SummaryRow& now = summary.policies[i].row;
         SummaryRow both = then[i];
         both.steps = now.steps, both.margin = now.margin, both.detectable_gap = now.detectable_gap;
-        both.forced = now.forced, both.failed_seeds = now.failed_seeds, both.update_eff = now.update_eff;
+        both.forced = now.forced, both.failed_seeds = now.failed_seeds, both.failures = now.failures;
+        both.update_eff = now.update_eff;
         both.static_bytes = now.static_bytes, both.activation_bytes = now.activation_bytes;
         both.sampled_steps = now.sampled_steps, both.forward_ranges = now.forward_ranges;
         CHECK(both == now);

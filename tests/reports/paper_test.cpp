@@ -122,8 +122,15 @@ TEST_CASE("text for LaTeX contains no character that LaTeX treats specially", "[
     CHECK(latex_text("\u00b1 0.25 %") == "\\(\\pm\\) 0.25 \\%");
     CHECK(latex_text("--seeds") == "-{}-{}seeds");
     CHECK(latex_text("a\nb\x7f") == "a b ");
+    // Quotations and apostrophes of sentences have the quotes of LaTeX, and other quotes are straight.
+    CHECK(latex_text("the verdict \"one seed\", or (\"none\"): \"x\"") ==
+          "the verdict ``one seed'', or (``none''): ``x''");
+    CHECK(latex_text("fp32's loss") == "fp32's loss");
+    CHECK(latex_text("6\" a\"b 'c' \"open") ==
+          "6\\char34{} a\\char34{}b \\textquotesingle{}c\\textquotesingle{} \\char34{}open");
     // Replace the commands that the function may write. The rest must not contain a special character.
-    const std::string commands = R"(\\text[a-z]+\{\}|\\char34\{\}|\\[{}$&#%_]|\\\(\d\^\{-?\d+\}\\\)|-\{\}-\{\})";
+    const std::string commands =
+        R"([A-Za-z0-9]'[A-Za-z]|\\text[a-z]+\{\}|\\char34\{\}|\\[{}$&#%_]|\\\(\d\^\{-?\d+\}\\\)|-\{\}-\{\})";
     for (int first = 0x20; first < 0x7f; ++first) {
         for (int second = 0x20; second < 0x7f; ++second) {
             const std::string text{'x', char(first), char(second), '-'};
@@ -209,6 +216,7 @@ TEST_CASE("every number in the paragraph about the methods is a number of the ma
     CAPTURE(text);
     // The window has 50 steps, three seeds have 2 degrees of freedom, and the tests are at 95 %, 90 % and 5 %.
     std::multiset<double> allowed{50, 2, 95, 90, 5, 100 * margin, -12, 2, 4096};
+    allowed.insert({0.02, 0, 1});  // initial weights
     for (const std::string& number : numbers_in(log.folders[0].manifest)) allowed.insert(std::stod(number));
     const std::string prose =
         replaced(text, R"(%[^\n]*\n|fp32|bf16|e5m2|GPT-2|macheps 9\.8\.7|0123abc|sm80|beta_.)", "");
@@ -217,14 +225,28 @@ TEST_CASE("every number in the paragraph about the methods is a number of the ma
         CHECK(allowed.contains(std::stod(number)));
     }
     for (const char* part :
-         {"the GPT-2 architecture", "\\num{3} layers", "width \\num{48}", "(\\num{123456} parameters)",
-          "\\num{480} optimiser steps", "\\num{17} sequences per batch", "AdamW (learning rate \\num{0.0019}",
-          "\\(\\beta_2 = \\num{0.953}\\)", "seeds 0, 1, 2;", "multiplied by \\(2^{-12}\\)",
+         {"the GPT-2 architecture",
+          "\\num{3} layers",
+          "width \\num{48}",
+          "(\\num{123456} parameters)",
+          "\\num{480} optimiser steps",
+          "\\num{17} sequences per batch",
+          "AdamW (learning rate \\num{0.0019}",
+          "\\(\\beta_2 = \\num{0.953}\\)",
+          "no weight decay, gradient norm clipped at",
+          "The learning rate rose linearly during the warm-up and then followed half a cosine down to its final value",
+          "normal distribution with standard deviation \\num{0.02}",
+          "seeds 0, 1, 2;",
+          "The loss is the training loss (cross entropy in nats per token, on the batch of each step), averaged over "
+          "the last 50 steps of a run.",
+          "multiplied by \\(2^{-12}\\)",
           "as with a batch \\num{4096} times as large",
           "\\texttt{low}: the operands of matrix products are bf16 \\(\\times\\) "
           "e5m2; dot products are summed as by sm80.mma.bf16. ",
-          "(2 degrees of freedom)", "within 0.25\\,\\% of the fp32 loss",
-          "macheps 9.8.7 (revision 0123abc)~\\cite{macheps}", "bit for bit, on a CPU."}) {
+          "(2 degrees of freedom)",
+          "within 0.25\\,\\% of the fp32 loss",
+          "macheps 9.8.7 (revision 0123abc)~\\cite{macheps}",
+          "bit for bit, on a CPU."}) {
         CAPTURE(part);
         CHECK(text.find(part) != std::string::npos);
     }
@@ -233,7 +255,6 @@ TEST_CASE("every number in the paragraph about the methods is a number of the ma
         CAPTURE(word);
         CHECK(text.find(word) == std::string::npos);
     }
-    CHECK(text.find("weight decay") == std::string::npos);   // 0 is not used
     CHECK(text.find("micro-batches") == std::string::npos);  // 1 is not used
 }
 
@@ -289,13 +310,12 @@ TEST_CASE("a table of a sweep that is longer than a page is left out, or refused
 TEST_CASE("the paragraph about the methods of a sweep says what was varied", "[reports][paper]") {
     const std::string text = methods_text(sweep_of_rates(), as_named);
     CAPTURE(text);
-    for (const char* part :
-         {"learning rate \\num{0.0019} or \\num{0.0057}, final learning rate \\num{0.00017}",
-          "These settings were varied: learning rate (\\num{0.0019} and \\num{0.0057}); \\num{2} "
-          "combinations of them were trained. In total, there are \\num{12} training runs. ",
-          "matmuls in bf16; it is derived from a policy with the description ``a base''; the operands",
-          "with the same settings and seed, averaged over the last 50 steps",
-          "Policies at their best learning rate are compared with fp32 at its best learning rate"}) {
+    for (const char* part : {"AdamW (final learning rate \\num{0.00017}, \\num{23} warm-up steps",
+                             "These settings were varied: learning rate (\\num{0.0019} and \\num{0.0057}); \\num{2} "
+                             "combinations of them were trained. In total, there are \\num{12} training runs. ",
+                             "matmuls in bf16; the operands", "averaged over the last 50 steps of a run",
+                             "the fp32 run with the same settings and seed. ",
+                             "Policies at their best learning rate are compared with fp32 at its best learning rate"}) {
         CAPTURE(part);
         CHECK(text.find(part) != std::string::npos);
     }
@@ -333,10 +353,76 @@ TEST_CASE("the figures of a sweep show the loss and the gap over the learning ra
         wide.rows.back().values[1] = "96";
     }
     wide.rows.back().policy.row.failed_seeds = 1;
+    wide.rows[0].policy.row.failed_seeds = 1;  // fp32, which has no gap
     const std::vector<PaperFigure> more = paper_figures(wide);
     CHECK(figure(more, "loss-lr-1").caption.find("Other settings: width 48.") != std::string::npos);
-    CHECK(figure(more, "loss-lr-2").caption.find("Points with diverged runs are left out (1 of 4).") !=
-          std::string::npos);
+    struct Case {
+        const char *figure, *says;
+        std::size_t crosses;
+    };
+    for (const auto& [name, says, crosses] :
+         {Case{"loss-lr-1", "(1 of 4 points)", 1}, Case{"loss-lr-2", "(1 of 4 points)", 1}, Case{"gap-lr-1", "", 0},
+          Case{"gap-lr-2", "(1 of 2 points)", 1}}) {
+        CAPTURE(name);
+        const PaperFigure& one = figure(more, name);
+        CHECK((one.caption.find("A cross at the top edge marks a point at which a run diverged") !=
+               std::string::npos) == (crosses > 0));
+        CHECK(one.caption.find(says) != std::string::npos);
+        CHECK(all_matches(one.svg, R"re(d="M-3\.5-3\.5L3\.5 3\.5M-3\.5 3\.5L3\.5-3\.5")re").size() == crosses);
+    }
+}
+
+TEST_CASE("the gap over the learning rate has an axis that is linear within the margin and logarithmic beyond it",
+          "[reports][paper]") {
+    SweepSummary sweep = sweep_of_rates();
+    sweep.rows[3].policy.row.gap_mean = 3;  // 100 times the other gap
+    const PaperFigure gap = figure(paper_figures(sweep), "gap-lr");
+    CAPTURE(gap.svg);
+    const double linear = *sweep.rows[3].policy.row.margin;
+    CHECK(gap.caption.find("linear up to about 0.00") != std::string::npos);
+    // The labels of the axis give the scale, which is asinh(gap / margin).
+    std::vector<std::pair<double, double>> labels;
+    for (const Match& label :
+         all_matches(gap.svg, R"re(<text x="60\.0" y="([\d.]+)" text-anchor="end">([^<]+)</text>)re"))
+        labels.emplace_back(std::asinh(std::stod(label[2]) / linear), std::stod(label[1]));
+    REQUIRE(labels.size() > 3);
+    const auto slope = [&](std::size_t i) {
+        return (labels[i].second - labels[0].second) / (labels[i].first - labels[0].first);
+    };
+    for (std::size_t i = 2; i < labels.size(); ++i) CHECK(slope(i) == Approx(slope(1)).epsilon(0.01));
+    CHECK(gap.svg.find(">1</text>") != std::string::npos);
+    CHECK(gap.svg.find(">0.03</text>") != std::string::npos);
+}
+
+TEST_CASE(
+    "the methods give the share of a final learning rate that follows from the varied one, say what diverged "
+    "means, and describe a policy for the trained model only",
+    "[reports][paper]") {
+    SweepSummary sweep = sweep_of_rates();
+    for (MethodFacts::Setting& setting : sweep.methods.settings) {
+        if (setting.name == "min_lr") setting.values = {"0.00019", "0.00057"};
+        if (setting.name == "weight_decay") setting.values = {"0.1"};
+        if (setting.name == "warmup") setting.values = {"0"};
+    }
+    for (MethodFacts::Policy& policy : sweep.methods.policies)
+        policy.description = "casts; the loss of a gpt2 in bf16, of a llama in fp32";
+    sweep.rows[3].policy.row.failed_seeds = 1;
+    const std::string text = methods_text(sweep, as_named);
+    CAPTURE(text);
+    for (const char* part :
+         {"The learning rate followed half a cosine down to \\num{0.1} of its largest value,",
+          "weight decay \\num{0.1} (matrices only)", ": casts; the loss in bf16; the operands",
+          "A run counts as diverged if its loss became NaN or infinite, if its smoothed loss stayed more than 1 nat "
+          "above "
+          "its minimum for 50 steps, or if its loss at the end (mean of the last 50 steps) is above that of its first "
+          "step. "}) {
+        CAPTURE(part);
+        CHECK(text.find(part) != std::string::npos);
+    }
+    CHECK(all_matches(text, R"(0\.0057)").size() == 1);  // the values of an axis are listed once
+    CHECK(text.find("llama") == std::string::npos);
+    CHECK(text.find("final learning rate") == std::string::npos);
+    CHECK(methods_text(sweep_of_rates(), as_named).find("diverged if") == std::string::npos);
 }
 
 TEST_CASE("the methods of runs without a manifest or with different settings are refused", "[reports][paper]") {

@@ -303,7 +303,7 @@ TEST_CASE("the report of a sweep warns about runs, verdicts and the ends of the 
     SweepSummary sweep = rates_sweep();
     const auto warnings = [&] { return sweep_warnings(sweep, best_values(sweep)); };
     CHECK(has_part(warnings(), "low diverged in 1 of 3 settings (lr 0.01: 1 of 3 seeds)"));
-    CHECK(has_part(warnings(), "the best lr of high is the largest value of the grid; add larger values"));
+    CHECK(has_part(warnings(), "the best lr of high is the largest value of the grid, so larger values may be better"));
     CHECK_FALSE(has_part(warnings(), "smallest"));
     CHECK_FALSE(has_part(warnings(), "skipped"));
     CHECK_FALSE(has_part(warnings(), "fp32 diverged"));
@@ -312,6 +312,10 @@ TEST_CASE("the report of a sweep warns about runs, verdicts and the ends of the 
     sweep.rows[1].policy.row.skipped_rate = 0.015;
     sweep.rows[4].policy.row.skipped_rate = 0.03;
     sweep.rows[3].policy.row.failed_seeds = 2;
+    sweep.rows[7].policy.row.failures = "ended_above_start:1";
+    CHECK(has_part(warnings(),
+                   "low diverged in 1 of 3 settings (lr 0.01: 1 of 3 seeds): the loss ended above that of the first "
+                   "step"));
     sweep.rows[1].policy.row.forced = "wide_interval";
     sweep.rows[1].policy.row.steps = 60;
     CHECK(has_part(warnings(), "low skipped up to 3.0 % of its steps, in 2 of 3 settings (lr 0.001; lr 0.003)"));
@@ -321,6 +325,27 @@ TEST_CASE("the report of a sweep warns about runs, verdicts and the ends of the 
                    "possible, because the seeds scatter by more than the margin"));
     CHECK(has_part(warnings(), "60 steps: with fewer than"));
     CHECK(best_values(sweep).rows.at(0).value == "0.01");  // a value at which fp32 diverged is not its best value
+}
+
+TEST_CASE("the page of a sweep defines `diverged`, and marks diverged runs in the chart over an axis with crosses",
+          "[reports][study]") {
+    SweepSummary sweep = rates_sweep();
+    for (SweepRow& row : sweep.rows) {
+        const bool is_fp32 = row.policy.row.policy == "fp32";
+        if (!is_fp32) row.policy.row.gap_mean = row.policy.row.verdict == "diverged" ? 77 : 0.5;
+    }
+    const std::string page = sweep_page_html(sweep), cross = "<path d=\"M-4-4L4 4M-4 4L4-4\"";
+    CHECK(page.find("Diverged: a run counts as diverged if ") != std::string::npos);
+    CHECK(page.find("A cross at the top edge marks a value at which a run of the policy diverged") !=
+          std::string::npos);
+    const std::size_t first = page.find(cross);
+    REQUIRE(first != std::string::npos);
+    CHECK(page.find(cross, first + 1) == std::string::npos);
+    CHECK(page.find(">80<") == std::string::npos);  // the axis does not reach the gap of the diverged run
+    CHECK(sweep_summary_text(sweep).find("\ndiverged: a run counts as diverged if ") != std::string::npos);
+    for (SweepRow& row : sweep.rows) row.policy.row.verdict = "worse", row.policy.row.failed_seeds = 0;
+    CHECK(sweep_page_html(sweep).find(cross) == std::string::npos);
+    CHECK(sweep_summary_text(sweep).find("diverged: ") == std::string::npos);
 }
 
 TEST_CASE("the page of a study with thousands of settings stays below ten megabytes", "[reports][study]") {

@@ -170,9 +170,82 @@ TEST_CASE("a verdict gives its basis and the smallest detectable gap", "[reports
 
     Log diverged = log_of({0, 0, 0});
     diverged.runs[3].steps[40].loss = NAN;
-    CHECK(sentence(diverged) == "diverged in 1 of 3 seeds (2 layers x 64, 300 steps, 3 seeds, token weight 2^-12)");
+    CHECK(sentence(diverged) ==
+          "diverged in 1 of 3 seeds: the loss became NaN or infinite at step 40 (2 layers x 64, 300 steps, 3 seeds, "
+          "token weight 2^-12)");
     CHECK(low_of(diverged).row.failed_seeds.value() == 1);
     CHECK(verdict_sentence(summarise(log).policies[0]).empty());  // fp32 has no verdict
+}
+
+TEST_CASE("a verdict of diverged policies gives the reason of each failed run, and the table defines the word",
+          "[reports][verdict]") {
+    struct Case {
+        std::function<void(RunLog&)> change;
+        const char *failures, *clause, *why;
+    };
+    const auto every = [](RunLog& run, std::int64_t from, double loss) {
+        for (std::size_t t = std::size_t(from); t < run.steps.size(); ++t) run.steps[t].loss = loss;
+    };
+    const Case cases[] = {
+        {[](RunLog& run) { run.steps[40].loss = INFINITY; }, "loss_not_finite:2:40",
+         "the loss became NaN or infinite, first at step 40", "a step with an infinite loss"},
+        {[](RunLog& run) { run.row.status = "diverged", run.row.diverged_step = 299; }, "loss_not_finite:2:299",
+         "the loss became NaN or infinite, first at step 299", "the status of the run, whose rows are incomplete"},
+        {[](RunLog& run) { run.row.status = "failed: no memory"; }, "error:2", "training ended with an error",
+         "status"},
+        // The first high loss is 2 + 10 x 1.5. It raises the moving average at once to 0.9 x 2 + 0.1 x 17 = 2 + 1.5.
+        {[&](RunLog& run) { every(run, 0, 2), every(run, 200, 3.5), run.steps[200].loss = 17, run.steps[0].loss = 4; },
+         "loss_rose:2:249",
+         "the smoothed loss stayed more than 1 nat above its minimum for 50 steps, first at step 249",
+         "the loss rises at step 200, and stays below the first loss"},
+        {[&](RunLog& run) { every(run, 0, 4), every(run, 250, 4.01); }, "ended_above_start:2",
+         "the loss ended above that of the first step", "all steps are done, and all losses are finite"},
+        {[&](RunLog& run) {
+             every(run, 250, NAN);
+             for (std::size_t t = 250; t < 300; ++t) run.steps[t].skipped = true;
+         },
+         "end_not_finite:2", "the loss was NaN or infinite in all of the last steps, which were skipped", "skipped"}};
+    for (const Case& c : cases) {
+        CAPTURE(c.why);
+        Log log = log_of({0, 0, 0});
+        c.change(log.runs[1]), c.change(log.runs[5]);
+        CHECK(low_of(log).row.failures.value_or("") == c.failures);
+        CHECK(sentence(log).starts_with(std::string("diverged in 2 of 3 seeds: ") + c.clause + " (2 layers x 64, "));
+        const std::string table = summary_table(summarise(log));
+        CHECK(
+            table.find("\ndiverged: a run counts as diverged if its loss became NaN or infinite, if its smoothed loss "
+                       "stayed more than 1 nat above its minimum for 50 steps, or if its loss at the end (mean of "
+                       "the last 50 steps") != std::string::npos);
+    }
+    Log both = log_of({0, 0, 0});
+    both.runs[1].steps[50].loss = both.runs[3].steps[40].loss = NAN;
+    every(both.runs[5], 0, 4), every(both.runs[5], 250, 4.01);
+    CHECK(low_of(both).row.failures == "loss_not_finite:2:40;ended_above_start:1");
+    CHECK(sentence(both).starts_with(
+        "diverged in 3 of 3 seeds: the loss became NaN or infinite, first at step 40 (2 runs); the loss ended above "
+        "that of the first step (1 run) (2 layers"));
+    // Without a failed run, neither the column nor the table says anything.
+    const Summary fine = summarise(log_of({0, 0, 0}));
+    CHECK_FALSE(fine.policies[1].row.failures.has_value());
+    CHECK(summary_table(fine).find("diverged") == std::string::npos);
+}
+
+TEST_CASE(
+    "failed runs are written to one cell of summary.csv and read back, and the words have the limits of the rules",
+    "[reports][verdict]") {
+    for (const RunFailure& reason : run_failures) {
+        const std::vector<FailedRuns> list{{.reason = &reason, .runs = 3, .step = 12},
+                                           {.reason = &failures::error, .runs = 1}};
+        CHECK(failures_in(failures_text(list)) == list);
+    }
+    CHECK(failures_in("").empty());
+    CHECK(failures_in("of_a_later_version:2:1;error:x;loss_rose:4:8").size() == 1);
+    const auto says = [](std::string_view text, double number, const char* unit) {
+        return text.find(std::to_string(std::int64_t(number)) + unit) != text.npos;
+    };
+    CHECK(says(failures::loss_rose.clause, DivergenceRules::failure_rise, " nat"));
+    CHECK(says(failures::loss_rose.clause, DivergenceRules::failure_steps, " steps"));
+    CHECK(says(failures::ended_above_start.words, double(DivergenceRules::failure_min_steps), " steps or more"));
 }
 
 TEST_CASE("if the runs allowed only some verdicts, the sentence of the verdict gives the reason",
