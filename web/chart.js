@@ -32,12 +32,14 @@ const marksOf = (low, high, isLog, count) => {
 
 /// The dashes of the lines of a chart, so that colour is not the only difference.
 const dashes = ['', '6 3', '2 3', '8 3 2 3', '12 4', '4 2 1 2'];
+/// After as many lines as there are inks, the same ink gets another dash.
+const dashOf = i => dashes[(i + Math.floor(i / inks.length)) % dashes.length];
 const inks = ['--accent', '--sign', '--fraction', '--error', '--quiet', '--text'];
 
 /// Draws lines. `lines` are {name, points: [[x, y], ...]}; points that are not finite (or not positive on a logarithmic
 /// axis) are left out. Returns a figure with a text alternative and a table of the points.
 const lineChart = (width, {caption, x, y, lines, marks = false}) => {
-  const height = Math.min(320, Math.max(220, width * 0.5)), left = 58, right = 12, top = 10, bottom = 44;
+  const height = Math.min(320, Math.max(220, width * 0.5)), left = 58, right = 28, top = 10, bottom = 44;
   const isDrawn = ([a, b]) => Number.isFinite(a) && Number.isFinite(b) && (!x.log || a > 0) && (!y.log || b > 0);
   const points = lines.flatMap(line => line.points.filter(isDrawn));
   const figure = element('figure', {});
@@ -81,14 +83,14 @@ const lineChart = (width, {caption, x, y, lines, marks = false}) => {
   lines.forEach((line, i) => {
     const drawn = line.points.filter(isDrawn), ink = `var(${inks[i % inks.length]})`;
     svg.append(svgElement('polyline', {points: drawn.map(([a, b]) => `${px(a)},${py(b)}`).join(' '), fill: 'none', stroke: ink,
-      'stroke-width': 2, 'stroke-dasharray': dashes[i % dashes.length]}));
+      'stroke-width': 2, 'stroke-dasharray': dashOf(i)}));
     if (marks) {
       for (const [a, b] of drawn) svg.append(svgElement('circle', {cx: px(a), cy: py(b), r: 3, fill: ink}));
     }
   });
   const legend = element('p', {className: 'legend'}, ...lines.flatMap((line, i) => {
     const key = svgElement('svg', {width: 30, height: 10, 'aria-hidden': 'true'}, svgElement('line', {x1: 0, x2: 30, y1: 5, y2: 5,
-      stroke: `var(${inks[i % inks.length]})`, 'stroke-width': 2, 'stroke-dasharray': dashes[i % dashes.length]}));
+      stroke: `var(${inks[i % inks.length]})`, 'stroke-width': 2, 'stroke-dasharray': dashOf(i)}));
     return [element('span', {className: 'key'}, key, ` ${line.name} `)];
   }));
   figure.append(element('figcaption', {}, `${caption} (${y.name})`), svg, legend, table);

@@ -96,8 +96,20 @@ const errorOf = answer => {
 
 // ---- state and address -----------------------------------------------------------------------------------------------
 
+/// The keys and values of a fragment. A + stays a +, as in 0.1 + 0.2.
+const pairsOf = fragment => new Map(fragment.split('&').filter(Boolean).map(part => {
+  const at = part.indexOf('=');
+  const decoded = text => {
+    try {
+      return decodeURIComponent(text);
+    } catch {
+      return text;  // a % that begins no code
+    }
+  };
+  return at < 0 ? [decoded(part), ''] : [decoded(part.slice(0, at)), decoded(part.slice(at + 1))];
+}));
 const stateOfAddress = () => {
-  const given = new URLSearchParams(location.hash.slice(1));
+  const given = pairsOf(location.hash.slice(1));
   const view = views.find(row => row.name === given.get('v')) ?? views[0];
   const unknown = [...given.keys()].filter(key => key !== 'v' && !(key in view.keys));
   if (given.has('v') && given.get('v') !== view.name) unknown.unshift(`v=${given.get('v')}`);
@@ -108,11 +120,11 @@ const stateOfAddress = () => {
   return {view, state, unknown};
 };
 const addressOf = (view, state) => {
-  const given = new URLSearchParams({v: view.name});
+  const parts = [`v=${view.name}`];
   for (const [key, value] of Object.entries(state)) {
-    if (value !== view.keys[key] && !view.hidden?.includes(key)) given.set(key, value);
+    if (value !== view.keys[key]) parts.push(`${key}=${encodeURIComponent(value)}`);
   }
-  return `#${given}`;
+  return `#${parts.join('&')}`;
 };
 
 const page = {

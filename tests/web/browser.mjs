@@ -141,6 +141,18 @@ test('a link restores the state, and an unknown key is named and ignored', async
   const note = await evaluate('document.getElementById("note").textContent');
   if (!note.includes('colour')) throw new Error(note);
 });
+test('the addresses of docs/page.md and docs/lecture.md open without an error', async () => {
+  const pages = ['page', 'lecture'].map(name => readFileSync(new URL(`../../docs/${name}.md`, import.meta.url), 'utf8'));
+  const addresses = pages.flatMap(text => [...text.matchAll(/`(#v=[^`]+)`/g)].map(match => match[1]));
+  if (addresses.length < 15) throw new Error(`only ${addresses.length} addresses`);
+  for (const address of addresses) {
+    await open(address);
+    await settled();
+    const view = /v=(\w+)/.exec(address)[1];
+    equal(await evaluate(`[document.getElementById('note').hidden, document.querySelector('#panel-${view} .error').hidden]`), [true, true], address);
+    if (address.includes('0.1 + 0.2')) equal(await evaluate(`document.querySelector('#panel-compute input').value`), '0.1 + 0.2', 'the expression');
+  }
+});
 test('a wrong number is reported in the words of the page', async () => {
   await open();
   await type('#panel-number input', '12monkeys');
@@ -163,7 +175,7 @@ test('the steps of a scaler are buttons', async () => {
   await open('#v=scaler');
   await evaluate(`document.querySelector('[data-step="5"]').click()`);
   await settled();
-  equal(await evaluate('new URLSearchParams(location.hash.slice(1)).get("overflow-at")'), '3,4,5,9', 'the address');
+  equal(await evaluate('pairsOf(location.hash.slice(1)).get("overflow-at")'), '3,4,5,9', 'the address');
 });
 for (const view of ['number', 'compute', 'format', 'sum', 'unit', 'config', 'scaler', 'policy']) {
   test(`view ${view}: no horizontal scrolling at 320, 400, 800 and 1280 px, in both themes`, async () => {

@@ -31,11 +31,11 @@ views.push({
     if (text === null) return;
     const {expression: shown, formats} = JSON.parse(text);
     const letters = ['a', 'b', 'c'].slice(0, formats[0].operands.length);
-    view.result.replaceChildren(tableOf(`${shown} in every format`, ['format', ...letters, 'exact', 'result', 'code', 'error', 'ulps', 'flags'],
-        formats.map(row => [row.format, ...row.operands.map(operand => String(operand.value)), row.exact === null ? 'none' : String(row.exact),
-          element('strong', {}, String(row.result.value)), element('span', {className: 'code'}, row.result.code),
-          row.error === null ? '' : Number(row.error).toPrecision(3), row.ulp_error === null ? '' : Number(row.ulp_error).toPrecision(3),
-          row.flags.join(', ')])));
+    view.result.replaceChildren(tableOf(`${shown} in every format`, ['format', ...letters, 'result', 'code', 'ulps', 'flags', 'exact', 'error'],
+        formats.map(row => [row.format, ...row.operands.map(operand => String(operand.value)), element('strong', {}, String(row.result.value)),
+          element('span', {className: 'code'}, row.result.code), row.ulp_error === null ? '' : Number(row.ulp_error).toPrecision(3), row.flags.join(', '),
+          row.exact === null ? 'none' : `${row.exact_is_rounded ? '~' : ''}${row.exact}`, row.error === null ? '' : Number(row.error).toPrecision(3)])),
+        element('p', {}, 'The exact results with ~ are rounded to fp64 for this table. Errors are computed from the exact results.'));
   },
 });
 }

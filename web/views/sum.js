@@ -3,13 +3,15 @@
 'use strict';
 
 {
-const data = [{value: 'positive', text: 'drawn from [0, 1)'}, {value: 'equal', text: 'all equal to 1'}, {value: 'normal', text: 'normal'},
+const data = [{value: 'positive', text: 'drawn from [0, 1)'}, {value: 'equal', text: 'all equal to 1'}, {value: 'equal:0.1', text: 'all equal to 0.1'}, {value: 'normal', text: 'normal'},
   {value: 'harmonic', text: '1, 1/2, 1/3, ...'}];
 const methods = ['recursive', 'pairwise', 'kahan', 'neumaier', 'sum2', 'blocked:128', 'exact'];
 const controls = {};
 const quantities = {value: 'the sum', error_unit: 'error / (u S)'};
 
-const sumArguments = state => ['sum', '-d', state.data, '--sweep', `n=16..${state.n}`, '-f', state.format, '--method', state.method,
+/// The numbers of terms: all up to 16, or powers of two.
+const sizesOf = n => n <= 16 ? Array.from({length: n}, (_, i) => i + 1).join(',') : `16..${n}`;
+const sumArguments = state => ['sum', '-d', state.data, '--sweep', `n=${sizesOf(Number(state.n))}`, '-f', state.format, '--method', state.method,
   ...(state.round === 'nearest_even' ? [] : ['--round', state.round])];
 const productArguments = state => ['gemm', '-d', 'equal', '--scale', '0.0625', '-m', '1', '-n', '1', '--sweep', `k=1024..${state.n}`, '-M', state.machine];
 const isProduct = state => state.of === 'products';
@@ -17,7 +19,7 @@ const isProduct = state => state.of === 'products';
 views.push({
   name: 'sum', title: 'Sum',
   sentence: 'Where a long sum stops growing, and what other orders of summation and stochastic rounding change.',
-  keys: {of: 'terms', data: 'positive', n: '65536', format: 'bf16', method: 'recursive,pairwise,kahan', round: 'nearest_even,stochastic', show: 'value',
+  keys: {of: 'terms', data: 'positive', n: '65536', format: 'bf16', method: 'recursive,pairwise', round: 'nearest_even,stochastic', show: 'value',
     machine: 'sm90.wgmma.fp8,sm90.wgmma.fp8+promote128,sm100.tcgen05.fp8'},
   build(panel, view) {
     const add = (key, text, control, event = 'change') => {
@@ -28,9 +30,9 @@ views.push({
       controls[`${key}Label`] = label;
     };
     const text = () => element('input', {type: 'text', autocomplete: 'off', spellcheck: false});
-    add('of', 'What is added', selectOf([{value: 'terms', text: 'terms, in a format'}, {value: 'products', text: 'products of 1/16, on matrix units'}]));
+    add('of', 'What is added', selectOf([{value: 'terms', text: 'terms, in a format'}, {value: 'products', text: 'products of 1/16 and 1/16, on matrix units'}]));
     add('data', 'Terms', selectOf(data));
-    add('n', 'Largest number of terms', selectOf(['256', '1024', '4096', '16384', '65536', '262144'], '65536'));
+    add('n', 'Largest number of terms', selectOf(['10', '256', '1024', '4096', '16384', '65536', '262144'], '65536'));
     add('format', 'Formats', text(), 'input');
     add('method', `Orders of summation: ${methods.join(', ')}`, text(), 'input');
     add('round', 'Rounding', selectOf(['nearest_even', 'stochastic', 'nearest_even,stochastic', 'toward_zero'], 'nearest_even,stochastic'));

@@ -57,8 +57,9 @@ Flags:
 
 JSON:
   {"expression", "operation", "round", "overflow", "random", "formats": [{"format", "operands":
-  [{"value", "code"}, ...], "result": {"value", "code", "hex"}, "exact", "error",
-  "relative_error", "ulp_error", "flags": [...]}, ...]})text";
+  [{"value", "code"}, ...], "result": {"value", "code", "hex"}, "exact",
+  "exact_is_rounded", "error", "relative_error", "ulp_error", "flags": [...]}, ...]}
+  exact is rounded to fp64 if exact_is_rounded is true.)text";
 
 struct Arguments {
     std::vector<std::string> words, formats;
@@ -216,6 +217,7 @@ Json json_of(const Computed& row) {
             {"result",
              {{"value", json_number(value)}, {"code", hex_code(row.f, row.result.bits)}, {"hex", hex_float(value)}}},
             {"exact", if_exact(row.exact ? row.exact->near() : 0)},
+            {"exact_is_rounded", row.exact && !row.exact->is_near()},
             {"error", if_exact(row.distance.error)},
             {"relative_error", if_exact(row.distance.relative)},
             {"ulp_error", if_exact(row.distance.ulps)},
