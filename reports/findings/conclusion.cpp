@@ -89,6 +89,14 @@ bool fails_stressed(const Summary& summary, const PolicySummary& plain) {
     return twin != nullptr && (twin->row.verdict == verdicts::diverged || twin->row.verdict == verdicts::worse);
 }
 
+/// Returns whether fp32 was run, and ended with a finite loss, with and without a stress.
+bool is_baseline_safe(const Summary& summary) {
+    const Policies found = with_verdict(summary, verdicts::baseline);
+    return !found.empty() && std::all_of(found.begin(), found.end(), [&](const PolicySummary* one) {
+        return std::isfinite(one->row.loss) && !fails_stressed(summary, *one);
+    });
+}
+
 /// Returns the texts of range_words() for the policies whose runs cannot rule out an overflow. Policies with the same
 /// text share it.
 std::string open_ranges(const Policies& policies) {
@@ -135,7 +143,8 @@ std::string which_is_safe(const Summary& summary) {
                                         listed(names_of(alike)), what_was_run(*alike.front()), seen_words(alike),
                                         open_ranges(alike)));
     } else if (!broken.empty() || !worse.empty() || !diverged.empty()) {
-        sentences.push_back("None, as far as these runs show");
+        sentences.push_back(is_baseline_safe(summary) ? "Only fp32, the baseline, is safe in these runs"
+                                                      : "None, as far as these runs show");
     }
     for (const PolicySummary* policy : broken) {
         const PolicySummary& twin = *stressed_twin(summary, *policy);

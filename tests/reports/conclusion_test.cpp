@@ -96,7 +96,11 @@ TEST_CASE("the conclusion's answer about safe policies mentions the verdict of e
     CHECK(has(all, "open is undecided: run more seeds"));
 
     summary.policies = {policy("fp32", "baseline"), policy("bad", "worse", 0.01)};
+    CHECK(answer(summary, safe).starts_with("Only fp32, the baseline, is safe in these runs. bad is worse by 1.0 %"));
+    summary.policies[0].row.loss = std::nan("");
     CHECK(answer(summary, safe).starts_with("None, as far as these runs show. bad is worse by 1.0 %"));
+    summary.policies = {policy("bad", "diverged")};  // no run in fp32
+    CHECK(answer(summary, safe).starts_with("None, as far as these runs show. bad diverged"));
 
     summary.policies = {policy("fp32", "baseline"), policy("single", "one seed", 0.01)};
     for (PolicySummary& each : summary.policies) each.row.seeds = 1, each.row.steps = 30;
