@@ -37,8 +37,8 @@ const LogDiagnosis table[] = {
      "value of the forward pass overflowed",
      find_nan_in_loss},
     {"nan-in-gradient", Needs::norm, certain,
-     "a gradient norm is not finite in a row without a skipped step; the weights are lost if the last loss is not "
-     "finite or 0, and its gradient norm is not finite or missing",
+     "a gradient norm is not finite in a row without a skipped step; if the log reports skipped steps, the weights are "
+     "lost if the last loss is not finite or 0, and its gradient norm is not finite or missing",
      find_diagnosis("nonfinite-update").remedy, find_nan_in_gradient},
     {"finite-loss-nan-gradient", Needs::loss_and_norm, certain,
      "the loss of a row is finite and its gradient norm is not; `possible` if the loss is scaled, or if the log may "

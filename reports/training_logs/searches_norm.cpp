@@ -28,6 +28,36 @@ bool scales_loss(const TrainingLog& log) {
                        [](const TrainingRow& row) { return row.loss_scale.value_or(1) > 1; });
 }
 
+/// Returns whether a log shows which steps were skipped.
+bool knows_skips(const TrainingLog& log) {
+    return std::any_of(log.rows.begin(), log.rows.end(),
+                       [](const TrainingRow& row) { return row.skipped.has_value() || row.loss_scale.has_value(); });
+}
+
+/// Returns whether the learning rate changes in each row with a bad norm by about as much as in the row before. The
+/// schedule then counts all steps of these rows.
+bool rate_goes_on(const std::vector<TrainingRow>& rows) {
+    constexpr double least_of_change = 0.9;  // a skipped step of ten makes the change a tenth smaller
+    std::optional<double> before;
+    const TrainingRow* last = nullptr;  // the last row with a rate; rows of evaluations have none
+    bool has_bad = false;
+    for (const TrainingRow& row : rows) {
+        const bool is_bad = has_bad_norm(row);
+        if (!row.lr) {
+            if (is_bad) return false;
+            continue;
+        }
+        if (last != nullptr && row.step > last->step) {
+            const double change = std::abs(*row.lr - *last->lr) / static_cast<double>(row.step - last->step);
+            if (is_bad && (!before || !(change > least_of_change * *before))) return false;
+            has_bad = has_bad || is_bad;
+            before = change;
+        }
+        last = &row;
+    }
+    return has_bad && *before > 0;
+}
+
 /// Returns whether a number has at most `bits` significant bits.
 bool has_few_bits(double value, int bits) {
     int exponent = 0;
@@ -66,13 +96,40 @@ std::optional<LogSighting> find_nan_in_gradient(const LogView& view) {
         std::find_if(rows.rbegin(), rows.rend(), [](const TrainingRow& row) { return row.loss.has_value(); });
     const bool is_lost = last != rows.rend() && last->step > first->step && has_lost_loss(*last) &&
                          (!last->grad_norm || !std::isfinite(*last->grad_norm));
+    const std::string seen = fmt::format("the gradient norm is {} in {} row{}", figure_text(*first->grad_norm), count,
+                                         count == 1 ? "" : "s");
+    if (knows_skips(view.log)) {
+        return LogSighting{.step = first->step,
+                           .sentence = fmt::format("{}, and the log reports no skipped step there; {}", seen,
+                                                   is_lost ? "the last loss is 0 or not finite, so the weights are lost"
+                                                           : "either a scaler skipped the step without a message, or "
+                                                             "the gradient was applied to the weights")};
+    }
+    // A trainer of Transformers does not advance the schedule of the learning rate if its GradScaler skips the step.
+    const bool is_trainer = view.log.form->may_hide_nan;
+    if (is_trainer && is_lost && rate_goes_on(rows)) {
+        return LogSighting{
+            .certainty = Certainty::likely,
+            .step = first->step,
+            .sentence =
+                fmt::format("{}; the log does not report skipped steps, but the learning rate goes on in these "
+                            "rows, and a GradScaler that skips a step does not advance it: no step was skipped, "
+                            "and the last loss is 0 or not finite, so the gradients were probably applied to "
+                            "the weights, and a GradScaler did not run or did not see them",
+                            seen),
+            .remedy =
+                "print(trainer.accelerator.scaler, trainer.accelerator.optimizer_step_was_skipped) in a "
+                "callback: does a GradScaler run, and does it skip these steps? Train again from the last "
+                "checkpoint before them"};
+    }
     return LogSighting{
         .step = first->step,
-        .sentence = fmt::format("the gradient norm is {} in {} row{}, and the log reports no skipped step there; {}",
-                                figure_text(*first->grad_norm), count, count == 1 ? "" : "s",
-                                is_lost ? "the last loss is 0 or not finite, so the weights are lost"
-                                        : "either a scaler skipped the step without a message, or the gradient was "
-                                          "applied to the weights")};
+        .sentence = fmt::format("{}; the log does not report skipped steps: either a scaler skipped them, or the "
+                                "gradients were applied to the weights{}",
+                                seen, is_lost ? ", which the last loss suggests: it is 0 or not finite" : ""),
+        .remedy = is_trainer ? "print(trainer.accelerator.scaler, trainer.accelerator.optimizer_step_was_skipped) in a "
+                               "callback: does a GradScaler run, and does it skip these steps?"
+                             : std::string_view{}};
 }
 
 std::optional<LogSighting> find_finite_loss_nan_gradient(const LogView& view) {

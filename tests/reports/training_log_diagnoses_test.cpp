@@ -160,6 +160,7 @@ TEST_CASE("the weights are lost only if the last loss is", "[reports][training_l
                              [&](TrainingRow& row) {
                                  row.loss = bad_losses.contains(row.step) ? NAN : 2.5 - 0.03 * double(row.step);
                                  row.grad_norm = bad_norms.contains(row.step) ? NAN : 1.0;
+                                 row.skipped = 0;
                              }),
                         "nan-in-gradient")
             .sentence;
@@ -174,8 +175,39 @@ TEST_CASE("the weights are lost only if the last loss is", "[reports][training_l
     const TrainingLog evaluated = made(20, [](TrainingRow& row) {
         if (row.step < 20) row.loss = row.step > 7 ? 0.0 : 2.5;
         if (row.step <= 7) row.grad_norm = row.step == 5 ? NAN : 1.0;
+        row.skipped = 0;
     });
     CHECK(sighting(evaluated, "nan-in-gradient").sentence.ends_with(lost));
+}
+
+TEST_CASE(
+    "a log without a column for skipped steps does not say that weights are lost, and its learning rate is evidence",
+    "[reports][training_logs]") {
+    // A state of a Trainer with 10 steps a row, whose gradients are NaN from row 8 on. `advanced` is the number of steps
+    // by which the schedule advances in each of these rows.
+    const auto state = [](int advanced, const char* rate) {
+        std::string rows;
+        double lr = 1e-3;
+        for (int i = 1; i <= 20; ++i) {
+            lr -= 1e-6 * (i < 8 ? 10 : advanced);
+            rows += fmt::format("{}{{\"step\": {}, \"loss\": {}, \"grad_norm\": {}, \"{}\": {}}}", i == 1 ? "" : ", ",
+                                10 * i, i < 8 ? "2.5" : "0.0", i < 8 ? "1.5" : "NaN", rate, lr);
+        }
+        return fmt::format("{{\"log_history\": [{}]}}", rows);
+    };
+    CHECK(sighting(read(state(10, "learning_rate")), "nan-in-gradient").certainty == Certainty::likely);
+    const std::string goes_on = sighting(read(state(10, "learning_rate")), "nan-in-gradient").sentence;
+    CAPTURE(goes_on);
+    CHECK(goes_on.find("no step was skipped") != std::string::npos);
+    CHECK(goes_on.find("a GradScaler did not run or did not see them") != std::string::npos);
+    for (const auto& [advanced, rate] :
+         {std::pair(0, "learning_rate"), std::pair(5, "learning_rate"), std::pair(10, "other")}) {
+        const LogSighting open = sighting(read(state(advanced, rate)), "nan-in-gradient");
+        CAPTURE(advanced, rate, open.sentence);
+        CHECK(open.sentence.find("either a scaler skipped them, or the gradients were applied") != std::string::npos);
+        CHECK(open.sentence.find("weights are lost") == std::string::npos);
+        CHECK(open.remedy.find("does a GradScaler run") != std::string::npos);
+    }
 }
 
 TEST_CASE("a sentence has no NaN, and the singular for one", "[reports][training_logs]") {
