@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/configs/checkpoint_range.hpp"
 #include "core/text/nearest_name.hpp"
+#include "core/text/split.hpp"
+#include "experiments/configs/remedy/settings.hpp"
+#include "experiments/configs/remedy/training_format.hpp"
 #include "experiments/policy/sites.hpp"
 
 #include <fmt/format.h>
@@ -8,6 +11,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace macheps::configs {
 
@@ -30,7 +34,7 @@ constexpr KnownModel rows[] = {
     {"*baichuan2*", "Baichuan 2", "hiyouga/LLaMA-Factory#950 and #1036"},
     {"*smollm2*", "SmolLM2", "model card of HuggingFaceTB/SmolLM2-135M-Instruct"},
     {"*{flux1-,flux.1-}*", "FLUX.1", "torch_dtype in the model card of black-forest-labs/FLUX.1-dev"},
-    {"{t5-*,t5_*,flan-t5*,mt5*}", "T5", "google-research/text-to-text-transfer-transformer#539"},
+    {"{t5-*,t5_*,flan-t5*,mt5*}", "T5", "google-research/text-to-text-transfer-transformer#539", "t5 mt5 umt5 longt5"},
 };
 
 /// The reason why the weights are known to be bf16. `words` states the reason in the message of the finding. `key` is
@@ -49,19 +53,22 @@ void each_word(std::string_view text, const Use& use) {
     }
 }
 
-std::optional<Evidence> evidence_of(const ImportContext& context) {
+/// Returns the evidence that the weights were trained in bf16. If the user gives the dtype of the checkpoint, it decides.
+/// If a config.json gives it, the weights may have been stored in fp32 after a training in bf16, as those of T5.
+std::optional<Evidence> evidence_of_weights(const ImportContext& context) {
     const ImportOptions& options = context.options();
-    if (!options.checkpoint_is_default) {
-        if (options.checkpoint_dtype != "bf16") return {};
-        return Evidence{"the weights are bf16 (--checkpoint-dtype)", {}};
-    }
-    const Framework& framework = context.framework();
+    const std::string& file = options.checkpoint_file;
+    if (!options.checkpoint_is_default && options.checkpoint_dtype == "bf16")
+        return Evidence{
+            fmt::format("the weights are bf16 ({})", file.empty() ? "--checkpoint-dtype" : "dtype in " + file), {}};
+    if (!options.checkpoint_is_default && file.empty()) return {};
+    if (const KnownModel* model = find_bf16_model_type(options.model.type))
+        return Evidence{fmt::format("{} models were trained in bf16 ({}; the model is of type {})", model->family,
+                                    model->source, options.model.type),
+                        {}};
+    if (!options.checkpoint_is_default) return {};
     std::optional<Evidence> found;
-    each_word(framework.dtype_keys, [&](std::string_view key) {
-        if (found || context.dtype(key) != 'B') return;
-        found = Evidence{fmt::format("the weights are loaded in bf16 (`{}`)", key), std::string(key)};
-    });
-    each_word(framework.model_keys, [&](std::string_view key) {
+    each_word(context.framework().model_keys, [&](std::string_view key) {
         const files::ConfigValue* value = found ? nullptr : context.value(key);
         if (value == nullptr || !value->is_text()) return;
         const KnownModel* model = find_bf16_model(value->written);
@@ -70,10 +77,52 @@ std::optional<Evidence> evidence_of(const ImportContext& context) {
                                      model->family, model->source, value->written),
                          std::string(key)};
     });
+    return found;
+}
+
+/// Returns the evidence that the weights are bf16 when training or evaluation starts.
+std::optional<Evidence> evidence_of(const ImportContext& context) {
+    std::optional<Evidence> found;
+    if (context.options().checkpoint_is_default) {
+        each_word(context.framework().dtype_keys, [&](std::string_view key) {
+            if (found || context.dtype(key) != 'B') return;
+            found = Evidence{fmt::format("the weights are loaded in bf16 (`{}`)", key), std::string(key)};
+        });
+    }
+    if (!found) found = evidence_of_weights(context);
     // The framework's importer may already have set the format of the weights to bf16, for example for a model that is
     // created in bf16 and trained with fp16 autocast.
-    if (!found && context.resolved().word("store") == "B") found = Evidence{"the config keeps the weights in bf16", {}};
+    const bool is_said = !context.options().checkpoint_is_default;
+    if (!found && !is_said && context.resolved().word("store") == "B")
+        found = Evidence{"the config keeps the weights in bf16", {}};
     return found;
+}
+
+/// Returns whether the settings of a framework for another format can be used alone. They cannot if another key also
+/// decides the format: the arguments of a trainer must agree with DeepSpeed's config, a script may load the weights in a
+/// low-precision format, DeepSpeed's LAMB needs the dynamic scale of fp16, and a CPU needs further keys.
+bool has_free_format(const ImportContext& context) {
+    bool is_free = !context.has("deepspeed") && context.device().kind != DeviceProfile::Kind::cpu;
+    each_word(context.framework().dtype_keys, [&](std::string_view key) {
+        const char letter = context.dtype(key);
+        is_free = is_free && (letter == 0 || letter == 'F');
+    });
+    const files::ConfigValue* optimizer = context.value("optimizer.type");
+    return is_free && (optimizer == nullptr || lowered(optimizer->written).find("lamb") == std::string::npos);
+}
+
+/// Returns the advice for a training or an evaluation in fp16. It begins with the settings of the framework for the
+/// format, if they can be used.
+std::string advice_of(const ImportContext& context, bool trains) {
+    const bool is_low = training_format(context.device(), true) == 'B';
+    std::string advice = is_low ? "bf16" : fmt::format("fp32, because {} has no bf16", context.device().name);
+    const FormatSettings* settings =
+        trains && has_free_format(context) ? format_settings(context.framework().name) : nullptr;
+    // Without the key, the framework or the device chose fp16.
+    if (settings != nullptr && !context.has(settings_in(settings->fp32, false).front().path)) settings = nullptr;
+    if (settings != nullptr)
+        advice = fmt::format("{}, to train in {}", is_low ? settings->bf16 : settings->fp32, advice);
+    return advice + "; or --checkpoint-dtype fp16 or fp32 if the weights are not bf16";
 }
 
 }  // namespace
@@ -90,6 +139,16 @@ const KnownModel* find_bf16_model(std::string_view name) {
                                     [&](const KnownModel& row) { return policy::glob_match(row.pattern, low); });
     return found == std::end(rows) ? nullptr : found;
 }
+
+const KnownModel* find_bf16_model_type(std::string_view type) {
+    const auto found = std::find_if(std::begin(rows), std::end(rows), [&](const KnownModel& row) {
+        const std::vector<std::string_view> types = listed_names(row.types);
+        return !type.empty() && std::find(types.begin(), types.end(), type) != types.end();
+    });
+    return found == std::end(rows) ? nullptr : found;
+}
+
+bool has_bf16_weights(const ImportContext& context) { return evidence_of_weights(context).has_value(); }
 
 std::string_view quantised_format_in(std::string_view name) {
     // The first matching row applies. AWQ has only 4 bits, and most names of GPTQ say how many it has.
@@ -113,13 +172,8 @@ void report_checkpoint_range(ImportContext& context) {
         "{}, but this config {} in fp16, whose largest number is 65504: activations that fit bf16 can overflow to Inf, "
         "and then the loss is NaN",
         evidence->words, trains ? "trains" : "evaluates");
-    const std::string instead =
-        context.device().bf16
-            ? std::string("bf16, or --checkpoint-dtype fp32 or fp16 if the weights are not bf16")
-            : fmt::format(
-                  "fp32, because {} has no bf16; or --checkpoint-dtype fp16 or fp32 if the weights are not bf16",
-                  context.device().name);
-    Finding& finding = context.report(FindingCode::warning, "bf16-checkpoint-in-fp16", {}, message, instead);
+    Finding& finding =
+        context.report(FindingCode::warning, "bf16-checkpoint-in-fp16", {}, message, advice_of(context, trains));
     if (evidence->key.empty()) return;
     finding.key = evidence->key;
     finding.keys = {evidence->key};

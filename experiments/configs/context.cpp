@@ -552,6 +552,27 @@ void ImportContext::report_assumed() {
            fmt::format("{}", fmt::join(options, ", ")));
 }
 
+std::string ImportContext::basis() const {
+    const auto marked = [](std::string text, bool is_assumed) { return text + (is_assumed ? " (assumed)" : ""); };
+    std::vector<std::string> packages{std::string(framework_->name)}, parts;
+    for (const std::string& name : asked_versions_) {
+        if (name != framework_->name) packages.push_back(name);
+    }
+    for (const std::string& name : packages) {
+        const Framework* row = find_framework(name);
+        parts.push_back(
+            marked(fmt::format("{} {}", row == nullptr ? name : row->title, to_string(*assumed_version(name))),
+                   !given_version(name)));
+    }
+    const std::string weights = fmt::format("weights in {}", options_->checkpoint_dtype);
+    if (!options_->checkpoint_file.empty())
+        parts.push_back(fmt::format("{} ({})", weights, options_->checkpoint_file));
+    else if (asked_checkpoint_ || !options_->checkpoint_is_default)
+        parts.push_back(marked(weights, options_->checkpoint_is_default));
+    parts.push_back(marked(fmt::format("on {}", options_->device), options_->device_is_default));
+    return fmt::format("{}", fmt::join(parts, ", "));
+}
+
 std::vector<std::string> ImportContext::packages_of_unknown_version() const {
     std::vector<std::string> packages = asked_versions_;
     for (const auto& [name, version] : options_->versions) {

@@ -94,6 +94,9 @@ struct Framework {
     /// Names, separated by spaces, of keys that do not affect numerical results. keys/NAME.txt lists more of these keys
     /// (framework_keys.hpp). If a key also has a row in `keys`, the row applies.
     std::string_view inert_keys{};
+    /// Names, separated by spaces, of keys that belong only to classes of this framework from which no other framework
+    /// derives its own. A config with such a key is not one of a framework that shares its root with this one.
+    std::string_view own_class_keys{};
     /// Names, separated by spaces, of frameworks whose keys may also be at the root of the config. For example, files
     /// of LLaMA-Factory contain keys of Transformers. resolve() delegates the root to these frameworks, and each of
     /// them checks its own keys.
@@ -255,6 +258,8 @@ class ImportContext {
     void report_defaults();
     /// Reports, in one finding, the device, the dtype of the checkpoint and the versions that no option gives.
     void report_assumed();
+    /// Returns ImportResult::basis.
+    std::string basis() const;
     /// Makes each finding name the release that it describes if the version of the package is unknown. The tables of
     /// keys cannot show that such a version refuses a config, so their errors become warnings.
     void name_known_releases();

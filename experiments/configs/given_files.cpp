@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <optional>
+#include <utility>
 
 namespace macheps::configs {
 
@@ -147,15 +148,15 @@ bool has_package(const ImportOptions& options, std::string_view package) {
 }
 
 /// If the config fits two frameworks, leaves the one whose package the requirements name. If they name neither or the
-/// package of the owner, the owner remains.
+/// package of the owner, the owner remains, except for models with an encoder and a decoder: these are usually trained
+/// by a script of the framework that shares its keys, such as one of Transformers.
 void use_requirements(Recognition& found, const ImportOptions& options) {
     if (found.also == nullptr) return;
     if (has_package(options, found.owners.front()->name)) {
         found.also = nullptr;
     } else if (options.requirements.versions.contains(found.also->name) ||
-               options.requirements.inexact.contains(std::string(found.also->name))) {
-        found.owners = {found.also};
-        found.also = nullptr;
+               options.requirements.inexact.contains(std::string(found.also->name)) || options.model.is_seq2seq) {
+        found.owners = {std::exchange(found.also, nullptr)};
     }
 }
 

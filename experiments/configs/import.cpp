@@ -227,6 +227,7 @@ ImportResult import_config(std::span<const std::string> files_and_overrides, con
     const LauncherSettings launcher = apply_launcher(framework, files.config, options);
     ImportContext context(framework, files.config.root, options);
     context.add_file(files.config);
+    options.trained_in_bf16 = has_bf16_weights(context);
     context.run();
     report_faults_of_named_versions(context);
     set_step_fields(context);
@@ -238,6 +239,7 @@ ImportResult import_config(std::span<const std::string> files_and_overrides, con
     context.report_device();
     ImportResult result;
     result.policy = policy_text(context);
+    result.trained_in_bf16 = options.trained_in_bf16;
     result.has_recipe = has_known_recipe(context.resolved());
     if (options.framework.empty()) report_recognised(context);
     if (files.also != nullptr) {
@@ -258,6 +260,7 @@ ImportResult import_config(std::span<const std::string> files_and_overrides, con
         result.unknown_version = unknown->named;
     result.resolved = context.resolved();
     result.findings = std::move(context.findings());
+    result.basis = context.basis();
     result.included = context.included();
     return result;
 }

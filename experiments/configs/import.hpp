@@ -20,6 +20,12 @@ namespace macheps::configs {
 
 struct Framework;  // framework.hpp
 
+/// Facts about a model, from its config.json.
+struct ModelFacts {
+    std::string type{};       ///< model_type, such as "t5"; empty if unknown
+    bool is_seq2seq = false;  ///< the model has an encoder and a decoder
+};
+
 /// Options of the importer, in addition to the files.
 struct ImportOptions {
     std::string framework;  ///< empty: recognised by the keys
@@ -35,6 +41,10 @@ struct ImportOptions {
     bool device_is_default = true;
     std::string checkpoint_dtype = "fp32";  ///< fp32, fp16 or bf16
     bool checkpoint_is_default = true;
+    std::string checkpoint_file{};  ///< the file that gives the dtype of the checkpoint; empty: an option gives it
+    ModelFacts model{};
+    /// The weights from which the training starts were trained in bf16. Set by the import.
+    bool trained_in_bf16 = false;
     std::map<std::string, std::string, std::less<>> environment;  ///< from --env: variables that frameworks read
     /// Variables that a script sets to unknown values; `path` is the name. Set by the import.
     std::vector<files::UnknownValue> unknown_environment{};
@@ -65,7 +75,10 @@ struct ImportResult {
     ResolvedConfig resolved;
     std::vector<Finding> findings;  ///< sorted by consequence, gravest first, and by place
     std::string policy;             ///< TOML that can be loaded as a policy
-    bool has_recipe = true;         ///< false if the config uses an fp8 recipe that the policy language does not have
+    bool trained_in_bf16 = false;   ///< the weights from which the training starts were trained in bf16
+    /// The framework, versions, weights and device for which the config was read, each marked if it is assumed.
+    std::string basis{};
+    bool has_recipe = true;  ///< false if the config uses an fp8 recipe that the policy language does not have
     /// Files that the config names and that were read as parts of it, in the order of reading, without duplicates.
     std::vector<std::string> included;
 

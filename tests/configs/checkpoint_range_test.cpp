@@ -120,7 +120,10 @@ TEST_CASE("if the dtype is inferred from the name of the model, the finding says
     // On a GPU without bf16, the finding suggests fp32.
     found = finding_of(result, "transformers", "{fp16: true, output_dir: o}", "bf16", "t4");
     REQUIRE(found != nullptr);
-    CHECK(found->instead.starts_with("fp32"));
+    CHECK(found->instead.starts_with("fp16: false, to train in fp32, because t4 has no bf16"));
+    found = finding_of(result, "transformers", "{fp16: true, output_dir: o}", "bf16", "a100");
+    REQUIRE(found != nullptr);
+    CHECK(found->instead.starts_with("bf16: true with fp16: false, to train in bf16"));
 }
 
 TEST_CASE("names of models that were trained in bf16 are recognised, and other names are not", "[import]") {

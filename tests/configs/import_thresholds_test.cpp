@@ -209,6 +209,8 @@ constexpr Threshold thresholds[] = {
     {"history/predicates.cpp", "5", "accelerate=1.13.0,transformers=4.57.6", "accelerate=1.13.0,transformers=5.0.0",
      "transformers", h100, "bf16", "bf16: true\nfsdp: full_shard\nfsdp_config: {version: 2}", Of::since,
      "acc-fsdp2-upcast-noop"},
+    {"history/predicates.cpp", "5", "transformers=4.57.6", "transformers=5.0.0", "transformers", h100, "fp32",
+     "model_name_or_path: google/flan-t5-large\ngradient_accumulation_steps: 4", Of::since, "tf-own-compute-loss"},
     {"history/transformers.cpp", "2.8", "torch=2.7.1", "torch=2.8.0", "transformers", h100, "fp32", "bf16: true",
      Of::since, "tf-optim-fused-default"},
     {"trl/trl.cpp", "0.19", "trl=0.18.2", "trl=0.19.0", "trl", h100, "fp32", "model_name_or_path: m", Of::since,

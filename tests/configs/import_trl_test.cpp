@@ -214,6 +214,24 @@ TEST_CASE("the advice to use fp16 on a device without bf16 also loads trained we
         REQUIRE(found != nullptr);
         CHECK(found->instead == row.instead);
     }
+    // If the user says that the checkpoint is bf16, the advice is fp32: such weights overflow in fp16.
+    const struct {
+        const char *keys, *instead;
+    } bf16_rows[] = {
+        {"dtype: bfloat16\nbf16: true", "bf16: false with dtype: float32"},
+        {"dtype: float32\nbf16: true", "bf16: false"},
+        {"dtype: bfloat16\nbf16: true\nuse_peft: true", "bf16: false"},
+        {"dtype: bfloat16\nbf16: true\nuse_peft: true\nload_in_4bit: true", ""},
+    };
+    for (const auto& row : bf16_rows) {
+        CAPTURE(row.keys);
+        const ImportResult result = test::import_text(
+            fmt::format("model_name_or_path: m\ndataset_name: d\noutput_dir: o\n{}", row.keys),
+            {.framework = "trl", .versions = "trl=1.8.0,transformers=5.14", .device = "v100", .checkpoint = "bf16"});
+        const Finding* found = test::find_rule(result, "transformers/bf16-emulated");
+        REQUIRE(found != nullptr);
+        CHECK(found->instead == row.instead);
+    }
 }
 
 TEST_CASE("a recipe of TRL is recognised by its keys, and a config of LLaMA-Factory is not taken for one",
@@ -223,6 +241,34 @@ TEST_CASE("a recipe of TRL is recognised by its keys, and a config of LLaMA-Fact
     CHECK(framework("{model_name_or_path: m, use_peft: true, lora_r: 8, beta: 0.1, fp16: true}") == "trl");
     CHECK(framework("{model_name_or_path: m, dataset_mixer: {a: 1.0}, learning_rate: 1.0e-5}") == "trl");
     CHECK(framework("{model_name_or_path: m, stage: sft, finetuning_type: lora, dataset_dir: d}") == "llamafactory");
+    // Keys of Seq2SeqTrainingArguments, from which no class of TRL derives, and those of scripts of Transformers.
+    for (const char* key : {"predict_with_generate: true", "generation_max_length: 64", "generation_num_beams: 4",
+                            "generation_config: g", "sortish_sampler: true", "block_size: 512", "train_file: t.json"}) {
+        const std::string text = fmt::format(
+            "{{model_name_or_path: google/flan-t5-large, output_dir: o, fp16: false, "
+            "learning_rate: 1.0e-5, {}}}",
+            key);
+        CAPTURE(text);
+        CHECK(framework(text.c_str()) == "transformers");
+    }
+    CHECK(framework("{model_name_or_path: m, dataset_name: d, predict_with_generate: true, fp16: true}") ==
+          "transformers");
+    CHECK(framework("{model_name_or_path: m, stage: sft, template: t, predict_with_generate: true}") == "llamafactory");
+    CHECK(framework("{model_name_or_path: m, output_dir: o, fp16: false, learning_rate: 1.0e-5}") == "trl");
+}
+
+TEST_CASE("keys of TRL and Transformers belong to Transformers if the model has an encoder and a decoder",
+          "[import][trl]") {
+    const test::ConfigFolder folder;
+    const auto framework = [&](const char* text, bool is_seq2seq) {
+        ImportOptions options;
+        options.model = {.type = "t5", .is_seq2seq = is_seq2seq};
+        return std::string(import_config(std::vector{folder.write("c.yaml", text)}, options).framework->name);
+    };
+    const char* shared = "{model_name_or_path: m, output_dir: o, fp16: false, learning_rate: 1.0e-5}";
+    CHECK(framework(shared, true) == "transformers");
+    CHECK(framework(shared, false) == "trl");
+    CHECK(framework("{model_name_or_path: m, output_dir: o, fp16: false, packing: true}", true) == "trl");
 }
 
 }  // namespace import_trl_test

@@ -40,6 +40,7 @@ Sample accelerate(const std::string& type, const std::string& precision, const s
 }
 
 const std::map<std::string, Sample> samples{
+    {"t5-fp16", trainer("fp16: true\n")},
     {"acc-bool-lower", accelerate("'NO'", "no", "")},
     {"acc-deepspeed-dtype", accelerate("DEEPSPEED", "fp16", "deepspeed_config: {deepspeed_config_file: base.json}\n")},
     {"acc-deepspeed-file",

@@ -7,6 +7,7 @@
 #include "experiments/configs/finding_row.hpp"
 #include "experiments/configs/policy_text/not_emulated.hpp"
 #include "experiments/configs/policy_text/storage_recipe.hpp"
+#include "experiments/configs/remedy/training_format.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -72,13 +73,17 @@ Found fp16_on_cpu(const Context&, const Facts& f) {
     return FindingText{fmt::format("fp16 on a CPU does nothing: no autocast, no loss scaler, the run computes in fp32"),
                        "mixed_precision: bf16"};
 }
+/// Returns the setting that trains in the format with a letter.
+std::string mixed_precision(char format) {
+    return fmt::format("mixed_precision: {}", format == 'F' ? "\"no\"" : format_word(format));
+}
 Found bf16_emulated(const Context& c, const Facts& f) {
     if ((f.asked != "bf16" && !is_fp8(f)) || f.on_cpu || c.device().bf16 || !c.device().torch_says_bf16) return {};
     return FindingText{
         fmt::format("{} has no bf16 units; torch reports bf16 as supported because it counts emulation, so the "
                     "run uses bf16, slowly",
                     c.device().name),
-        "mixed_precision: fp16"};
+        mixed_precision(training_format(c))};
 }
 Found fp8_capability(const Context& c, const Facts& f) {
     if (!f.lacks_fp8 || f.precision == "fp8") return {};
@@ -86,7 +91,7 @@ Found fp8_capability(const Context& c, const Facts& f) {
         fmt::format(
             "fp8 requires compute capability 8.9; {} has {}.{}, so Accelerate uses fp16 instead, with {} scaler",
             c.device().name, c.device().major, c.device().minor, f.deepspeed ? "DeepSpeed's" : "its"),
-        c.device().bf16 ? "mixed_precision: bf16" : "mixed_precision: fp16"};
+        mixed_precision(training_format(c))};
 }
 Found fp16_unsupported(const Context& c, const Facts& f) {
     if (f.precision != "fp16" || f.on_cpu || c.device().fp16) return {};

@@ -10,6 +10,7 @@
 #include "experiments/configs/policy_text/name_rules.hpp"
 #include "experiments/configs/policy_text/not_emulated.hpp"
 #include "experiments/configs/policy_text/storage_recipe.hpp"
+#include "experiments/configs/remedy/training_format.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -178,16 +179,21 @@ LowTrained low_trained(const Context& c, const Facts& f) {
     return {};
 }
 
+/// Returns the settings that train without a loss scaler: in bf16, or in fp32 on a device without bf16.
+std::string_view without_scaler(const Context& c) {
+    return c.device().bf16 ? "bf16: true" : "fp16: false with bf16: false";
+}
+
 Found unscale(const Context& c, const Facts& f) {
     const LowTrained low = low_trained(c, f);
     if (f.autocast != 'H' || low.what.empty()) return {};
     return FindingText{fmt::format("{}; their gradients are also {}, and the GradScaler refuses them: \"Attempting to "
                                    "unscale FP16 gradients\"",
                                    low.what, format_word(f.loaded)),
-                       low.key == 0   ? "bf16: true, or an adapter"
-                       : low.key == 1 ? "peft 0.12 or newer, or bf16: true"
+                       low.key == 0   ? fmt::format("{}, or an adapter", without_scaler(c))
+                       : low.key == 1 ? fmt::format("peft 0.12 or newer, or {}", without_scaler(c))
                        : low.key == 2 ? "peft_autocast_adapter_dtype: true"
-                                      : "bf16: true",
+                                      : std::string(without_scaler(c)),
                        low.key == 3 ? 0 : low.key};
 }
 
@@ -222,7 +228,7 @@ Found bfloat16(const Context& c, const Facts&) {
 /// Returns settings without bf16. If weights would be trained in fp16, fp16 is not among them, because GradScaler
 /// refuses their gradients.
 std::string without_bf16(const Context& c, const Facts& f) {
-    const bool has_fp16 = c.device().fp16 && (!is_full_finetune(f) || keeps_masters(f));
+    const bool has_fp16 = training_format(c) == 'H' && (!is_full_finetune(f) || keeps_masters(f));
     std::string settings = "bf16: false";
     if (c.flag("bfloat16")) settings += " with bfloat16: false";
     if (has_fp16 || c.flag("fp16")) settings += has_fp16 ? " with fp16: true" : " with fp16: false";

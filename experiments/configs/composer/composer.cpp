@@ -9,6 +9,7 @@
 #include "experiments/configs/policy_text/not_emulated.hpp"
 #include "experiments/configs/policy_text/scaler_field.hpp"
 #include "experiments/configs/policy_text/storage_recipe.hpp"
+#include "experiments/configs/remedy/training_format.hpp"
 
 #include <fmt/format.h>
 
@@ -244,7 +245,7 @@ Found other_clip(const Context& c, const Facts& f) {
 Found bf16_emulated(const Context& c, const Facts& f) {
     if (f.low != 'B' || c.device().bf16) return {};
     return FindingText{fmt::format("{} has no bf16 units; torch emulates bf16, which is slow", c.device().name),
-                       "precision: amp_fp16"};
+                       training_format(c) == 'H' ? "precision: amp_fp16" : "precision: fp32"};
 }
 Found two_formats(const Context&, const Facts& f) {
     if (!f.fsdp || !has_autocast(f) || !is_low(f.param) || f.param == f.low) return {};

@@ -7,6 +7,7 @@
 #include "experiments/configs/policy_text/not_emulated.hpp"
 #include "experiments/configs/policy_text/scaler_field.hpp"
 #include "experiments/configs/policy_text/storage_recipe.hpp"
+#include "experiments/configs/remedy/training_format.hpp"
 
 #include <fmt/format.h>
 
@@ -85,7 +86,7 @@ Found fp16_device(const Context& c, const Facts& f) {
 Found bf16_device(const Context& c, const Facts& f) {
     if (!f.bf16 || c.device().torch_says_bf16) return {};
     return FindingText{fmt::format("{} has no bf16: DeepSpeed refuses the config", c.device().name),
-                       c.device().fp16 ? "fp16" : "neither fp16 nor bf16"};
+                       training_format(c) == 'H' ? "fp16" : "neither fp16 nor bf16"};
 }
 Found bf16_emulated(const Context& c, const Facts& f) {
     if (!f.bf16 || !c.device().torch_says_bf16 || c.device().bf16) return {};
@@ -93,7 +94,7 @@ Found bf16_emulated(const Context& c, const Facts& f) {
         fmt::format("{} has no bf16 units; torch reports bf16 as supported because it counts emulation, so the "
                     "run uses bf16, slowly",
                     c.device().name),
-        "fp16, with its loss scaler"};
+        training_format(c) == 'H' ? "fp16, with its loss scaler" : "neither fp16 nor bf16"};
 }
 
 /// Returns the index of the key that is on, for rows whose keys are fp16.enabled (0) and bf16.enabled (1).

@@ -136,6 +136,7 @@ void report_history(ImportContext& context) {
     for (const FaultRow* row : fault_rows()) {
         if (row->holds == nullptr || !history::is_one_of(context.framework().name, importers_of(*row))) continue;
         const std::optional<FrameworkVersion> version = version_with_fault(context, *row);
+        if (row->needs_loss_arguments && history::takes_no_loss_arguments(context)) continue;
         if (version && row->holds(context)) report_fault(context, *row, *version);
     }
 }

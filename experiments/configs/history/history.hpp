@@ -45,6 +45,8 @@ struct FaultRow {
     /// Returns a condition that this config leaves open, or an empty text. Null if no config leaves one open. A row
     /// with `asks` has no `question`.
     std::string_view (*asks)(const ImportContext&) = nullptr;
+    /// Whether only models whose forward method takes arguments of the loss have the fault.
+    bool needs_loss_arguments = false;
     std::string_view computes{};     ///< what is computed instead
     std::string_view consequence{};  ///< what a user sees
     std::string_view remedy{};       ///< what to do, in words

@@ -1,15 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/configs/history/predicates.hpp"
 
+#include "core/text/nearest_name.hpp"
+#include "core/text/split.hpp"
+#include "experiments/configs/checkpoint_range.hpp"
+
 #include <algorithm>
 #include <string>
 
 namespace macheps::configs::history {
 
+namespace {
+
+/// Returns whether the config names a model of the family T5. The classes of mT5 were not checked.
+bool has_name_of_t5(const ImportContext& context) {
+    for (const std::string_view key : listed_names(context.framework().model_keys)) {
+        const files::ConfigValue* value = context.value(key);
+        const KnownModel* model = value == nullptr ? nullptr : find_bf16_model(value->written);
+        if (model != nullptr && model->family == "T5" && lowered(value->written).find("mt5") == std::string::npos)
+            return true;
+    }
+    return false;
+}
+
+}  // namespace
+
 bool accumulates(const ImportContext& context) { return context.number("gradient_accumulation_steps").value_or(1) > 1; }
 
 bool counts_labels(const ImportContext& context) { return context.since("transformers", "4.46.0"); }
 bool loads_stored_dtype(const ImportContext& context) { return context.since("transformers", "5"); }
+
+bool takes_no_loss_arguments(const ImportContext& context) {
+    return (context.options().model.type == "t5" || has_name_of_t5(context)) && !context.since("transformers", "5");
+}
 
 bool names_deepspeed(const ImportContext& context) {
     const files::ConfigValue* value = context.value("deepspeed");

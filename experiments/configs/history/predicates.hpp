@@ -15,6 +15,10 @@ bool counts_labels(const ImportContext& context);
 /// Returns whether Transformers loads weights in the dtype of the checkpoint.
 bool loads_stored_dtype(const ImportContext& context);
 
+/// Returns whether the forward method of the model is known to take no arguments of the loss. T5's takes none before
+/// Transformers 5. Source: T5ForConditionalGeneration.forward in models/t5/modeling_t5.py of 4.46.3, 4.56.2 and 5.0.0.
+bool takes_no_loss_arguments(const ImportContext& context);
+
 /// Returns whether the key `deepspeed` names a file or is a section. For arguments of Transformers and for Axolotl.
 bool names_deepspeed(const ImportContext& context);
 

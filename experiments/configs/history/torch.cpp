@@ -57,7 +57,7 @@ const FaultRow rows[] = {
      .computes =
          "is_bf16_supported makes a bf16 tensor and answers yes; up to 2.2.2 it asked for compute capability 8.0",
      .consequence = "bf16 is emulated and slow, and `auto` chooses bf16 rather than fp16",
-     .remedy = "fp16 with a loss scaler",
+     .remedy = "fp16 with a loss scaler, or fp32 if the weights were trained in bf16",
      .sentence = "torch {v} reports bf16 as supported on GPUs that only emulate it: the run is slow",
      .finding = "transformers/bf16-emulated axolotl/bf16-emulated accelerate/bf16-emulated deepspeed/bf16-emulated "
                 "torch/bf16-emulated",

@@ -101,6 +101,7 @@ const FaultRow rows[] = {
      .importers = "transformers axolotl",
      .holds = accumulates,
      .question = withheld_question,
+     .needs_loss_arguments = true,
      .computes = "a condition is inverted, as again in 4.48.0: the number of labels is passed only to models that do "
                  "not take it, so the loss is a mean over each micro-batch, and these means are added",
      .consequence = withheld_consequence,
@@ -122,6 +123,7 @@ const FaultRow rows[] = {
      .importers = "transformers axolotl",
      .holds = accumulates,
      .question = withheld_question,
+     .needs_loss_arguments = true,
      .computes = "a condition is inverted: the number of labels is passed only to models that do not take it, so the "
                  "loss is a mean over each micro-batch, and these means are added",
      .consequence = withheld_consequence,
@@ -142,6 +144,7 @@ const FaultRow rows[] = {
      .keys = {gas},
      .holds = has_own_trainer_and_accumulates,
      .question = "the Trainer has its own compute_loss and the model takes **kwargs (Llama, Qwen)",
+     .needs_loss_arguments = true,
      .computes = "the Trainer assumes that the loss was divided by num_items_in_batch",
      .consequence = "gradients are too large by the number of micro-batches",
      .remedy = "divide by num_items_in_batch in compute_loss, or set model_accepts_loss_kwargs = False in the Trainer",
@@ -254,6 +257,7 @@ const FaultRow rows[] = {
      .importers = "transformers axolotl",
      .holds = [](const Context& c) { return accumulates(c) && history::names_deepspeed(c); },
      .question = "the forward method of the model takes arguments of the loss (Llama, Qwen)",
+     .needs_loss_arguments = true,
      .computes = "the loss is divided by num_items_in_batch, and by the number of micro-batches in DeepSpeed's engine",
      .consequence = "gradients are too small by the number of micro-batches",
      .remedy = "transformers 4.49.0 with a deepspeed other than 0.18.3, or gradient_accumulation_steps: 1",

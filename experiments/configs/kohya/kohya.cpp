@@ -10,6 +10,7 @@
 #include "experiments/configs/optimisers/optimisers.hpp"
 #include "experiments/configs/policy_text/scaler_field.hpp"
 #include "experiments/configs/policy_text/storage_recipe.hpp"
+#include "experiments/configs/remedy/training_format.hpp"
 
 #include <fmt/format.h>
 
@@ -172,7 +173,7 @@ Found deepspeed_unread(const Context& c, const Facts&) {
 Found bf16_emulated(const Context& c, const Facts& f) {
     if (f.low != 'B' || c.device().bf16) return {};
     return FindingText{fmt::format("{} has no bf16 units; torch emulates bf16, which is slow", c.device().name),
-                       "mixed_precision = \"fp16\""};
+                       training_format(c) == 'H' ? "mixed_precision = \"fp16\"" : "mixed_precision = \"no\""};
 }
 Found both_full(const Context& c, const Facts& f) {
     if (!f.full_fp16 || !c.flag("full_bf16")) return {};

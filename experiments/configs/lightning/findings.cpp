@@ -6,6 +6,7 @@
 #include "experiments/configs/optimisers/optimisers.hpp"
 #include "experiments/configs/policy_text/not_emulated.hpp"
 #include "experiments/configs/policy_text/storage_recipe.hpp"
+#include "experiments/configs/remedy/training_format.hpp"
 
 #include <fmt/format.h>
 
@@ -186,7 +187,7 @@ Found fp64(const Context&, const Facts& f) {
 Found bf16_emulated(const Context& c, const Facts& f) {
     if (f.low != 'B' || f.on_cpu || c.device().bf16) return {};
     return about_precision(f, fmt::format("{} has no bf16 units; torch emulates bf16, which is slow", c.device().name),
-                           "16-mixed");
+                           training_format(c) == 'H' ? "16-mixed" : "32-true");
 }
 
 Found old_word(const Context&, const Facts& f) {

@@ -6,6 +6,7 @@
 #include "experiments/configs/llamafactory/llamafactory.hpp"
 #include "experiments/configs/policy_text/not_emulated.hpp"
 #include "experiments/configs/policy_text/storage_recipe.hpp"
+#include "experiments/configs/remedy/training_format.hpp"
 #include "experiments/configs/transformers/transformers.hpp"
 
 #include <fmt/format.h>
@@ -177,11 +178,12 @@ Found pure_half(const Context&, const Facts& f) {
 
 // Findings for which LLaMA-Factory itself prints a warning.
 
-/// Returns the setting of mixed precision that the device supports, or an empty text. fp16 requires fp32 gradients,
+/// Returns the setting of mixed precision that suits the device and the weights, or an empty text. fp16 requires fp32 gradients,
 /// which weights in the format of a low-precision checkpoint do not have.
 std::string mixed_precision(const Context& c, bool has_fp32_gradients) {
-    if (c.device().torch_says_gpu_bf16()) return "bf16: true";
-    return c.device().fp16 && has_fp32_gradients ? "fp16: true" : "";
+    const char format = training_format(c);
+    if (format == 'B' && c.device().torch_says_gpu_bf16()) return "bf16: true";
+    return format == 'H' && has_fp32_gradients ? "fp16: true" : "";
 }
 std::string mixed_instead_of_pure(const Context& c, const Facts& f) {
     const std::string mixed = mixed_precision(c, f.checkpoint == 'F' || !f.badam);
@@ -203,7 +205,7 @@ Found galore_memory(const Context& c, const Facts& f) {
     if (!f.trains || (!f.galore && !f.apollo) || f.pure_bf16) return {};
     return FindingText{
         "without pure_bf16 the projected gradients and moments are fp32: GaLore and APOLLO need twice the memory",
-        c.device().torch_says_gpu_bf16() ? "pure_bf16: true" : ""};
+        c.device().bf16 && c.device().torch_says_gpu_bf16() ? "pure_bf16: true" : ""};
 }
 Found quantised_eval(const Context&, const Facts& f) {
     if (f.trains || !f.is_quantised) return {};
@@ -218,7 +220,7 @@ Found emulated(const Context& c, const Facts& f) {
         fmt::format("{} has no bf16 units; torch reports bf16 as supported because it counts emulation, so "
                     "pure_bf16 runs slowly",
                     c.device().name),
-        "pure_bf16: false with fp16: true"};
+        training_format(c) == 'H' ? "pure_bf16: false with fp16: true" : "pure_bf16: false"};
 }
 Found pure_full(const Context& c, const Facts& f) {
     if (!f.pure_bf16 || f.checkpoint != 'F') return {};

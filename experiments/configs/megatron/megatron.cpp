@@ -7,6 +7,7 @@
 #include "experiments/configs/policy_text/not_emulated.hpp"
 #include "experiments/configs/policy_text/scaler_field.hpp"
 #include "experiments/configs/policy_text/storage_recipe.hpp"
+#include "experiments/configs/remedy/training_format.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -124,7 +125,7 @@ Found both(const ImportContext&, const Facts& facts) {
 Found no_bf16(const ImportContext& context, const Facts& facts) {
     if (facts.low != 'B' || context.device().bf16) return {};
     return FindingText{fmt::format("{} has no bf16 units: bf16 is emulated, which is slow", context.device().name),
-                       "remove --bf16, and use --fp16"};
+                       training_format(context) == 'H' ? "remove --bf16, and use --fp16" : "remove --bf16"};
 }
 
 Found forced_fp32(const ImportContext& context, const Facts& facts) {

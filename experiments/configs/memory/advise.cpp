@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/configs/memory/advise.hpp"
 #include "core/format_table.hpp"
+#include "experiments/configs/remedy/training_format.hpp"
 #include "experiments/configs/resolved.hpp"
 
 #include <fmt/format.h>
@@ -27,6 +28,12 @@ constexpr std::string_view guide_formats = "general guide, 3.2", guide_memory = 
 bool trains(const AdviceAsked& asked) { return asked.goal != Goal::inference; }
 bool is_small(const AdviceAsked& asked) { return asked.params.has_value() && *asked.params < 1e8; }
 bool is_large(const AdviceAsked& asked) { return asked.params.has_value() && *asked.params > 1e9; }
+/// Returns the letter of the format in which matmuls should compute (training_format.hpp).
+char format_for(const AdviceAsked& asked) { return training_format(*asked.device, asked.trained_in_bf16); }
+/// Returns whether the weights need bf16, which the device does not multiply.
+bool lacks_format(const AdviceAsked& asked) {
+    return asked.trained_in_bf16 && format_for(asked) == 'F' && asked.device->fp16;
+}
 bool has_tf32(const AdviceAsked& asked) { return asked.device->tf32; }
 bool is_lora(const AdviceAsked& asked) { return asked.goal == Goal::lora; }
 bool starts_from_weights(const AdviceAsked& asked) { return asked.goal == Goal::finetune || asked.goal == Goal::lora; }
@@ -125,6 +132,9 @@ constexpr Statement infer_bf16_watch[] = {
     {"bf16 has 8 bits of significand: compare evaluation metrics with those of fp32", axolotl_checks}};
 
 constexpr Statement fp32_reasons[] = {
+    {"the weights were trained in bf16, which this device does not multiply: their activations can exceed 65504, the "
+     "largest number of fp16, and the loss then becomes NaN, with and without a loss scaler",
+     "transformers #4586", lacks_format},
     {"fp32 has the most headroom: it is the baseline for comparisons and the fallback if training is unstable",
      guide_matrix}};
 constexpr Statement fp32_watch[] = {{"tf32 alone makes matmuls several times as fast if the device has it",
@@ -133,15 +143,16 @@ constexpr Statement fp32_watch[] = {{"tf32 alone makes matmuls several times as 
 
 constexpr AdviceRow rows[] = {
     {"fp16-inference", "forward pass only, on a device that multiplies fp16", "pure-fp16",
-     [](const AdviceAsked& a) { return !trains(a) && a.device->fp16; }, infer_fp16_reasons, infer_fp16_watch},
+     [](const AdviceAsked& a) { return !trains(a) && a.device->fp16 && !a.trained_in_bf16; }, infer_fp16_reasons,
+     infer_fp16_watch},
     {"bf16-inference", "forward pass only, on a device that multiplies bf16", "pure-bf16",
      [](const AdviceAsked& a) { return !trains(a) && a.device->bf16; }, infer_bf16_reasons, infer_bf16_watch},
     {"small-model", "fewer than 100 million parameters", "fp32",
      [](const AdviceAsked& a) { return trains(a) && is_small(a); }, small_reasons, small_watch},
     {"bf16-autocast", "training on a device that multiplies bf16", "amp-bf16",
-     [](const AdviceAsked& a) { return trains(a) && a.device->bf16; }, bf16_reasons, bf16_watch},
+     [](const AdviceAsked& a) { return trains(a) && format_for(a) == 'B'; }, bf16_reasons, bf16_watch},
     {"fp16-autocast", "training on a device that multiplies fp16 but not bf16", "amp-fp16",
-     [](const AdviceAsked& a) { return trains(a) && a.device->fp16 && !a.device->bf16; }, fp16_reasons, fp16_watch},
+     [](const AdviceAsked& a) { return trains(a) && format_for(a) == 'H'; }, fp16_reasons, fp16_watch},
     {"fp8", "full training on a device that multiplies fp8, if linears have sides that are multiples of 16",
      "fp8-tensorwise",
      [](const AdviceAsked& a) { return trains(a) && !is_lora(a) && a.device->fp8 && !is_small(a) && fp8_fits(a); },
@@ -287,6 +298,12 @@ std::string advice_toml(const AdviceAsked& asked, const Advice& advice) {
            fmt::format(
                "name        = \"{0}-{1}\"\ndescription = \"advised for {1} on {0}: {2}\"\nextends     = \"{3}\"\n",
                asked.device->name, goal->name, advice.row->when, advice.policy);
+}
+
+std::vector<std::string_view> compared_questions() {
+    std::vector<std::string_view> all;
+    for (const Question& each : questions) all.push_back(each.what);
+    return all;
 }
 
 std::vector<Disagreement> disagreements(const policy::ResolvedPolicy& have, const policy::ResolvedPolicy& advised,

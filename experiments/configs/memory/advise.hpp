@@ -32,6 +32,7 @@ struct AdviceAsked {
     const DeviceProfile* device = nullptr;
     Goal goal = Goal::pretrain;
     std::optional<double> params{};     ///< number of parameters; if unknown, advice that depends on it is omitted
+    bool trained_in_bf16 = false;       ///< the weights from which the training starts were trained in bf16
     std::vector<std::int64_t> sides{};  ///< dimensions of the weight matrices; empty if unknown
 };
 
@@ -82,6 +83,8 @@ struct Disagreement {
     std::string have, advised;
     std::string_view why, source;
 };
+/// Returns the questions that disagreements() compares: "matmuls read".
+std::vector<std::string_view> compared_questions();
 /// Compares two policies that were resolved for the same model. `config` is the config that `have` was imported from,
 /// or null if it was not imported.
 std::vector<Disagreement> disagreements(const policy::ResolvedPolicy& have, const policy::ResolvedPolicy& advised,

@@ -7,6 +7,7 @@
 #include "experiments/configs/policy_text/not_emulated.hpp"
 #include "experiments/configs/policy_text/scaler_field.hpp"
 #include "experiments/configs/policy_text/storage_recipe.hpp"
+#include "experiments/configs/remedy/training_format.hpp"
 
 #include <fmt/format.h>
 
@@ -105,7 +106,7 @@ Found emulated_bf16(const ImportContext& context, const Facts& facts) {
     return FindingText{
         fmt::format("{} has no bf16 units; torch reports bf16 as supported because it counts emulation, which is slow",
                     context.device().name),
-        "dtype: float16"};
+        training_format(context) == 'H' ? "dtype: float16" : "dtype: float32"};
 }
 
 Found compiled(const ImportContext& context, const Facts&) {

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 namespace macheps::configs {
 
@@ -125,6 +126,18 @@ const Framework* also_fits(const Framework& owner, const std::vector<Evidence>& 
     return nullptr;
 }
 
+/// Returns the names that only `other` knows, such as the arguments of its scripts. Frameworks whose keys may be at the
+/// root of a config of `owner` do not count as `owner`.
+Names only_of(const Framework& other, const Framework& owner) {
+    Names names;
+    for (const std::string_view key : listed_names(other.inert_keys)) names.insert(key);
+    for (const std::string_view key : listed_names(other.own_class_keys)) names.insert(key);
+    for (const KeyRow& row : owner.keys) names.erase(row.path);
+    for (const std::string_view key : listed_names(owner.inert_keys)) names.erase(key);
+    for (const FrameworkKey& key : framework_keys(framework_key_text(owner.name))) names.erase(key.path);
+    return names;
+}
+
 std::string nearest_of(const std::vector<Evidence>& all, std::size_t keys) {
     const Evidence* best = nullptr;
     for (const Evidence& one : all) {
@@ -154,6 +167,12 @@ Recognition recognise(const files::ConfigFile& config) {
     result.owners = likeliest(std::move(plausible));
     if (result.owners.empty()) result.nearest = nearest_of(all, keys);
     if (result.owners.size() == 1) result.also = also_fits(*result.owners.front(), all, config);
+    if (result.also != nullptr) {
+        const Names names = only_of(*result.also, *result.owners.front());
+        const auto& entries = config.root.entries;
+        if (std::any_of(entries.begin(), entries.end(), [&](const auto& entry) { return names.contains(entry.key); }))
+            result.owners = {std::exchange(result.also, nullptr)};
+    }
     return result;
 }
 

@@ -17,15 +17,6 @@ bool is_same(const Finding& a, const Finding& b) {
     return a.code == b.code && a.rule == b.rule && a.message == b.message;
 }
 
-/// Returns the result of the config with more overrides, or nothing if it cannot be imported.
-std::optional<ImportResult> import_with(const std::vector<std::string>& input, const ImportOptions& options) {
-    try {
-        return import_config(input, options);
-    } catch (const Error&) {
-        return {};
-    }
-}
-
 /// Returns whether the settings of a finding ended it and caused no error.
 bool is_better(const ImportResult& before, const ImportResult& after, const Finding& finding) {
     const auto has = [](const ImportResult& result, const Finding& wanted) {
@@ -63,24 +54,42 @@ bool is_grave(const Finding& finding) {
     return severity(finding) != FindingSeverity::note || finding.code == FindingCode::contradiction;
 }
 
-Remedies find_remedies(std::span<const std::string> files_and_overrides, const ImportOptions& options) {
+std::optional<ImportResult> import_with(std::span<const std::string> files_and_overrides,
+                                        std::span<const Setting> settings, const ImportOptions& options) {
+    std::vector<std::string> input(files_and_overrides.begin(), files_and_overrides.end());
+    for (const Setting& setting : settings) input.push_back(setting.text());
+    try {
+        return import_config(input, options);
+    } catch (const Error&) {
+        return {};
+    }
+}
+
+Remedies find_remedies(std::span<const std::string> files_and_overrides, const ImportOptions& options,
+                       const Remedy* format) {
     ImportResult result = import_config(files_and_overrides, options);
     std::vector<std::string> input(files_and_overrides.begin(), files_and_overrides.end());
     Remedies all;
+    const auto take = [&](const Remedy& remedy, ImportResult after) {
+        all.remedies.push_back(remedy);
+        for (const Setting& setting : remedy.settings) input.push_back(setting.text());
+        result = std::move(after);
+    };
+    if (format != nullptr) {
+        std::optional<ImportResult> after = import_with(input, format->settings, options);
+        const bool is_changed = after && after->resolved.word("compute") != result.resolved.word("compute");
+        if (is_changed && is_better(result, *after, format->finding)) take(*format, *std::move(after));
+    }
     std::set<std::string> tried;
     for (bool is_changed = true; is_changed;) {
         is_changed = false;
         for (const Finding& finding : result.findings) {
             if (!is_grave(finding) || !tried.insert(finding.rule + finding.message).second) continue;
-            const std::vector<Setting> settings = settings_of(finding);
-            if (settings.empty()) continue;
-            std::vector<std::string> with = input;
-            for (const Setting& setting : settings) with.push_back(setting.text());
-            std::optional<ImportResult> after = import_with(with, options);
+            const Remedy remedy{finding, settings_of(finding)};
+            if (remedy.settings.empty()) continue;
+            std::optional<ImportResult> after = import_with(input, remedy.settings, options);
             if (!after || !is_better(result, *after, finding)) continue;
-            all.remedies.push_back({finding, settings});
-            input = std::move(with);
-            result = std::move(*after);  // ends the loop over its findings
+            take(remedy, *std::move(after));  // ends the loop over the findings
             is_changed = true;
             break;
         }

@@ -5,6 +5,7 @@
 #include "experiments/configs/import.hpp"
 #include "experiments/configs/remedy/settings.hpp"
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -30,7 +31,13 @@ struct Remedies {
 bool is_grave(const Finding& finding);
 
 /// Follows the advice of each grave finding that begins with settings. Settings that do not end their finding, or that
-/// cause an error, are left out. Throws Error as import_config does.
-Remedies find_remedies(std::span<const std::string> files_and_overrides, const ImportOptions& options);
+/// cause an error, are left out. If `format` is not null, its settings come first; they are left out if they do not
+/// change the format of the matmuls. Its finding has only a message. Throws Error as import_config does.
+Remedies find_remedies(std::span<const std::string> files_and_overrides, const ImportOptions& options,
+                       const Remedy* format = nullptr);
+
+/// Returns the config with more settings, or nothing if it cannot be imported.
+std::optional<ImportResult> import_with(std::span<const std::string> files_and_overrides,
+                                        std::span<const Setting> settings, const ImportOptions& options);
 
 }  // namespace macheps::configs

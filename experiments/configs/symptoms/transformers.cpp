@@ -27,7 +27,7 @@ constexpr SymptomRow transformers_symptom_rows[] = {
                      .rules = "transformers/bf16-unsupported transformers/bf16-emulated",
                      .faults = "torch-bf16-emulated"}},
      .remedy_rows = {"check torch.cuda.is_available()", "set use_cpu: true to train on the CPU",
-                     "use fp16 on a GPU without bf16"},
+                     "use fp16 on a GPU without bf16, or fp32 if the weights were trained in bf16"},
      .command = "policy import CONFIG --gpu cpu"},
     {.id = "fp16-needs-gpu",
      .title = "Transformers refuses fp16 without a GPU",

@@ -7,6 +7,7 @@
 #include "experiments/configs/frameworks.hpp"
 #include "experiments/configs/policy_text/not_emulated.hpp"
 #include "experiments/configs/policy_text/storage_recipe.hpp"
+#include "experiments/configs/remedy/training_format.hpp"
 #include "experiments/configs/transformers/transformers.hpp"
 
 #include <fmt/format.h>
@@ -291,7 +292,7 @@ std::string without_bf16(const ImportContext& c, const Facts& f) {
     std::string settings = c.flag("bf16") ? "bf16: false" : "";
     if (c.flag("bf16_full_eval"))
         settings += settings.empty() ? "bf16_full_eval: false" : " with bf16_full_eval: false";
-    if (!f.bf16 || !c.device().fp16 || f.fp16) return settings;
+    if (!f.bf16 || training_format(c) != 'H' || f.fp16) return settings;
     return f.loaded == 'F' ? settings + " with fp16: true" : "fp16, with weights that are loaded in fp32";
 }
 

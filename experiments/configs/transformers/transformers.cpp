@@ -208,12 +208,18 @@ extern const Framework framework{
     .oldest = "4.38",
     .keys = transformers::keys(),
     .inert_keys = script_key_names,
+    .own_class_keys = seq2seq_key_names,
     .file_keys = {{"deepspeed", "deepspeed"}},
     .model_keys = "model_name_or_path",
     .dtype_keys = "torch_dtype dtype",
     .marks =
         "#command+per_device_train_batch_size #command+output_dir+fp16 #command+output_dir+bf16 "
-        "#command+output_dir+learning_rate",
+        "#command+output_dir+learning_rate "
+        "predict_with_generate+!stage+!finetuning_type+!template+!dataset_dir+!ds_cfg "
+        "generation_num_beams+!stage+!finetuning_type+!template+!dataset_dir+!ds_cfg "
+        "generation_max_length+!stage+!finetuning_type+!template+!dataset_dir+!ds_cfg "
+        "generation_config+!stage+!finetuning_type+!template+!dataset_dir+!ds_cfg "
+        "sortish_sampler+!stage+!finetuning_type+!template+!dataset_dir+!ds_cfg",
     .scripts_add_options = true,
     .recognises = transformers::recognises,
     // HfArgumentParser raises an error on keys that are not fields of the data class.

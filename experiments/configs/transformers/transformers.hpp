@@ -33,12 +33,16 @@ Facts facts(const ImportContext& context);
 /// Returns the name of the optimiser: the value of `optim` or its default. The importers of LLaMA-Factory and TRL also
 /// call this function, because their configs contain the key.
 std::string optimiser_name(const ImportContext& context);
-/// Returns settings without bf16 that this device supports. They turn fp16 on if the device has fp16 and the weights
-/// are loaded in fp32.
+/// Returns settings without bf16 that this device supports. They turn fp16 on if the config should train in fp16
+/// (training_format.hpp) and the weights are loaded in fp32.
 std::string without_bf16(const ImportContext& context, const Facts& facts);
 std::span<const KeyRow> keys();
 /// Names of arguments of scripts that do not affect numerical results.
 extern const std::string_view script_key_names;
+/// Arguments of Seq2SeqTrainingArguments that TrainingArguments does not have. TRL's classes derive from
+/// TrainingArguments. Source: training_args_seq2seq.py of 4.38.0 to 5.24.0.
+inline constexpr std::string_view seq2seq_key_names =
+    "predict_with_generate generation_max_length generation_num_beams generation_config sortish_sampler";
 void report_findings(ImportContext& context, const Facts& facts);
 
 /// The argument that leaves NaN and Inf losses out of the logged loss. It is on by default.

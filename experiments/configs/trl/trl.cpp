@@ -3,6 +3,7 @@
 // the precision to Transformers, changes some defaults, and decides how the model is loaded. Sources:
 // trl/trainer/{model_config,base_config,sft_config}.py, trl/trainer/{sft,dpo,grpo}_trainer.py, trl/trainer/utils.py,
 // trl/scripts/utils.py of 0.12.0 to 1.16.0.
+#include "core/text/split.hpp"
 #include "experiments/configs/finding_row.hpp"
 #include "experiments/configs/frameworks.hpp"
 #include "experiments/configs/hydra/hydra.hpp"
@@ -368,6 +369,9 @@ int recognises(const files::ConfigValue& root) {
           "validation_split_percentage", "train_file", "overwrite_cache", "distributed_type"}) {
         if (root.entry(foreign) != nullptr) return 0;
     }
+    for (const std::string_view foreign : listed_names(transformers::seq2seq_key_names)) {
+        if (root.entry(foreign) != nullptr) return 0;
+    }
     const auto own =
         std::count_if(root.entries.begin(), root.entries.end(), [](const files::ConfigValue::Entry& entry) {
             return fmt::format(" {} ", own_keys).find(fmt::format(" {} ", entry.key)) != std::string::npos;
@@ -391,7 +395,8 @@ extern const Framework framework{
     .dtype_keys = "dtype torch_dtype",
     .marks =
         "@trl* model_name_or_path+!#command+!stage+!finetuning_type+!template+!cutoff_len+!dataset_dir+!ds_cfg+"
-        "!per_gpu_train_batch_size+!quantization_bit+!pure_bf16+!base_model",
+        "!per_gpu_train_batch_size+!quantization_bit+!pure_bf16+!base_model+!predict_with_generate+"
+        "!generation_num_beams+!generation_max_length+!generation_config+!sortish_sampler",
     .recognises = recognises,
     // TrlParser raises an error on keys that are fields of no data class of the program.
     .refuses_unknown = [](const ImportContext&, std::string_view) { return true; },

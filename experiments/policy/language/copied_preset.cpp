@@ -57,6 +57,8 @@ void correct_description(Policy& policy) {
 std::vector<std::string> notes_about(const Policy& policy) {
     if (policy.sources.empty() || !policy.sources.front().is_file) return {};
     const std::string& file = policy.sources.front().name;
+    // Only the name of a file is an argument of `policy diff`; the baseline of `train --config` has no file.
+    if (file.find('/') == std::string::npos && !file.ends_with(".toml")) return {};
     std::vector<std::string> notes;
     for (const std::string_view preset : preset_names()) {
         const bool has_description = policy.description == changed_copy_text(preset), has_name = policy.name == preset;
