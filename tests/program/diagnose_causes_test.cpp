@@ -189,6 +189,78 @@ TEST_CASE("diagnose: an output directory says in which formats it was trained, a
     CHECK(contains(broken.out, "  t5/checkpoint-120/config.json: "));
 }
 
+TEST_CASE("diagnose: the settings and the patch end the first cause on the device, and the fixed config is left alone",
+          "[program][diagnose]") {
+    fs::remove_all(scratch() / "flan");
+    fs::create_directories(scratch() / "flan");
+    write("flan/trainer_state.json", nan_state());
+    write("flan/config.json", R"({"model_type": "t5", "dtype": "float32", "vocab_size": 32128})");
+    const std::string shared = "output_dir: flan\nlearning_rate: 5.0e-5\nmodel_name_or_path: my/model\n";
+    write("failed.yaml", shared + "fp16: true\n");
+    write("fixed.yaml", shared + "fp16: false\n");
+    struct Row {
+        const char *options, *settings, *patch, *policy, *device;
+    };
+    for (const Row& row :
+         {Row{" --gpu t4", "fp16=false", "-fp16: true\n+fp16: false\n", "", "on t4"},
+          Row{" --gpu a100", "bf16=true fp16=false", "+bf16: true\n", " --policy amp-bf16", "on a100"},
+          Row{"", "bf16=true fp16=false", "+bf16: true\n", " --policy amp-bf16", "on a100 (assumed)"}}) {
+        const std::string arguments = fmt::format("diagnose flan failed.yaml{}", row.options);
+        const Outcome page = run(arguments);
+        const json found = json::parse(run(arguments + " --json").out);
+        CAPTURE(page.out);
+        CHECK(contains(page.out, "read as: Transformers "));  // the model has an encoder and a decoder
+        CHECK(contains(page.out, row.device));
+        CHECK(contains(found["causes"][0]["evidence"], "transformers/bf16-checkpoint-in-fp16"));
+        std::string settings;
+        for (const json& one : found["causes"][0]["settings"])
+            settings += (settings.empty() ? "" : " ") + one.get<std::string>();
+        CHECK(settings == row.settings);
+        CHECK(contains(found["patch"], row.patch));
+        CHECK(contains(found["basis"], row.device));
+        CHECK(found["bytes_per_parameter"] == json({{"before", 16.0}, {"after", 16.0}}));
+        CHECK(contains(page.out, "\nmemory with this change"));
+        CHECK(contains(found["picture"], fmt::format("macheps train --config failed.yaml{} --framework transformers "
+                                                     "--checkpoint-dtype fp32{} --png",
+                                                     row.options, row.policy)));
+        CHECK(contains(page.out, "on a GPU without bf16 (T4, V100), write:\n  fp16=false\n") == (*row.options == '\0'));
+    }
+    for (const char* device : {"t4", "a100"}) {
+        const Outcome fixed = run(fmt::format("diagnose flan fixed.yaml --gpu {}", device));
+        CAPTURE(fixed.out);
+        CHECK_FALSE(contains(fixed.out, "fp16=true"));
+        CHECK_FALSE(contains(fixed.out, "+fp16: true"));
+        CHECK_FALSE(contains(fixed.out, "are used in fp16"));  // the config does not use fp16
+    }
+    // The format is also proposed if nothing is known about the weights.
+    write("flan/config.json", R"({"model_type": "gpt2", "dtype": "float32", "vocab_size": 50257})");
+    const json open = json::parse(run("diagnose flan failed.yaml --gpu t4 --framework transformers --json").out);
+    CHECK(contains(open["causes"][0]["text"], "fp16: activations or the loss scale overflow"));
+    CHECK(open["causes"][0]["settings"] == json({"fp16=false"}));
+    CHECK(contains(open["patch"], "-fp16: true\n+fp16: false\n"));
+    CHECK(contains(run("diagnose flan/trainer_state.json").out, "no config was given"));
+    CHECK(contains(run("diagnose flan/trainer_state.json --gpu t4").out, "train --policy fp16-noscale,amp-fp16 --png"));
+}
+
+TEST_CASE("diagnose: the command of the picture runs", "[program][diagnose]") {
+    write("trainer_state.json", nan_state());
+    write("failed.yaml",
+          "output_dir: out\nlearning_rate: 5.0e-5\nmodel_name_or_path: google/flan-t5-large\nfp16: true\n");
+    write("versions.txt", "transformers==4.56.2\n");
+    for (const char* options : {" --gpu t4 --framework transformers --framework-version 4.56.2",
+                                " --framework transformers --requirements versions.txt", " --checkpoint-dtype bf16"}) {
+        const json found =
+            json::parse(run(fmt::format("diagnose trainer_state.json failed.yaml{} --json", options)).out);
+        std::string command = found["picture"].get<std::string>().substr(8);
+        CHECK(contains(command, options));
+        command = command.substr(0, command.find(" --png"));
+        const Outcome trained = run(command + " --steps 4 --seeds 0 --size tiny -q -o run");
+        CAPTURE(command, trained.err);
+        CHECK(trained.code == 0);
+        fs::remove_all(scratch() / "run");
+    }
+}
+
 TEST_CASE("diagnose: a folder without a known name is read through what was printed", "[program][diagnose]") {
     fs::remove_all(scratch() / "job");
     fs::create_directories(scratch() / "job");

@@ -114,6 +114,56 @@ TEST_CASE(
     fs::remove_all(scratch());
 }
 
+TEST_CASE("policy advise does not undo a change to fp32, and takes the options with which policy import reads a config",
+          "[program][advise]") {
+    // A T5 model on a T4: its weights were trained in bf16, so fp16 fails. The file belongs to Seq2SeqTrainingArguments.
+    const std::string shared =
+        "model_name_or_path: google/flan-t5-large\noutput_dir: out\nlearning_rate: 5.0e-5\n"
+        "predict_with_generate: true\nlogging_nan_inf_filter: false\n";
+    write("fixed.yaml", shared + "fp16: false\n");
+    write("failed.yaml", shared + "fp16: true\n");
+    const Outcome fixed = run("policy advise --gpu t4 --goal finetune --have fixed.yaml");
+    CAPTURE(fixed.out, fixed.err);
+    CHECK(fixed.code == 0);
+    CHECK(fixed.out.find("fixed.yaml is read as: Transformers ") != std::string::npos);
+    CHECK(fixed.out.find("\nuse fp32 ") != std::string::npos);
+    CHECK(fixed.out.find("the weights were trained in bf16, which this device does not multiply") != std::string::npos);
+    CHECK(fixed.out.find("agrees in everything that was compared: matmuls read; ") != std::string::npos);
+    CHECK(fixed.out.find("not compared: ") != std::string::npos);
+    CHECK(fixed.out.find("fp16: true") == std::string::npos);
+    CHECK(fixed.out.find("fp16=true") == std::string::npos);
+    const Outcome failed = run("policy advise --gpu t4 --goal finetune --have failed.yaml");
+    CAPTURE(failed.out);
+    CHECK(failed.code == 1);
+    CHECK(failed.out.find("agrees") == std::string::npos);
+    CHECK(failed.out.find("\nfindings\nW ") < failed.out.find("failed.yaml compared with fp32"));
+    CHECK(failed.out.find("-fp16: true\n+fp16: false\n") != std::string::npos);
+    // Without --gpu, the page says that the device is assumed, and what suits other devices.
+    const Outcome assumed = run("policy advise --goal finetune --have failed.yaml");
+    CHECK(assumed.out.starts_with("finetune on a100 (assumed; --gpu names another device)\n"));
+    CHECK(assumed.out.find("on a100 (assumed)\non a GPU without bf16 (T4, V100): fp32\n") != std::string::npos);
+    CHECK(run("policy advise").out.find("on a GPU without bf16 (T4, V100): amp-fp16\n") != std::string::npos);
+    CHECK(run("policy advise --gpu t4 --checkpoint-dtype bf16").out.find("\nuse fp32 ") != std::string::npos);
+    CHECK(run("policy advise --gpu t4 --framework trl").code == 2);  // there is no config
+    // The command at the end of an import has the options of the import, and can be run.
+    write("bare.yaml", "model_name_or_path: my/model\noutput_dir: out\nfp16: true\nlearning_rate: 1.0e-5\n");
+    const Outcome imported =
+        run("policy import bare.yaml --gpu t4 --framework transformers --framework-version transformers=4.56.2 "
+            "--checkpoint-dtype bf16");
+    const std::size_t start = imported.out.find("`macheps policy advise"), end = imported.out.find('`', start + 1);
+    REQUIRE(end != std::string::npos);
+    const std::string command = imported.out.substr(start + 9, end - start - 9);
+    CHECK(command ==
+          "policy advise --have bare.yaml --gpu t4 --framework transformers --framework-version "
+          "transformers=4.56.2 --checkpoint-dtype bf16");
+    const Outcome followed = run(command);
+    CAPTURE(followed.out, followed.err);
+    CHECK(followed.code == 1);
+    CHECK(followed.out.find("bare.yaml is read as: Transformers 4.56.2, ") != std::string::npos);
+    CHECK(followed.out.find("+fp16: false\n") != std::string::npos);
+    fs::remove_all(scratch());
+}
+
 TEST_CASE("policy advise and policy explain give the memory of models of any size", "[program][advise]") {
     write_samples();
     const Outcome sized = run("policy advise --gpu h100 --goal pretrain --params 7B");

@@ -10,13 +10,18 @@
 #include "experiments/cmd/frame/print.hpp"
 #include "experiments/cmd/policy/import.hpp"
 #include "experiments/cmd/report/training_logs.hpp"
+#include "experiments/configs/framework.hpp"
+#include "experiments/configs/memory/memory_recipe.hpp"
+#include "experiments/configs/remedy/training_format.hpp"
 #include "reports/findings/diagnosis.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -59,7 +64,10 @@ Causes:
 JSON:
   {"observations": [{"diagnosis", "certainty", "place", "sentence", "remedy"}], "causes": [{"text",
   "certainty", "evidence", "checks": [{"text", "lines": [...]}], "settings": [...], "instead"}],
-  "patch", "picture", "read": [...], "unread": [...]}
+  "patch", "basis", "bytes_per_parameter": null or {"before", "after"}, "picture", "read": [...],
+  "unread": [...]}
+  "basis" says how the config was read. "bytes_per_parameter" belongs to the settings of the first
+  cause, if they change the format of the matmuls.
 
 Exit codes:
   0  a cause was found
@@ -75,12 +83,13 @@ struct Arguments {
 
 /// A policy that has a diagnosis in a small training, and two that do not.
 struct Demonstration {
-    std::string_view diagnoses, fails, words, works;
+    std::string_view diagnoses, fails, words, works, works_without_bf16;
 };
 constexpr std::array demonstrations{
     Demonstration{"stagnation no-master frozen-moments rounded-norm", "pure-bf16", "weights in bf16 alone",
-                  "amp-bf16,pure-bf16-sr"},
-    Demonstration{"", "fp16-noscale", "fp16 without loss scaling", "amp-fp16,amp-bf16"},  // all other diagnoses
+                  "amp-bf16,pure-bf16-sr", "fp32"},
+    Demonstration{"", "fp16-noscale", "fp16 without loss scaling", "amp-fp16,amp-bf16",
+                  "amp-fp16"},  // all other diagnoses
 };
 
 /// Diagnoses that no policy of a small training shows.
@@ -91,32 +100,136 @@ struct Picture {
     std::string words, command;
 };
 
-/// Returns the picture that fits the files. A config of one file is trained next to bf16 autocast and fp32; faults of its
-/// release are accepted, because they are not emulated. Without a config and a run, the picture is an example. The command is
-/// empty if no example fits.
-Picture picture_for(const Evidence& evidence) {
+/// Returns the letter of the format in which the training should compute on the device of the user. fp16 is replaced if
+/// the training went wrong in it.
+char proposed_format(const Evidence& evidence) {
+    const bool has_failed = evidence.config && evidence.config->resolved.word("compute") == "H";
+    const bool is_bf16 = evidence.config && evidence.config->trained_in_bf16;
+    return training_format(*find_device_profile(evidence.import.device), has_failed || is_bf16);
+}
+
+/// Returns the picture that fits the files. A config of one file is trained next to fp32 and to the proposed format;
+/// faults of its release are accepted, because they are not emulated. Without a config and a run, the picture is an
+/// example. The command is empty if no example fits.
+Picture picture_for(const Evidence& evidence, const policies::ImportChoice& choice) {
     if (evidence.configs.size() == 1 && is_there(evidence.configs.front())) {
-        std::vector<std::string> faults;
+        policies::ImportChoice with_faults = choice;
         for (const Finding& one : evidence.config->findings) {
-            if (!one.fault.empty() && severity(one) == FindingSeverity::error) faults.push_back(one.fault);
+            if (!one.fault.empty() && severity(one) == FindingSeverity::error) with_faults.despite.push_back(one.fault);
         }
-        return {"this config next to bf16 autocast and fp32",
-                fmt::format("macheps train --config {}{}{} --policy amp-bf16 --png picture.png",
-                            shell_word(evidence.configs.front()), faults.empty() ? "" : " --despite ",
-                            fmt::join(faults, ","))};
+        ImportOptions options = evidence.import;
+        // Without the folder, the framework could not be recognised by the kind of the model.
+        if (options.model.is_seq2seq) options.framework = evidence.config->framework->name;
+        const char format = proposed_format(evidence);
+        const std::string_view preset = training_preset(format);
+        return {fmt::format("this config next to {}fp32", format == 'F'   ? ""
+                                                          : format == 'B' ? "bf16 autocast and "
+                                                                          : "fp16 autocast and "),
+                fmt::format("macheps train --config {}{}{} --png picture.png", shell_word(evidence.configs.front()),
+                            with_faults.words(options), format == 'F' ? "" : fmt::format(" --policy {}", preset))};
     }
     if (!evidence.runs.empty())
         return {"this run", fmt::format("macheps report {} --png picture.png", shell_word(evidence.runs.front()))};
     const std::string id = evidence.observations.empty() ? "" : evidence.observations.front().diagnosis;
     const std::vector<std::string> others = macheps::words_of(without_picture);
     if (std::find(others.begin(), others.end(), id) != others.end()) return {};
+    // A device without bf16 is only avoided if the user names it.
+    const bool has_bf16 = evidence.import.device_is_default || find_device_profile(evidence.import.device)->bf16;
     const auto row = std::find_if(demonstrations.begin(), demonstrations.end(), [&](const Demonstration& one) {
         const std::vector<std::string> ids = macheps::words_of(one.diagnoses);
         return ids.empty() || std::find(ids.begin(), ids.end(), id) != ids.end();
     });
-    return {
-        fmt::format("a small training that fails with {}, next to two policies that train as fp32 does", row->words),
-        fmt::format("macheps train --policy {},{} --png picture.png", row->fails, row->works)};
+    return {fmt::format("a small training that fails with {}, next to policies that train as fp32 does", row->words),
+            fmt::format("macheps train --policy {},{} --png picture.png", row->fails,
+                        has_bf16 ? row->works : row->works_without_bf16)};
+}
+
+/// Describes how the files were read: the framework, the versions and the device, and which of these are assumed.
+std::string basis_text(const Evidence& evidence) {
+    if (!evidence.config) return "no config was given: formats, versions and the device are not known\n";
+    return format_shown("read as: {}\n", evidence.config->basis);
+}
+
+/// Proposes to train in another format if the first cause needs fp16 and no finding has settings against it. The settings
+/// are tested as those of findings are.
+void propose_format(Evidence& evidence, Suspect& first) {
+    const bool is_fp16 = evidence.config && evidence.config->resolved.word("compute") == "H";
+    if (!first.needs_fp16 || !first.settings.empty() || !is_fp16) return;
+    const FormatSettings* settings = format_settings(evidence.config->framework->name);
+    if (settings == nullptr) return;
+    Remedy format;
+    format.finding.message = first.text;
+    format.settings = settings_in(proposed_format(evidence) == 'B' ? settings->bf16 : settings->fp32, false);
+    Remedies all = find_remedies(evidence.configs, evidence.import, &format);
+    if (all.remedies.empty() || !all.remedies.front().finding.rule.empty()) return;
+    first.settings = format.settings;
+    evidence.remedies = std::move(all);
+}
+
+std::string settings_words(const std::vector<Setting>& settings) {
+    std::vector<std::string> words;
+    for (const Setting& setting : settings) words.push_back(setting.text());
+    return fmt::format("{}", fmt::join(words, " "));
+}
+
+/// Returns the settings of the first cause for a GPU without bf16 if the device is only assumed and they differ.
+std::string other_device_text(const Evidence& evidence, const Suspect& first) {
+    if (!evidence.config || !evidence.import.device_is_default || first.settings.empty()) return {};
+    ImportOptions other = evidence.import;
+    other.device = "t4";
+    const ImportResult result = import_config(evidence.configs, other);
+    const FormatSettings* settings = format_settings(result.framework->name);
+    std::vector<Setting> found;
+    for (const Finding& finding : result.findings) {
+        if (finding.rule == first.rule && found.empty()) found = settings_of(finding);
+    }
+    if (first.rule.empty() && settings != nullptr) found = settings_in(settings->fp32, false);
+    if (found.empty() || settings_words(found) == settings_words(first.settings)) return {};
+    return format_shown("on a GPU without bf16 (T4, V100), write:\n  {}\n", settings_words(found));
+}
+
+/// Returns the problems that the config has only with the settings, and the advice against them.
+std::string new_problems_text(const Evidence& evidence, const Suspect& first) {
+    if (!evidence.config || first.settings.empty()) return {};
+    const std::optional<ImportResult> after = import_with(evidence.configs, first.settings, evidence.import);
+    std::string text;
+    for (const Finding& finding : after ? after->findings : std::vector<Finding>{}) {
+        const auto is_same = [&](const Finding& one) { return one.rule == finding.rule; };
+        const std::vector<Finding>& before = evidence.config->findings;
+        if (!is_grave(finding) || std::any_of(before.begin(), before.end(), is_same)) continue;
+        text += format_shown("  {}{}{} [{}]\n", finding.message,
+                             finding.instead.empty() ? "" : "; write: ", finding.instead, finding.rule);
+    }
+    return text.empty() ? text : "with this change also:\n" + text;
+}
+
+/// The memory of the config, and that with the settings of the first cause, if they change the format of the matmuls.
+struct Cost {
+    policy::MemoryRecipe before, after;
+};
+std::optional<Cost> cost_of(const Evidence& evidence, const Suspect& first) {
+    if (!evidence.config || first.settings.empty()) return {};
+    const std::optional<ImportResult> after = import_with(evidence.configs, first.settings, evidence.import);
+    if (!after || after->resolved.word("compute") == evidence.config->resolved.word("compute")) return {};
+    return Cost{memory_recipe_of(*evidence.config), memory_recipe_of(*after)};
+}
+
+/// Returns what the settings of the first cause cost in memory.
+std::string cost_text(const std::optional<Cost>& cost) {
+    if (!cost) return {};
+    const policy::ParameterBytes &before = cost->before.trained, &after = cost->after.trained;
+    const auto row = [](std::string_view what, double now, double then, std::string_view unit) {
+        return fmt::format("  {}: {:g} bytes per {} (before: {:g})\n", what, now, unit, then);
+    };
+    std::string text = "memory with this change (`macheps policy explain CONFIG --params N` prints totals):\n";
+    text += row("weights, gradients and optimiser", after.total(), before.total(), "trained parameter");
+    const policy::ActivationForm *then = cost->before.activations, *now = cost->after.activations;
+    if (after.cast != before.cast)
+        text += row("copies of the weights for matmuls", after.cast, before.cast, "trained parameter");
+    if (then != nullptr && now != nullptr && then->per_position != now->per_position)
+        text += row("activations of a layer, without attention scores", now->per_position, then->per_position,
+                    "token and unit of width");
+    return text;
 }
 
 std::string settings_text(const Suspect& suspect) {
@@ -153,7 +266,10 @@ std::string patch_text(const Remedies& all) {
     // A file with characters that a terminal would execute gets no patch here; --json has it.
     if (all.patch.empty() || printable_lines(all.patch) != all.patch) return {};
     std::string text = "\npatch of the config; it ends\n";
-    for (const Remedy& each : all.remedies) text += format_shown("  {}: {}\n", each.finding.rule, each.finding.message);
+    for (const Remedy& each : all.remedies) {
+        const std::string& rule = each.finding.rule;
+        text += format_shown("  {}{}{}\n", rule, rule.empty() ? "" : ": ", each.finding.message);
+    }
     return text + all.patch;
 }
 
@@ -162,8 +278,9 @@ std::string other_text(const Suspect& suspect) {
                         suspect.evidence.empty() ? "" : ": ", suspect.evidence);
 }
 
-std::string report_text(const Evidence& evidence, const std::vector<Suspect>& suspects, bool all) {
-    std::string text;
+std::string report_text(const Evidence& evidence, const std::vector<Suspect>& suspects, const Arguments& a) {
+    const bool all = a.all;
+    std::string text = basis_text(evidence) + "\n";
     const std::size_t shown_observations = all ? evidence.observations.size() : 3;
     for (std::size_t i = 0; i < evidence.observations.size(); ++i) {
         if (i == shown_observations) {
@@ -175,13 +292,14 @@ std::string report_text(const Evidence& evidence, const std::vector<Suspect>& su
             format_shown("{}: {} ({}) [{}]\n", one.place, one.sentence, reports::word_of(one.certainty), one.diagnosis);
     }
     const Suspect& first = suspects.front();
-    if (!text.empty()) text += "\n";
     const bool has_symptom = !evidence.observations.empty();
+    if (has_symptom) text += "\n";
     text += format_shown("{} ({}): {}\n", has_symptom ? "most likely cause" : "gravest problem of the config",
                          reports::word_of(first.certainty), first.text);
     if (!first.evidence.empty()) text += format_shown("  {}\n", first.evidence);
     text += checks_text(first, evidence.stack);
-    text += settings_text(first);
+    text += settings_text(first) + new_problems_text(evidence, first) + other_device_text(evidence, first) +
+            cost_text(cost_of(evidence, first));
     if (suspects.size() > 1) text += has_symptom ? "other possible causes:\n" : "other problems:\n";
     const std::size_t others = all ? suspects.size() : 4;
     for (std::size_t i = 1; i < suspects.size(); ++i) {
@@ -192,12 +310,17 @@ std::string report_text(const Evidence& evidence, const std::vector<Suspect>& su
         text += other_text(suspects[i]);
     }
     text += patch_text(evidence.remedies);
-    const Picture picture = picture_for(evidence);
+    const Picture picture = picture_for(evidence, a.choice);
     if (!picture.command.empty()) text += "\n" + format_shown("picture of {}:\n  {}\n", picture.words, picture.command);
     return text + files_text(evidence);
 }
 
-Json report_json(const Evidence& evidence, const std::vector<Suspect>& suspects) {
+Json cost_json(const std::optional<Cost>& cost) {
+    if (!cost) return nullptr;
+    return {{"before", cost->before.trained.total()}, {"after", cost->after.trained.total()}};
+}
+
+Json report_json(const Evidence& evidence, const std::vector<Suspect>& suspects, const policies::ImportChoice& choice) {
     Json observations = Json::array(), causes = observations;
     for (const Observation& one : evidence.observations) {
         observations.push_back({{"diagnosis", one.diagnosis},
@@ -220,27 +343,31 @@ Json report_json(const Evidence& evidence, const std::vector<Suspect>& suspects)
     return {{"observations", observations},
             {"causes", causes},
             {"patch", evidence.remedies.patch},
+            {"basis", evidence.config ? Json(evidence.config->basis) : Json(nullptr)},
+            {"bytes_per_parameter", suspects.empty() ? Json(nullptr) : cost_json(cost_of(evidence, suspects.front()))},
             {"read", evidence.read},
             {"unread", evidence.unread},
-            {"picture", suspects.empty() ? std::string() : picture_for(evidence).command}};
+            {"picture", suspects.empty() ? std::string() : picture_for(evidence, choice).command}};
 }
 
 Exit diagnose(const Arguments& given, const Command& verb) {
     Arguments a = given;
     a.options.import = a.choice.options(verb);
     report::add_columns(a.columns, a.options.log);
-    const Evidence evidence = read_evidence(a.files, a.options);
-    const std::vector<Suspect> suspects = find_suspects(evidence);
+    Evidence evidence = read_evidence(a.files, a.options);
+    std::vector<Suspect> suspects = find_suspects(evidence);
+    if (!suspects.empty()) propose_format(evidence, suspects.front());
     if (a.json) {
-        print_json(report_json(evidence, suspects));
+        print_json(report_json(evidence, suspects, a.choice));
     } else if (suspects.empty()) {
+        print_text(basis_text(evidence));
         print("no known problem was found in {}\n", shown_list(a.files));
         print_text(evidence.logs.empty() && evidence.runs.empty()
                        ? "pass the log of the training, too: it shows what happened\n"
                        : "`macheps report` shows what was looked for; `macheps why \"MESSAGE\"` explains a message\n");
         print_text(files_text(evidence));
     } else {
-        print_text(report_text(evidence, suspects, a.all));
+        print_text(report_text(evidence, suspects, a));
     }
     return suspects.empty() ? Exit::check_failed : Exit::ok;
 }

@@ -121,8 +121,10 @@ void complete_from(const std::vector<RunFolder>& folders, Evidence& evidence, re
         for (const auto& [package, version] : run.requirements.versions)
             evidence.import.requirements.versions.emplace(package, version);
         if (!log.vocabulary) log.vocabulary = run.vocabulary;
+        if (evidence.import.model.type.empty()) evidence.import.model = run.model;
         if (evidence.import.checkpoint_is_default && !run.weights_dtype.empty()) {
             evidence.import.checkpoint_dtype = run.weights_dtype;
+            evidence.import.checkpoint_file = run.model_file;
             evidence.import.checkpoint_is_default = false;
         }
     }

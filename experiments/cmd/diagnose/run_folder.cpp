@@ -47,6 +47,24 @@ void add_read(RunFolder& run, const fs::path& path, std::string_view words) {
     run.read.push_back(fmt::format("{} ({})", path.string(), words));
 }
 
+/// Returns whether a model of Transformers has an encoder and a decoder. A config.json may leave out
+/// is_encoder_decoder if it has the default of its model type.
+bool is_seq2seq(const ConfigValue& root, std::string_view type) {
+    constexpr std::array types{"bart",       "bigbird_pegasus",
+                               "blenderbot", "led",
+                               "longt5",     "m2m_100",
+                               "marian",     "mbart",
+                               "mt5",        "mvp",
+                               "nllb-moe",   "pegasus",
+                               "pegasus_x",  "plbart",
+                               "prophetnet", "switch_transformers",
+                               "t5",         "umt5",
+                               "whisper"};
+    const ConfigValue* said = root.find("is_encoder_decoder");
+    if (said != nullptr && said->is_boolean()) return said->boolean;
+    return std::find(types.begin(), types.end(), type) != types.end();
+}
+
 /// Reads the config.json of a model of Transformers. Its dtype is that of the weights when they were saved.
 void read_model_config(const fs::path& path, RunFolder& run) {
     const ConfigValue root = files::read_json_config(read_file(path, file_limit), path.string()).root;
@@ -61,6 +79,9 @@ void read_model_config(const fs::path& path, RunFolder& run) {
     if (vocabulary != nullptr && vocabulary->is_number() && vocabulary->number > 1)
         run.vocabulary = std::llround(vocabulary->number);
     const ConfigValue* kind = root.find("model_type");
+    run.model_file = path.string();
+    if (kind != nullptr) run.model.type = kind->written;
+    run.model.is_seq2seq = is_seq2seq(root, run.model.type);
     add_read(run, path,
              fmt::format("model {}; weights {}; vocabulary {}", kind == nullptr ? "unknown" : shown(kind->written),
                          run.weights_dtype.empty() ? "of an unknown format" : run.weights_dtype,

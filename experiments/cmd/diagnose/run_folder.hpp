@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads the files of one training in the output directory of a trainer.
 #pragma once
-#include "experiments/configs/requirements.hpp"
+#include "experiments/configs/import.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -18,6 +18,8 @@ struct RunFolder {
     std::vector<std::string> settings{};        ///< settings of Transformers that a model card lists: "fp16=true"
     std::string card{};                         ///< path of the model card
     std::string weights_dtype{};                ///< fp32, fp16 or bf16, from the model's config.json; empty if unknown
+    std::string model_file{};                   ///< path of the model's config.json
+    configs::ModelFacts model{};                ///< from the model's config.json
     std::optional<std::int64_t> vocabulary{};   ///< from the model's config.json
     configs::Requirements requirements{};       ///< versions of packages that a model card or a list names
     std::vector<std::string> read{}, unread{};  ///< paths, each with its contents, or the reason

@@ -170,10 +170,15 @@ const Observation* observation_of(const SymptomCause& cause, const Observation& 
     return found == evidence.observations.end() ? nullptr : &*found;
 }
 
+bool needs_fp16(const SymptomCause& cause) {
+    return cause.text.starts_with("fp16") || cause.text.ends_with(" in fp16");
+}
 /// Returns whether a cause needs fp16, which the config does not use.
 bool needs_other_format(const SymptomCause& cause, const Evidence& evidence) {
-    return cause.text.starts_with("fp16") && evidence.config && evidence.config->resolved.word("compute") != "H";
+    return needs_fp16(cause) && evidence.config && evidence.config->resolved.word("compute") != "H";
 }
+/// Returns whether a finding is about what a log shows. It explains a shown value, and not why a training goes wrong.
+bool is_about_log(const Finding& finding) { return configs::is_rule(finding.rule, "*/nan-filter"); }
 
 /// Collects the causes of observations.
 class Suspicion {
@@ -187,7 +192,8 @@ class Suspicion {
                 config_ == nullptr ? configs::JudgedCause{.cause = &cause} : config_->judge(cause);
             if (judged.verdict == CauseVerdict::excluded || needs_other_format(cause, evidence_)) continue;
             Suspect suspect{.text = std::string(cause.text),
-                            .checks = checks_with(evidence_, {}, {&entry, &cause}, seen.remedy)};
+                            .checks = checks_with(evidence_, {}, {&entry, &cause}, seen.remedy),
+                            .needs_fp16 = needs_fp16(cause)};
             const Finding* finding =
                 judged.verdict == CauseVerdict::applies ? finding_of(cause, *evidence_.config) : nullptr;
             const Observation* other = observation_of(cause, seen, evidence_);
@@ -195,6 +201,7 @@ class Suspicion {
                 if (!reported_.insert(finding).second) continue;
                 suspect.text = fmt::format("{}: {}", cause.text, finding->message);
                 suspect.evidence = place_of(*finding, evidence_);
+                suspect.rule = finding->rule;
                 take_advice(*finding, evidence_.remedies, suspect);
             } else if (other != nullptr) {
                 suspect.evidence = fmt::format("{} [{}]", other->place, other->diagnosis);
@@ -203,19 +210,22 @@ class Suspicion {
             const bool is_shown = finding != nullptr || other != nullptr;
             if (is_shown) suspect.certainty = Certainty::likely;
             if ((!is_shown && !with_usual) || !texts_.insert(suspect.text).second) continue;
-            (is_shown ? shown_ : usual_).push_back(std::move(suspect));
+            const bool is_log = finding != nullptr && is_about_log(*finding);
+            (is_log ? about_log_ : is_shown ? shown_ : usual_).push_back(std::move(suspect));
         }
     }
 
     /// Returns all causes, followed by grave findings of the config that no cause of an observation names.
     std::vector<Suspect> suspects() && {
         std::move(usual_.begin(), usual_.end(), std::back_inserter(shown_));
+        std::move(about_log_.begin(), about_log_.end(), std::back_inserter(shown_));
         if (!evidence_.config) return std::move(shown_);
         for (const Finding& finding : evidence_.config->findings) {
             if (!configs::is_grave(finding) || reported_.contains(&finding)) continue;
             Suspect suspect{.text = finding.message,
                             .evidence = place_of(finding, evidence_),
-                            .checks = checks_with(evidence_, {}, entry_of(finding), {})};
+                            .checks = checks_with(evidence_, {}, entry_of(finding), {}),
+                            .rule = finding.rule};
             take_advice(finding, evidence_.remedies, suspect);
             shown_.push_back(std::move(suspect));
         }
@@ -225,7 +235,7 @@ class Suspicion {
   private:
     const Evidence& evidence_;
     const configs::CauseJudge* config_;
-    std::vector<Suspect> shown_{}, usual_{};
+    std::vector<Suspect> shown_{}, usual_{}, about_log_{};
     std::set<const Finding*> reported_{};
     std::set<std::string> texts_{};
 };
@@ -258,7 +268,8 @@ std::vector<Suspect> suspects_of_config(const Evidence& evidence) {
             .text = finding.message,
             .evidence = place_of(finding, evidence),
             .checks = checks_with(evidence, "pass the log of the training, too: it shows whether this happens",
-                                  entry_of(finding), {})};
+                                  entry_of(finding), {}),
+            .rule = finding.rule};
         // A release has its fault, and a framework refuses the config, in every training.
         if (severity(finding) == configs::FindingSeverity::error) suspect.certainty = Certainty::certain;
         take_advice(finding, evidence.remedies, suspect);

@@ -17,6 +17,8 @@ struct Suspect {
     std::vector<configs::Check> checks;        ///< what shows whether this is the cause, at most three
     std::vector<configs::Setting> settings{};  ///< settings of the config that end it
     std::string instead{};                     ///< advice in words; used if `settings` is empty
+    std::string rule{};                        ///< the rule of the finding that shows it; empty if there is none
+    bool needs_fp16 = false;                   ///< a training in another format does not have this cause
 };
 
 /// Returns the causes of the observations, or the findings of the config if nothing was observed. Causes that the config

@@ -52,7 +52,7 @@ was imported with it. The patch writes them into the file (`patch -p0`). It is l
 cannot be written there, such as an option of a command.
 
 JSON:
-  {"device", "goal", "params", "advice": [{"name", "policy", "when", "reasons": [{"text",
+  {"device", "device_is_assumed", "goal", "params", "advice": [{"name", "policy", "when", "reasons": [{"text",
   "source"}], "watch": [...], "bytes_per_parameter"}], "dimensions": [{"formats", "multiple_of",
   "text", "source", "unfit"}], "have": null or {"name", "disagreements": [{"what", "have",
   "advised", "why", "source"}], "findings", "remedies": [{"rule", "settings"}], "patch"}}
@@ -62,7 +62,9 @@ Exit codes:
   1  the --have argument differs from the first recommendation, or its framework refuses it)";
 
 struct AdviseArguments {
-    std::string device = ImportOptions{}.device, goal = "pretrain", have;
+    std::string goal = "pretrain", have;
+    ImportChoice choice;  ///< the device, and how --have is read
+    ImportOptions import;
     std::string params;
     std::vector<std::int64_t> sides;
     bool json = false, toml = false;
@@ -71,37 +73,41 @@ struct AdviseArguments {
 /// Comparison of the policy or config that --have names with the policy that is advised first.
 struct Had {
     std::vector<Disagreement> disagreements;
-    std::vector<Finding> findings;  ///< errors, warnings and contradictions of a config
-    Remedies remedies;              ///< settings that end them
+    std::vector<Finding> findings;           ///< errors, warnings and contradictions of a config
+    Remedies remedies;                       ///< settings that end them
+    std::string basis;                       ///< ImportResult::basis; empty for a policy
+    std::vector<std::string_view> compared;  ///< the questions that were compared
     bool is_refused = false;
 
     bool disagrees() const { return is_refused || !disagreements.empty(); }
 };
 
-Had compare(const AdviseArguments& a, const std::string& advised) {
+/// Returns the imported config of --have, or nothing if it is a policy or is not given.
+std::optional<ImportResult> import_have(const AdviseArguments& a) {
+    if (a.have.empty() || !is_config_name(a.have)) return {};
+    return import_config({&a.have, 1}, a.import);
+}
+
+Had compare(const AdviseArguments& a, const std::optional<ImportResult>& config, const std::string& advised) {
     Had had;
-    Policy policy;
-    ImportResult result;
-    if (is_config_name(a.have)) {
-        ImportOptions options;
-        options.device = a.device;
-        options.device_is_default = false;
-        result = import_config({&a.have, 1}, options);
-        had.is_refused = result.refused();
-        std::copy_if(result.findings.begin(), result.findings.end(), std::back_inserter(had.findings), is_grave);
-        had.remedies = find_remedies({&a.have, 1}, options);
-        policy = parse_policy(result.policy, a.have);
-    } else {
-        policy = load_policy(a.have);
+    if (config) {
+        had.is_refused = config->refused();
+        had.basis = config->basis;
+        std::copy_if(config->findings.begin(), config->findings.end(), std::back_inserter(had.findings), is_grave);
+        had.remedies = find_remedies({&a.have, 1}, a.import);
     }
+    const Policy policy = config ? parse_policy(config->policy, a.have) : load_policy(a.have);
     const SiteList sites = model_sites(named_size("tiny").model);
+    had.compared = compared_questions();
     had.disagreements = disagreements(resolve(policy, sites), resolve(load_policy(advised), sites),
-                                      result.framework == nullptr ? nullptr : &result.resolved);
+                                      config ? &config->resolved : nullptr);
     return had;
 }
 
-AdviceAsked asked_of(const AdviseArguments& a) {
-    AdviceAsked asked{.device = find_device_profile(a.device), .sides = a.sides};
+AdviceAsked asked_of(const AdviseArguments& a, const std::optional<ImportResult>& config) {
+    AdviceAsked asked{.device = find_device_profile(a.import.device),
+                      .trained_in_bf16 = config ? config->trained_in_bf16 : a.import.checkpoint_dtype == "bf16",
+                      .sides = a.sides};
     if (!a.params.empty()) asked.params = parameters_of(a.params);
     const auto goal =
         std::find_if(goals().begin(), goals().end(), [&](const GoalRow& row) { return row.name == a.goal; });
@@ -180,7 +186,8 @@ Json advice_json(const AdviseArguments& a, const AdviceAsked& asked, const std::
                               {"source", rule.source},
                               {"unfit", unfit_sides(rule, asked.sides)}});
     }
-    return {{"device", a.device},
+    return {{"device", a.import.device},
+            {"device_is_assumed", a.import.device_is_default},
             {"goal", a.goal},
             {"params", asked.params ? Json(*asked.params) : Json(nullptr)},
             {"advice", advice},
@@ -204,8 +211,16 @@ std::string remedies_text(const Remedies& all) {
 
 std::string advice_text(const AdviseArguments& a, const AdviceAsked& asked, const std::vector<Advice>& all,
                         const std::optional<Had>& had) {
-    std::string text = fmt::format("{} on {}{}\n", a.goal, a.device,
+    std::string text = fmt::format("{} on {}{}{}\n", a.goal, a.import.device,
+                                   a.import.device_is_default ? " (assumed; --gpu names another device)" : "",
                                    asked.params ? fmt::format(", {:g} parameters", *asked.params) : std::string{});
+    if (had && !had->basis.empty()) text += format_shown("{} is read as: {}\n", a.have, had->basis);
+    if (a.import.device_is_default) {
+        AdviceAsked without = asked;
+        without.device = find_device_profile("t4");
+        text += fmt::format("on a GPU without bf16 (T4, V100): {}\n", advise(without).front().policy);
+    }
+    if (had && !had->findings.empty()) text += "\nfindings\n" + finding_lines(had->findings);
     for (const Advice& each : all) {
         text += fmt::format("\n{} {}   ({})\n", &each == all.data() ? "use" : "or try", each.policy, each.row->when);
         const std::optional<ParameterBytes> bytes = asked.params ? bytes_of(each, asked.goal) : std::nullopt;
@@ -233,14 +248,30 @@ std::string advice_text(const AdviseArguments& a, const AdviceAsked& asked, cons
         text +=
             fmt::format("  {}: {}, advised {}: {} [{}]\n", each.what, each.have, each.advised, each.why, each.source);
     }
-    if (!had->disagrees()) text += "  agrees in everything that was compared\n";
-    return text + finding_lines(had->findings) + remedies_text(had->remedies);
+    if (!had->disagrees())
+        text += fmt::format("  agrees in everything that was compared: {}\n", fmt::join(had->compared, "; "));
+    text += "  not compared: the kind and the constants of the optimiser, the learning rate, and the data\n";
+    return text + remedies_text(had->remedies);
 }
 
-Exit run_advise(const AdviseArguments& a) {
-    const AdviceAsked asked = asked_of(a);
+/// Refuses options that only a config needs if --have names none.
+void refuse_unused(const AdviseArguments& a, const std::optional<ImportResult>& config, const Command& verb) {
+    for (const std::string& option : a.choice.given(verb)) {
+        if (config || option == "--gpu" || option == "--checkpoint-dtype") continue;
+        throw usage_error("this option applies to a config, but no config is given", option,
+                          "pass a config with --have, or remove it");
+    }
+}
+
+Exit run_advise(const AdviseArguments& given, const Command& verb) {
+    AdviseArguments a = given;
+    a.import = a.choice.options(verb);
+    const std::optional<ImportResult> config = import_have(a);
+    refuse_unused(a, config, verb);
+    const AdviceAsked asked = asked_of(a, config);
     const std::vector<Advice> all = advise(asked);
-    const std::optional<Had> had = a.have.empty() ? std::nullopt : std::optional<Had>(compare(a, all.front().policy));
+    const std::optional<Had> had =
+        a.have.empty() ? std::nullopt : std::optional<Had>(compare(a, config, all.front().policy));
     if (a.toml) {
         print_text(advice_toml(asked, all.front()));
     } else if (a.json) {
@@ -253,12 +284,9 @@ Exit run_advise(const AdviseArguments& a) {
 
 void describe_advise(Command& verb) {
     const auto a = std::make_shared<AdviseArguments>();
-    std::vector<std::string> devices, goal_names;
-    for (const std::string_view each : device_names()) devices.emplace_back(each);
+    std::vector<std::string> goal_names;
     for (const GoalRow& each : goals()) goal_names.emplace_back(each.name);
-    verb.option("--gpu,--device-profile", a->device, "GPU or other device to train or run on")
-        .one_of(devices)
-        .shows_default();
+    a->choice.add_gpu_option(verb, "GPU or other device to train or run on");
     verb.option("--goal", a->goal, "Purpose of the policy").one_of(goal_names).shows_default();
     verb.option("--params", a->params,
                 "Number of parameters of the model (7e9, 7B), to print the bytes of each recommendation. "
@@ -273,7 +301,9 @@ void describe_advise(Command& verb) {
         .takes(value_kind::policy);
     const Option json = verb.flag("--json", a->json, "Print as JSON");
     verb.flag("--toml", a->toml, "Print the recommended policy as TOML").excludes(json);
-    verb.runs([a] { return run_advise(*a); });
+    verb.group("Config of --have");
+    a->choice.add_options_of_config(verb);
+    verb.runs([a, &verb] { return run_advise(*a, verb); });
 }
 
 }  // namespace

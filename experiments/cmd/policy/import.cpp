@@ -3,6 +3,7 @@
 #include "core/field_error.hpp"
 #include "core/host/read_file.hpp"
 #include "core/text/nearest_name.hpp"
+#include "core/text/quote.hpp"
 #include "core/text/shown.hpp"
 #include "experiments/cmd/frame/eprint.hpp"
 #include "experiments/cmd/frame/print.hpp"
@@ -88,10 +89,9 @@ struct ImportArguments {
 /// several files.
 std::string advise_command(const ImportArguments& a, const ImportOptions& options, const ImportResult& result) {
     if (a.files.size() != 1 || std::none_of(result.findings.begin(), result.findings.end(), is_grave)) return {};
-    const std::string device = options.device_is_default ? "" : " --gpu " + options.device;
     return format_shown(
-        "\n`macheps policy advise{} --have {}` prints settings that end findings, as a patch of the file\n", device,
-        a.files.front());
+        "\n`macheps policy advise --have {}{}` prints settings that end findings, as a patch of the file\n",
+        shell_word(a.files.front()), a.choice.words(options));
 }
 
 Exit exit_of(const ImportResult& result) { return result.refused() ? Exit::check_failed : Exit::ok; }
@@ -390,6 +390,27 @@ void refuse_without_config(const std::vector<std::string>& options) {
     if (options.empty()) return;
     throw usage_error("this option applies to a config, but no config is given", options.front(),
                       "pass a config with --config, or remove it");
+}
+
+std::string ImportChoice::words(const ImportOptions& options) const {
+    std::string text;
+    const auto add = [&](std::string_view name, const std::string& value) {
+        if (!value.empty()) text += fmt::format(" {} {}", name, shell_word(value));
+    };
+    std::vector<std::string> known;
+    for (const auto& [package, version] : options.requirements.versions) {
+        if (find_framework(package) != nullptr) known.push_back(fmt::format("{}={}", package, to_string(version)));
+    }
+    if (!versions.empty()) known = {versions};
+    add("--gpu", options.device_is_default ? "" : options.device);
+    add("--framework", options.framework);
+    if (requirements.empty() || !versions.empty()) add("--framework-version", fmt::format("{}", fmt::join(known, ",")));
+    add("--requirements", requirements);
+    add("--despite", fmt::format("{}", fmt::join(despite, ",")));
+    add("--checkpoint-dtype", options.checkpoint_is_default ? "" : options.checkpoint_dtype);
+    add("--line", line == 0 ? "" : fmt::format("{}", line));
+    add("--env", environment);
+    return text;
 }
 
 ImportOptions ImportChoice::options(const Command& verb) const {

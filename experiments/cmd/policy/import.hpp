@@ -29,6 +29,9 @@ struct ImportChoice {
     std::vector<std::string> given(const Command& verb) const;
     /// Returns the options from the command line of `verb`. Throws Error (usage) for an invalid version.
     configs::ImportOptions options(const Command& verb) const;
+    /// Returns the words of a command line with which another verb reads the same config in the same way: " --gpu t4".
+    /// `options` is the result of options(), to which the caller may have added versions, a framework or a dtype.
+    std::string words(const configs::ImportOptions& options) const;
 };
 
 /// Throws Error (usage) for the first of these options, which apply to a config, because no config is given. Does nothing
