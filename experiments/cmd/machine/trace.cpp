@@ -28,14 +28,14 @@ namespace {
 
 constexpr std::size_t max_products = 4096;
 
-constexpr const char* help = R"(Prints how a matrix unit adds products: what it cuts off, and its result.
+constexpr const char* trace_help = R"(Prints how a matrix unit adds products: what it cuts off, and its result.
 
 Examples:
   macheps machine trace sm90.wgmma.fp8                              one step with powers of two
   macheps machine trace sm90.wgmma.fp8 -a 1,0.25 -b 1,0.25 -c 1024  products that are cut off
   macheps machine trace sm70.mma.fp16 -a 1,2,3,4 -b 0.1,0.1,0.1,0.1 --json)";
 
-constexpr const char* notes = R"(Operands:
+constexpr const char* trace_notes = R"(Operands:
   -a and -b are lists of numbers, rounded to the formats to nearest even. Missing operands of a step
   are zeros. -c is the addend of the first step; the result of each step is the addend of the next.
 
@@ -50,7 +50,7 @@ JSON:
   "kept"}, "largest_exponent", "unit_exponent", "terms": [{"a", "b", "product", "kept"}, ...],
   "sum", "result": {"value", "code"}}, ...]})";
 
-struct Arguments {
+struct TraceArguments {
     std::string name, c = "0";
     std::vector<std::string> a, b, formats;
     bool json = false;
@@ -136,7 +136,7 @@ Json json_of(const TracedStep& step, const Format& result) {
             {"result", {{"value", json_number(step.result)}, {"code", hex_code(result, step.code)}}}};
 }
 
-Exit run(const Arguments& given) {
+Exit run_trace(const TraceArguments& given) {
     const Machine& machine = named_machine(given.name);
     const std::vector<Format> formats = formats_of(machine, given.formats);
     std::vector<std::string> a = given.a, b = given.b;
@@ -168,8 +168,8 @@ Exit run(const Arguments& given) {
     return Exit::ok;
 }
 
-void describe(Command& verb) {
-    const auto a = std::make_shared<Arguments>();
+void describe_trace(Command& verb) {
+    const auto a = std::make_shared<TraceArguments>();
     verb.option("NAME", a->name, "Name from `macheps machine list`").required();
     verb.option("-a", a->a, "Operands a. Default: powers of two").list().takes("X,...");
     verb.option("-b", a->b, "Operands b. Default: ones").list().takes("X,...");
@@ -178,11 +178,11 @@ void describe(Command& verb) {
         .list()
         .takes(value_kind::format);
     verb.flag("--json", a->json, "Print JSON");
-    verb.runs([a] { return run(*a); });
+    verb.runs([a] { return run_trace(*a); });
 }
 
 }  // namespace
 
-const VerbRow trace_verb{"trace", help, describe, notes};
+const VerbRow trace_verb{"trace", trace_help, describe_trace, trace_notes};
 
 }  // namespace macheps::cmd::machine
