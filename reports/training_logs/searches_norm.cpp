@@ -109,13 +109,12 @@ std::optional<LogSighting> find_nan_in_gradient(const LogView& view) {
     const bool is_trainer = view.log.form->may_hide_nan;
     if (is_trainer && is_lost && rate_goes_on(rows)) {
         return LogSighting{
-            .certainty = Certainty::likely,
             .step = first->step,
             .sentence =
                 fmt::format("{}; the log does not report skipped steps, but the learning rate goes on in these "
-                            "rows, and a GradScaler that skips a step does not advance it: no step was skipped, "
-                            "and the last loss is 0 or not finite, so the gradients were probably applied to "
-                            "the weights, and a GradScaler did not run or did not see them",
+                            "rows, and a GradScaler that skips a step does not advance it; the last loss is 0 or "
+                            "not finite: probably no step was skipped, the gradients were applied to the weights, "
+                            "and a GradScaler did not run or did not see them",
                             seen),
             .remedy =
                 "print(trainer.accelerator.scaler, trainer.accelerator.optimizer_step_was_skipped) in a "

@@ -195,10 +195,9 @@ TEST_CASE(
         }
         return fmt::format("{{\"log_history\": [{}]}}", rows);
     };
-    CHECK(sighting(read(state(10, "learning_rate")), "nan-in-gradient").certainty == Certainty::likely);
     const std::string goes_on = sighting(read(state(10, "learning_rate")), "nan-in-gradient").sentence;
     CAPTURE(goes_on);
-    CHECK(goes_on.find("no step was skipped") != std::string::npos);
+    CHECK(goes_on.find("probably no step was skipped") != std::string::npos);
     CHECK(goes_on.find("a GradScaler did not run or did not see them") != std::string::npos);
     for (const auto& [advanced, rate] :
          {std::pair(0, "learning_rate"), std::pair(5, "learning_rate"), std::pair(10, "other")}) {
