@@ -62,7 +62,7 @@ struct SweepSummary {
     MethodFacts methods{};
 };
 
-/// Where the best value of an axis is among the values that were tried.
+/// The place of the best value of an axis among the values that were tried.
 enum class GridPlace { inside, smallest, largest };
 /// Returns the name of the enumerator.
 std::string place_words(GridPlace place);

@@ -304,10 +304,10 @@ std::string policy_sentences(const MethodFacts& facts, const DescribeMachine& de
     return text;
 }
 
-/// What the intervals and verdicts of a report are based on.
+/// The basis of the intervals and verdicts of a report.
 struct Statistics {
     std::string window{};        ///< the steps at the end of a run: "50 steps"
-    std::string_view partner{};  ///< what a run has in common with its fp32 run: "seed"
+    std::string_view partner{};  ///< the property that a run shares with its fp32 run: "seed"
     std::set<std::int64_t> freedoms{};
     bool has_verdict = false, has_diverged = false;
     double margin = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests what a failed check says about the cause: the declaration under which the kernel would pass, whether a matrix
+// Tests the statements of a failed check about the cause: the declaration under which the kernel would pass, whether a matrix
 // unit could have made the errors, and the wrong kernels with which the outputs agree.
 #include "core/codec.hpp"
 #include "core/format_table.hpp"

@@ -75,7 +75,7 @@ TEST_CASE("the suite of make-inputs reports an input that is missing", "[program
     fs::copy(scratch() / "in/suite.toml", scratch() / "out/suite.toml");
     CHECK(run("check out/suite.toml --allow-weak").code == 0);
     fs::copy(scratch() / "out/normal.npz", scratch() / "out/added.npz");
-    CHECK(holds(run("check out/suite.toml --allow-weak").out, "3 inputs: 3 "));  // files that are not named, too
+    CHECK(holds(run("check out/suite.toml --allow-weak").out, "3 inputs: 3 "));  // also files that are not named
     fs::remove(scratch() / "out/specials.npz");
     const Outcome lost = run("check out/suite.toml --allow-weak");
     CAPTURE(lost.out, lost.err);

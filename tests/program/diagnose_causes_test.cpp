@@ -170,7 +170,7 @@ TEST_CASE("diagnose: an output directory says in which formats it was trained, a
         run("diagnose t5/checkpoint-120/trainer_state.json t5/checkpoint-120/config.json t5/README.md");
     CHECK(contains(files.out, "bf16-checkpoint-in-fp16"));
     CHECK(contains(run("diagnose t5/checkpoint-120/training_args.bin").out, "a pickle"));
-    // What the user says wins.
+    // The user's options take precedence.
     CHECK_FALSE(contains(run("diagnose t5 --checkpoint-dtype fp32").out, "bf16-checkpoint-in-fp16"));
     write("bf16.yaml", "bf16: true\noutput_dir: out\n");
     CHECK_FALSE(contains(run("diagnose t5 bf16.yaml").out, "bf16-checkpoint-in-fp16"));

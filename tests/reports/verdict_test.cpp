@@ -517,7 +517,7 @@ TEST_CASE("the relative peak follows from the time of all multiply-adds, each at
 }
 
 TEST_CASE("a policy has a peak only if the GPU's matrix units take its operands as they are", "[reports][peaks]") {
-    // The rows of the machines say what the units of a GPU do: they do not come from the data sheets.
+    // The rows of the machines describe the units of a GPU. They do not come from the data sheets.
     for (const VendorGpu& gpu : vendor_gpus()) {
         const std::string_view units = gpu.name == "h200" ? "sm90." : gpu.machines;
         const auto any_unit = [&](const auto& accepts) {

@@ -214,7 +214,7 @@ std::optional<Cost> cost_of(const Evidence& evidence, const Suspect& first) {
     return Cost{memory_recipe_of(*evidence.config), memory_recipe_of(*after)};
 }
 
-/// Returns what the settings of the first cause cost in memory.
+/// Returns the memory that the settings of the first cause need.
 std::string cost_text(const std::optional<Cost>& cost) {
     if (!cost) return {};
     const policy::ParameterBytes &before = cost->before.trained, &after = cost->after.trained;

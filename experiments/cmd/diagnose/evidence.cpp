@@ -74,7 +74,7 @@ bool is_requirements_file(const fs::path& path) {
     return path.extension() == ".lock" || (name.starts_with("requirements") && path.extension() == ".txt");
 }
 
-/// Adds what was read in an output directory.
+/// Adds the files that were read in an output directory.
 void take_run(RunFolder run, Evidence& evidence, std::vector<RunFolder>& folders) {
     if (run.log) evidence.logs.push_back(run.log->string());
     evidence.read.insert(evidence.read.end(), run.read.begin(), run.read.end());

@@ -16,7 +16,7 @@ inline constexpr std::string_view no_lines = "-";
 /// A check. Empty lines of a program mean that the lines for torch apply.
 struct CheckRow {
     std::string_view id;         ///< "first-nan"
-    std::string_view question;   ///< what the check shows, and how to read its result
+    std::string_view question;   ///< the purpose of the check, and how to read its result
     std::string_view torch;      ///< Python; `model`, `loader`, `batch` and `optimizer` are those of the user
     std::string_view trainer{};  ///< Python for the Trainer of Transformers: fields of TrainingArguments, and `trainer`
     std::string_view deepspeed{};  ///< members of the JSON config if the lines begin with a quote, else Python
