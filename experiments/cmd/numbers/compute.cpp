@@ -10,6 +10,7 @@
 #include "experiments/cmd/frame/print.hpp"
 #include "experiments/cmd/frame/rounding_option.hpp"
 #include "experiments/cmd/frame/row_table.hpp"
+#include "experiments/cmd/numbers/format_list.hpp"
 #include "experiments/study/eval/exact_number.hpp"
 
 #include <fmt/format.h>
@@ -229,14 +230,7 @@ Exit run(const Arguments& a) {
     const Expression expression = read_expression(trimmed(text));
     const Round mode = round_named(a.round);
     const Overflow overflow = a.saturate ? Overflow::saturate : Overflow::nonsaturate;
-    std::vector<std::pair<std::string_view, Format>> formats;
-    for (const auto& name : a.formats) {
-        const Format wanted = format_named(name, "--format", Exit::usage);
-        formats.emplace_back(format_name(wanted), wanted);
-    }
-    if (formats.empty()) {
-        for (const NamedFormat& row : all_formats) formats.emplace_back(row.name, row.format);
-    }
+    const auto formats = listed_formats(a.formats);
     std::vector<Computed> rows;
     for (const auto& [name, format] : formats)
         rows.push_back(compute_in(name, format, expression, mode, overflow, {a.random, 32}));

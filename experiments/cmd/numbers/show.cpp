@@ -12,6 +12,7 @@
 #include "experiments/cmd/frame/print.hpp"
 #include "experiments/cmd/frame/rounding_option.hpp"
 #include "experiments/cmd/frame/row_table.hpp"
+#include "experiments/cmd/numbers/format_list.hpp"
 #include "experiments/study/eval/exact_number.hpp"
 #include "reports/rows/csv.hpp"
 
@@ -340,14 +341,7 @@ Exit run(const Arguments& a) {
     const Overflow overflow = a.saturate ? Overflow::saturate : Overflow::nonsaturate;
     std::optional<Format> bits;
     if (!a.bits.empty()) bits = format_named(a.bits, "--bits", Exit::usage);
-    std::vector<std::pair<std::string_view, Format>> formats;
-    for (const auto& name : a.formats) {
-        const Format wanted = format_named(name, "--format", Exit::usage);
-        formats.emplace_back(format_name(wanted), wanted);
-    }
-    if (formats.empty()) {
-        for (const NamedFormat& row : all_formats) formats.emplace_back(row.name, row.format);
-    }
+    const auto formats = listed_formats(a.formats);
 
     std::string text;
     Json json = Json::array();
