@@ -68,7 +68,7 @@ const std::map<std::string, Names> doors{
     {"experiments/cmd", {}},
     {"experiments/configs",
      {"framework.hpp", "history/history.hpp", "import.hpp", "memory/advise.hpp", "memory/memory_recipe.hpp",
-      "memory/tensors.hpp", "remedy/remedies.hpp", "remedy/training_format.hpp", "requirements.hpp",
+      "memory/tensors.hpp", "memory/training_format.hpp", "remedy/remedies.hpp", "requirements.hpp",
       "symptoms/causes.hpp", "symptoms/checks.hpp", "symptoms/match.hpp", "symptoms/symptoms.hpp"}},
     {"experiments/policy",
      {"diff.hpp", "language/copied_preset.hpp", "language/expand.hpp", "language/preset_alias.hpp",

@@ -2,8 +2,8 @@
 #include "experiments/configs/checkpoint_range.hpp"
 #include "core/text/nearest_name.hpp"
 #include "core/text/split.hpp"
+#include "experiments/configs/memory/training_format.hpp"
 #include "experiments/configs/remedy/settings.hpp"
-#include "experiments/configs/remedy/training_format.hpp"
 #include "experiments/policy/sites.hpp"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests the decision in which format to train, for each device and for what is known about the weights, and that no
 // advice contradicts it.
-#include "experiments/configs/remedy/training_format.hpp"
+#include "experiments/configs/memory/training_format.hpp"
 #include "experiments/configs/memory/advise.hpp"
 #include "experiments/configs/remedy/remedies.hpp"
 #include "tests/configs/import_case.hpp"

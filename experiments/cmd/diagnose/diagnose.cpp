@@ -12,7 +12,7 @@
 #include "experiments/cmd/report/training_logs.hpp"
 #include "experiments/configs/framework.hpp"
 #include "experiments/configs/memory/memory_recipe.hpp"
-#include "experiments/configs/remedy/training_format.hpp"
+#include "experiments/configs/memory/training_format.hpp"
 #include "reports/findings/diagnosis.hpp"
 
 #include <fmt/format.h>

@@ -5,9 +5,9 @@
 #include "core/text/nearest_name.hpp"
 #include "experiments/configs/accelerate/accelerate.hpp"
 #include "experiments/configs/finding_row.hpp"
+#include "experiments/configs/memory/training_format.hpp"
 #include "experiments/configs/policy_text/not_emulated.hpp"
 #include "experiments/configs/policy_text/storage_recipe.hpp"
-#include "experiments/configs/remedy/training_format.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -6,11 +6,11 @@
 #include "experiments/configs/accelerate/deepspeed_section.hpp"
 #include "experiments/configs/axolotl/axolotl.hpp"
 #include "experiments/configs/finding_row.hpp"
+#include "experiments/configs/memory/training_format.hpp"
 #include "experiments/configs/policy_text/adapter_format.hpp"
 #include "experiments/configs/policy_text/name_rules.hpp"
 #include "experiments/configs/policy_text/not_emulated.hpp"
 #include "experiments/configs/policy_text/storage_recipe.hpp"
-#include "experiments/configs/remedy/training_format.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

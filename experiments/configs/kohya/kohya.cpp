@@ -7,10 +7,10 @@
 #include "core/text/nearest_name.hpp"
 #include "experiments/configs/finding_row.hpp"
 #include "experiments/configs/frameworks.hpp"
+#include "experiments/configs/memory/training_format.hpp"
 #include "experiments/configs/optimisers/optimisers.hpp"
 #include "experiments/configs/policy_text/scaler_field.hpp"
 #include "experiments/configs/policy_text/storage_recipe.hpp"
-#include "experiments/configs/remedy/training_format.hpp"
 
 #include <fmt/format.h>
 

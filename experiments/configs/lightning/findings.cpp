@@ -3,10 +3,10 @@
 // likely to be misunderstood.
 #include "experiments/configs/finding_row.hpp"
 #include "experiments/configs/lightning/lightning.hpp"
+#include "experiments/configs/memory/training_format.hpp"
 #include "experiments/configs/optimisers/optimisers.hpp"
 #include "experiments/configs/policy_text/not_emulated.hpp"
 #include "experiments/configs/policy_text/storage_recipe.hpp"
-#include "experiments/configs/remedy/training_format.hpp"
 
 #include <fmt/format.h>
 

@@ -4,9 +4,9 @@
 // llamafactory/hparams/{parser,finetuning_args}.py, train/fp8_utils.py of 0.9.5 and 0.9.6.dev0.
 #include "experiments/configs/finding_row.hpp"
 #include "experiments/configs/llamafactory/llamafactory.hpp"
+#include "experiments/configs/memory/training_format.hpp"
 #include "experiments/configs/policy_text/not_emulated.hpp"
 #include "experiments/configs/policy_text/storage_recipe.hpp"
-#include "experiments/configs/remedy/training_format.hpp"
 #include "experiments/configs/transformers/transformers.hpp"
 
 #include <fmt/format.h>

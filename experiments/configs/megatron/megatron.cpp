@@ -4,10 +4,10 @@
 // at commit d98e8a64.
 #include "experiments/configs/finding_row.hpp"
 #include "experiments/configs/frameworks.hpp"
+#include "experiments/configs/memory/training_format.hpp"
 #include "experiments/configs/policy_text/not_emulated.hpp"
 #include "experiments/configs/policy_text/scaler_field.hpp"
 #include "experiments/configs/policy_text/storage_recipe.hpp"
-#include "experiments/configs/remedy/training_format.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

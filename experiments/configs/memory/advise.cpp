@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "experiments/configs/memory/advise.hpp"
 #include "core/format_table.hpp"
-#include "experiments/configs/remedy/training_format.hpp"
+#include "experiments/configs/memory/training_format.hpp"
 #include "experiments/configs/resolved.hpp"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "experiments/configs/remedy/training_format.hpp"
+#include "experiments/configs/memory/training_format.hpp"
 #include "experiments/configs/framework.hpp"
 
 #include <algorithm>
