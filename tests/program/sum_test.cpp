@@ -55,7 +55,7 @@ TEST_CASE("gemm, sum, solve and eval print a table on a terminal, and rows elsew
             "sm90.wgmma.fp8,sm90.wgmma.fp8+promote128");
     CAPTURE(products.out);
     CHECK(products.out.find("operands e4m3fn, distribution equal, ") == 0);
-    CHECK(products.out.find("65536  sm90.wgmma.fp8               0.75") != std::string::npos);
+    CHECK(products.out.find("\n65536  sm90.wgmma.fp8                  0.75       0.75 ") != std::string::npos);
     CHECK(run("gemm -k 32 -q").out.starts_with("machine,format_a,"));
     CHECK(run("gemm --via ozaki1:auto -M sm90.wgmma.fp16 -k 32 -q --table").out.find("ozaki1:auto") !=
           std::string::npos);
