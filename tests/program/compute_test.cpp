@@ -71,7 +71,7 @@ TEST_CASE("compute measures errors against the exact result of the rounded opera
     const json sum = first_row("0.1 + 0.2", "-f fp64");
     CHECK(sum["exact"] == 0.30000000000000004);  // the exact sum, rounded to fp64
     CHECK(sum["exact_is_rounded"] == true);
-    CHECK(sum["error"] == 0x1p-55);              // exactly half a unit in the last place
+    CHECK(sum["error"] == 0x1p-55);  // exactly half a unit in the last place
     CHECK(sum["ulp_error"] == 0.5);
     CHECK(sum["operands"][0]["code"] == "0x3fb999999999999a");
     const json root = first_row("sqrt(2)", "-f fp32");
