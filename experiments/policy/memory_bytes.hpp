@@ -46,6 +46,7 @@ struct MemoryRecipe {
     /// Bytes per parameter of a model that is frozen and trained through adapters; 0 if the model itself is trained.
     double frozen = 0;
     const ActivationForm* activations = nullptr;
+    bool recomputes = false;  ///< the policy or config recomputes activations in the backward pass
 
     /// Returns the bytes per parameter of the model. `trainable` is the number of adapter parameters divided by the
     /// number of parameters of the model.

@@ -299,4 +299,23 @@ TEST_CASE("policy advise --have prints the settings that end findings, as a patc
     fs::remove_all(scratch());
 }
 
+TEST_CASE("the activations of a config are those of gradient checkpointing if the config turns it on", "[program]") {
+    write("plain.yaml", "bf16: true\nper_device_train_batch_size: 8\ngradient_checkpointing: false\n");
+    write("saved.yaml", "bf16: true\nper_device_train_batch_size: 8\ngradient_checkpointing: true\n");
+    write("saved.toml", "name = \"saved\"\nextends = \"amp-bf16\"\n[backward]\nrecompute = true\n");
+    const auto bytes_of = [](const std::string& arguments) {
+        const Outcome outcome = run("policy explain " + arguments +
+                                    " --params 783e6 --layers 48 --width 1024 --heads 16 --context 512 --json");
+        CAPTURE(arguments, outcome.err);
+        REQUIRE(outcome.code == 0);
+        return json::parse(outcome.out).at("memory_of_params").at("recipes").at(0).at("activations").get<double>();
+    };
+    const double all = bytes_of("plain.yaml"), few = bytes_of("plain.yaml --ckpt");
+    CHECK(few < all / 4);
+    CHECK(bytes_of("saved.yaml") == few);
+    CHECK(bytes_of("saved.toml") == bytes_of("amp-bf16 --ckpt"));
+    CHECK(bytes_of("amp-bf16") > bytes_of("saved.toml"));
+    fs::remove_all(scratch());
+}
+
 }  // namespace policy_advise_test

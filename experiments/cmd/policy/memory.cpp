@@ -110,7 +110,9 @@ void MemoryChoice::add_options(Command& verb) {
         .needs(params);
     verb.integer("--batch", batch_, {1, training::max_size},
                  "Number of samples in a micro-batch. Default: set by --size, or 1 with --params");
-    verb.flag("--ckpt", has_checkpoints_, "Recompute the activations in the backward pass").needs(params);
+    verb.flag("--ckpt", has_checkpoints_,
+              "Recompute the activations in the backward pass. Default: as the policy or config does")
+        .needs(params);
     verb.flag("--flash", has_flash_, "Assume that attention stores no scores").needs(params);
 }
 
@@ -167,7 +169,8 @@ std::vector<MemoryChoice::Row> MemoryChoice::rows(const std::string& name, const
                  .activations = {}};
         if (sizes)
             made.activations = activation_bytes(
-                *recipe.activations, *sizes, {.has_checkpoints = has_checkpoints_, .has_flash_attention = has_flash_});
+                *recipe.activations, *sizes,
+                {.has_checkpoints = has_checkpoints_ || own.recomputes, .has_flash_attention = has_flash_});
         return made;
     };
     std::vector<Row> all{row(name, own)};

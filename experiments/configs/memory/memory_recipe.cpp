@@ -100,7 +100,9 @@ policy::MemoryRecipe memory_recipe_of(const policy::SiteList& sites, const polic
                                       .master = sum.master / count,
                                       .moments = sum.moments / count,
                                       .cast = sum.cast / count};
-    return {.trained = mean, .activations = form_of(has_low_stream, has_low_operands)};
+    return {.trained = mean,
+            .activations = form_of(has_low_stream, has_low_operands),
+            .recomputes = policy.training.recompute.value_or(false)};
 }
 
 policy::MemoryRecipe memory_recipe_of(const ImportResult& imported) {
@@ -127,6 +129,9 @@ policy::MemoryRecipe memory_recipe_of(const ImportResult& imported) {
             2;  // autocast and fp8 keep a 16-bit copy of the weights; FSDP does not, as it gathers one unit at a time
     }
     recipe.activations = form_of(has_low_stream, has_low_operands);
+    const ResolvedField* field = config.find("ckpt");
+    const bool* recomputes = field == nullptr ? nullptr : std::get_if<bool>(&field->value.value);
+    recipe.recomputes = recomputes != nullptr && *recomputes;
     return recipe;
 }
 
