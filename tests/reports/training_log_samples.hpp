@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <set>
@@ -24,6 +26,13 @@ std::string lines(int count, Line line_of, int first = 1) {
     std::string text;
     for (int i = first; i < first + count; ++i) text += line_of(i) + "\n";
     return text;
+}
+
+/// Pseudorandom noise with zero mean and about unit deviation, the same in every run.
+inline double noise(std::int64_t i) {
+    std::uint64_t x = std::uint64_t(i) * 0x9e3779b97f4a7c15u;
+    x ^= x >> 29, x *= 0xbf58476d1ce4e5b9u, x ^= x >> 32;
+    return std::sqrt(12.0) * (double(x >> 11) * 0x1p-53 - 0.5);
 }
 
 inline TrainingLog read(std::string_view text, const TrainingLogOptions& options = {}) {
